@@ -1,0 +1,128 @@
+"""What to train and how, as one frozen dataclass that is validated when it is made.
+
+Nothing here imports torch: the web server builds and checks configurations too.
+"""
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, get_args, get_type_hints
+
+TASKS = ("fashion-mnist", "sprites")
+MODELS = ("ann", "cnn")
+DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
+FEEDS = ("memory", "device", "dataloader")
+SCHEDULES = ("constant", "one-cycle")
+
+CHOICES = {
+    "task": TASKS,
+    "model": MODELS,
+    "device": DEVICES,
+    "feed": FEEDS,
+    "schedule": SCHEDULES,
+}
+RANGES = {
+    "epochs": (1, 50),
+    "batch_size": (16, 4096),
+    "seed": (0, 2**32 - 1),
+    "num_workers": (0, 16),
+}
+
+# What each model is trained with where nothing else is said.
+RECIPES: dict[str, dict[str, Any]] = {
+    "ann": {
+        "epochs": 5,
+        "batch_size": 64,
+        "learning_rate": 1e-3,
+        "schedule": "constant",
+        "augment": False,
+    },
+    "cnn": {
+        "epochs": 10,
+        "batch_size": 128,
+        "learning_rate": 1e-2,
+        "schedule": "one-cycle",
+        "augment": True,
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One training run. Raises ValueError, one sentence, for a value it can't have."""
+
+    task: str = "fashion-mnist"  # the dataset
+    model: str = "ann"  # the architecture
+    device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
+    feed: str = "memory"  # how batches reach the model, see core.batches
+    epochs: int = 5  # passes over the training set
+    batch_size: int = 64  # images in a step
+    learning_rate: float = 1e-3  # of Adam; with one-cycle, the peak
+    schedule: str = "constant"  # of the learning rate, over the whole run
+    augment: bool = False  # flip half of the training images, drawn anew each epoch
+    seed: int = 0  # of the weights, the order of the images, the flips
+    num_workers: int = 0  # processes that load batches; feed "dataloader" only
+    pin_memory: bool = False  # page-locked batches; feed "dataloader" only
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, "
+                    f"not {getattr(self, name)!r}."
+                )
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise ValueError(
+                    f"{name} must be a whole number from {low} to {high}, "
+                    f"not {value!r}."
+                )
+        rate = self.learning_rate
+        if type(rate) not in (int, float) or not (math.isfinite(rate) and rate > 0):
+            raise ValueError(f"learning_rate must be above 0 and finite, not {rate!r}.")
+        for name in ("augment", "pin_memory"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(
+                    f"{name} must be true or false, not {getattr(self, name)!r}."
+                )
+
+    @classmethod
+    def with_recipe(cls, **given: Any) -> Self:
+        """The recipe of the model that is given, with everything else given on top."""
+        recipe = RECIPES.get(given.get("model", cls.model), {})
+        return cls(**{**recipe, **given})
+
+    @classmethod
+    def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
+        """A configuration from names and texts, and a sentence for each it ignored."""
+        notices = []
+        names = {field.name for field in fields(cls)}
+        model = given.get("model", cls.model)
+        config = cls.with_recipe(model=model if model in MODELS else cls.model)
+        for name, text in given.items():
+            if name not in names:
+                notices.append(f"There is no setting {name!r}; it was ignored.")
+                continue
+            try:
+                config = replace(config, **{name: parse(name, text)})
+            except ValueError as error:
+                notices.append(f"{error} It was ignored.")
+        return config, notices
+
+
+def parse(name: str, text: str) -> Any:
+    """The value of the field `name` that `text` stands for; ValueError if none."""
+    kind = get_type_hints(RunConfig)[name]
+    if isinstance(kind, types.UnionType):
+        kind = get_args(kind)[0]
+    if kind is bool:
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise ValueError(f"{name} must be true or false, not {text!r}.")
+        return text.lower() in ("true", "1")
+    try:
+        return kind(text)
+    except ValueError:
+        noun = "a whole number" if kind is int else "a number"
+        raise ValueError(f"{name} must be {noun}, not {text!r}.") from None

@@ -1,0 +1,92 @@
+"""The datasets, whole, as uint8 tensors in memory.
+
+Where the files of Fashion-MNIST come from is in core.fashion_mnist, how the sprites are
+drawn in core.sprites, how images become batches in core.batches.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from core import fashion_mnist, sprites
+from core.errors import ExplainedError
+
+SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Images with their labels."""
+
+    images: Tensor  # uint8 (N, 1, 28, 28), on the host
+    labels: Tensor  # int64 (N,), 0 to 9
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def first(self, n: int) -> "Split":
+        return Split(self.images[:n], self.labels[:n])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One task's images, and where they came from."""
+
+    task: str
+    source: str
+    classes: tuple[str, ...]
+    train: Split
+    test: Split
+
+
+@cache  # a dataset is read once in each process; a failure is not remembered
+def load(task: str) -> Dataset:
+    """The dataset of a task. Raises ExplainedError where its files are not whole."""
+    return {"fashion-mnist": _fashion_mnist, "sprites": _sprites}[task]()
+
+
+def _fashion_mnist() -> Dataset:
+    folder, files = fashion_mnist.read()
+
+    def split(prefix: str) -> Split:
+        images = torch.frombuffer(
+            bytearray(files[f"{prefix}-images-idx3-ubyte"]), dtype=torch.uint8
+        )
+        labels = torch.frombuffer(
+            bytearray(files[f"{prefix}-labels-idx1-ubyte"]), dtype=torch.uint8
+        )
+        return Split(images.view(-1, 1, 28, 28), labels.long())
+
+    return Dataset(
+        "fashion-mnist",
+        str(folder),
+        fashion_mnist.CLASSES,
+        split("train"),
+        split("t10k"),
+    )
+
+
+def _sprites() -> Dataset:
+    return Dataset(
+        "sprites",
+        "drawn by core/sprites.py",
+        fashion_mnist.CLASSES,
+        Split(*sprites.draw(SPRITES_TRAIN, seed=0)),
+        Split(*sprites.draw(SPRITES_TEST, seed=1)),
+    )
+
+
+def status() -> dict[str, str | None]:
+    """For Fashion-MNIST: the folder it is in, and what is wrong with it, if anything.
+
+    {"source": None, "problem": None} says that it is not here and can be fetched.
+    """
+    folder = fashion_mnist.find()
+    if folder is None:
+        return {"source": None, "problem": None}
+    try:
+        return {"source": load("fashion-mnist").source, "problem": None}
+    except ExplainedError as error:
+        return {"source": str(folder), "problem": str(error)}

@@ -1,0 +1,131 @@
+"""What hardware is here: find it, name it, wait for it, ask for its memory.
+
+The difference between devices is resolved in this file, so that no loop asks
+"is this CUDA?".
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.errors import ExplainedError
+
+
+def accelerator() -> torch.device | None:
+    """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS."""
+    return torch.accelerator.current_accelerator(check_available=True)
+
+
+def available() -> list[str]:
+    """Names of the devices that can be trained on, the fastest kind first."""
+    found = accelerator()
+    return [found.type, "cpu"] if found is not None else ["cpu"]
+
+
+def resolve(name: str) -> torch.device:
+    """The device called `name`; "auto" is the accelerator if there is one, else CPU."""
+    here = available()
+    if name == "auto":
+        return torch.device(here[0])
+    if name not in here:
+        raise ExplainedError(
+            f"There is no {name} device on this machine. Choose auto or "
+            f"{' or '.join(here)}."
+        )
+    return torch.device(name)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all it was given; a CPU always has."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def leave_a_core() -> None:
+    """Give torch's CPU work all cores but one, unless OMP_NUM_THREADS is set.
+
+    The threads of an operation wait for the slowest of them. With a browser or a web
+    server on the last core, two threads on two cores were 10 to 30 times slower than
+    one (784-128-64-10, batch 64); with both cores idle they were no quicker.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        cores = usable or os.cpu_count() or 1
+        torch.set_num_threads(max(1, min(torch.get_num_threads(), cores - 1)))
+
+
+def backend(device: torch.device) -> str:
+    """The platform behind a device, by its usual name."""
+    if device.type == "cuda":
+        return "ROCm" if torch.version.hip else "CUDA"
+    return device.type.upper()
+
+
+def name(device: torch.device) -> str:
+    """The product name: "NVIDIA H200", "AMD EPYC 9B14", "Apple M3"."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "xpu":
+        return torch.xpu.get_device_name(device)
+    return cpu_name()
+
+
+@cache
+def cpu_name() -> str:
+    if sys.platform == "darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def memory(device: torch.device) -> tuple[int | None, int | None]:
+    """Bytes free and in all, of the device; (None, None) where nothing tells."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)
+    if device.type == "xpu":
+        return torch.xpu.mem_get_info(device)
+    try:
+        import psutil  # comes with dask; a bare machine may lack it
+    except ImportError:
+        return None, None
+    host = psutil.virtual_memory()  # MPS shares it
+    return host.available, host.total
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What a measured number has to be read with."""
+    return {
+        "device": str(device),
+        "device_name": name(device),
+        "backend": backend(device),
+        "threads": torch.get_num_threads(),
+        "torch": str(torch.__version__),  # a TorchVersion would need torch to unpickle
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def describe() -> dict[str, Any]:
+    """This machine at a glance: its devices and what torch makes of them."""
+    return {
+        "devices": [
+            {
+                **environment(device),
+                "free_bytes": memory(device)[0],
+                "total_bytes": memory(device)[1],
+            }
+            for device in map(torch.device, available())
+        ],
+        "cores": os.cpu_count(),
+    }

@@ -1,0 +1,325 @@
+"""Submit, follow and cancel work on a Dask cluster, local or remote.
+
+The web server holds one Engine. It never imports torch: functions are named by their
+path ("core.run:run") and looked up in the worker that calls them.
+
+Long jobs wait in a queue that the engine keeps itself, in the order they came, and go
+to a worker only when one is free. Dask would take them at once, but fails all jobs that
+a worker holds when that worker dies, also those it has not begun with.
+"""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future
+
+from core import worker
+from core.errors import ExplainedError
+from core.progress import PickedUp
+
+logger = logging.getLogger(__name__)
+
+ROOT = Path(__file__).parents[1]
+START_SECONDS = 60.0  # a cluster that is not up by then will not come up
+NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
+KEPT_JOBS = 500  # half a megabyte each at most: events and a checkpoint
+ENDED = ("finished", "failed", "cancelled")
+
+LOST_WORKER = (
+    "The worker process ended while it was at it: it was killed, or the machine had no "
+    "memory left. A new worker is starting; try again, perhaps with a smaller batch."
+)
+LOST_CLUSTER = (
+    "The processes that do the work have ended. They are being started again; "
+    "start the run once more."
+)
+NO_WORKER = (
+    "No worker took this job. The server's log says why; "
+    "restarting the app starts new workers."
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work as it stood when it was looked at."""
+
+    id: str
+    path: str  # of the function
+    arguments: tuple[Any, ...]
+    lane: str  # "train" or "lab"
+    earlier: tuple[str, ...] = ()  # jobs that its owner wants to compare it with
+    status: str = "queued"  # then "starting", "running", and one of ENDED
+    place: int = 0  # in the queue, from 1; 0 when it does not wait
+    events: tuple[Any, ...] = ()
+    value: Any = None  # what the function returned
+    message: str = ""  # why it failed
+    submitted: float = field(default_factory=time.time)
+    started: float | None = None  # seconds since 1970, as `submitted`
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+class Engine:
+    """The one connection of a web server to its workers; safe to use from threads."""
+
+    def __init__(self, address: str | None = None) -> None:
+        """Connect to the scheduler at `address`, or start a local cluster."""
+        self._address = address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+        self._topic = f"engine-{uuid.uuid4().hex}"
+        self._lock = threading.RLock()
+        self._jobs: dict[str, Job] = {}
+        self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
+        self._queue: list[str] = []
+        self._futures: dict[str, Future] = {}
+        self._process: subprocess.Popen | None = None
+        self._client: Client | None = None
+        self._problem = ""
+        self._closed = False
+        self._up = threading.Event()
+        self._background = ThreadPoolExecutor(4, thread_name_prefix="engine")
+        self._background.submit(self._start)
+
+    # Working with jobs
+
+    def submit(
+        self,
+        path: str,
+        *arguments: Any,
+        lane: str = "train",
+        earlier: tuple[str, ...] = (),
+    ) -> str:
+        """Queue a call of the function at `path`; returns the job's id at once."""
+        job = Job(uuid.uuid4().hex[:10], path, arguments, lane, earlier)
+        with self._lock:
+            self._forget_oldest()
+            self._jobs[job.id] = job
+            self._events[job.id] = []
+            self._queue.append(job.id)
+        self._revive()
+        self._dispatch()
+        return job.id
+
+    def job(self, job_id: str) -> Job | None:
+        """The job as it stands now; None if this engine does not know it."""
+        self._revive()
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return job
+            if job.status == "starting" and job.started is not None:
+                if time.time() - job.started > NO_WORKER_SECONDS:
+                    self._end(job_id, "failed", message=NO_WORKER)
+                    return self._jobs[job_id]
+            lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
+            place = lane.index(job_id) + 1 if job_id in lane else 0
+            return replace(job, place=place, events=tuple(self._events[job_id]))
+
+    def jobs(self, path: str) -> list[Job]:
+        """All jobs that call the function at `path`, in the order they came."""
+        with self._lock:
+            ids = [job.id for job in self._jobs.values() if job.path == path]
+        return [job for job in map(self.job, ids) if job is not None]
+
+    def cancel(self, job_id: str) -> None:
+        """End a job: at once where it waits, within one batch where it runs."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return
+            if job_id in self._queue:
+                self._queue.remove(job_id)
+                self._end(job_id, "cancelled")
+                return
+        if self._client is not None:
+            # To all workers: which one has it may not be known yet, and none minds.
+            self._background.submit(
+                self._client.run, worker.cancel, job_id, on_error="ignore"
+            )
+
+    def ask(self, path: str, *arguments: Any, seconds: float = 30.0) -> Any:
+        """The answer of a quick function on the lab worker.
+
+        Raises ExplainedError where the function does, or where no answer comes in time.
+        """
+        deadline = time.monotonic() + seconds
+        self._revive()
+        self._up.wait(seconds)
+        if self._client is None:
+            raise ExplainedError(self._problem or NO_WORKER)
+        future = self._client.submit(
+            worker.answer, path, arguments, resources={"lab": 1}, pure=False
+        )
+        try:
+            outcome = future.result(timeout=max(0.1, deadline - time.monotonic()))
+        except TimeoutError:
+            raise ExplainedError(
+                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it may "
+                "still be starting, or busy with somebody else's question."
+            ) from None
+        except Exception:  # KilledWorker, or the connection broke
+            raise ExplainedError(LOST_WORKER) from None
+        finally:
+            future.release()
+        if outcome["status"] == "failed":
+            raise ExplainedError(outcome["message"])
+        return outcome["value"]
+
+    def close(self) -> None:
+        """End the connection, and the local cluster with it."""
+        self._closed = True
+        self._background.shutdown(wait=False, cancel_futures=True)
+        if self._client is not None:
+            self._client.close(timeout=2)
+        if self._process is not None:
+            self._process.stdin.close()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+    @property
+    def problem(self) -> str:
+        """Why there are no workers, in a sentence; empty while all is well."""
+        return self._problem
+
+    # Between the engine and the cluster
+
+    def _start(self) -> None:
+        try:
+            address = self._address or self._start_cluster()
+            client = Client(address, timeout=START_SECONDS, set_as_default=False)
+            client.subscribe_topic(self._topic, self._on_event)
+            self._client, self._problem = client, ""
+        except Exception as error:
+            where = f" at {self._address}" if self._address else ""
+            self._problem = f"The workers{where} can't be reached: {error}."
+            logger.exception("no cluster")
+        self._up.set()
+        self._dispatch()
+
+    def _start_cluster(self) -> str:
+        """Start core.cluster as a child; it ends when its standard input closes."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "core.cluster"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # Ctrl-C in the terminal is for the server; the cluster ends after it.
+            start_new_session=True,
+        )
+        address = self._process.stdout.readline().strip()
+        if not address:
+            raise ExplainedError("python -m core.cluster ended before it was up")
+        return address
+
+    def _revive(self) -> None:
+        """If the local cluster has died, fail what it was doing and start another."""
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is None or self._closed:
+                return
+            self._process = None
+            client, self._client = self._client, None
+            self._up.clear()
+            for job in list(self._jobs.values()):
+                if not job.ended and job.id not in self._queue:
+                    self._end(job.id, "failed", message=LOST_CLUSTER)
+            self._futures.clear()
+        if client is not None:
+            self._background.submit(client.close, timeout=1)
+        self._background.submit(self._start)
+
+    def _dispatch(self) -> None:
+        """Hand the next jobs of the queue to workers that are free."""
+        with self._lock:
+            if self._client is None:
+                return
+            busy = [self._jobs[job_id].lane for job_id in self._futures]
+            for job_id in list(self._queue):
+                job = self._jobs[job_id]
+                if busy.count(job.lane) >= self._capacity(job.lane):
+                    continue
+                busy.append(job.lane)
+                self._queue.remove(job_id)
+                self._jobs[job_id] = replace(
+                    job, status="starting", started=time.time()
+                )
+                future = self._client.submit(
+                    worker.do,
+                    job_id,
+                    self._topic,
+                    job.path,
+                    job.arguments,
+                    resources={job.lane: 1},
+                    pure=False,
+                )
+                self._futures[job_id] = future
+                future.add_done_callback(self._when_done(job_id))
+
+    def _capacity(self, lane: str) -> int:
+        """How many jobs of a lane the workers take at once; at least one.
+
+        A worker that is restarting counts for nothing, but Dask keeps a job for it.
+        """
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return max(1, int(sum(w["resources"].get(lane, 0) for w in workers)))
+
+    def _when_done(self, job_id: str) -> Callable[[Future], None]:
+        def done(future: Future) -> None:
+            try:
+                outcome = future.result(timeout=30)
+            except Exception as error:  # KilledWorker, or the connection broke
+                logger.warning("job %s was lost: %r", job_id, error)
+                outcome = {"status": "failed", "value": None, "message": LOST_WORKER}
+            with self._lock:
+                self._futures.pop(job_id, None)
+                self._end(job_id, **outcome)
+            future.release()
+            self._dispatch()
+
+        return done
+
+    def _on_event(self, event: tuple[float, bytes]) -> None:
+        """Runs on the client's event loop: quick, and never raises."""
+        job_id, content = pickle.loads(event[1])
+        with self._lock:
+            if job_id not in self._events:
+                return
+            self._events[job_id].append(content)
+            if isinstance(content, PickedUp):
+                self._jobs[job_id] = replace(
+                    self._jobs[job_id], status="running", started=time.time()
+                )
+
+    def _forget_oldest(self) -> None:
+        ended = [job.id for job in self._jobs.values() if job.ended]
+        for job_id in ended[: max(0, len(ended) - KEPT_JOBS)]:
+            del self._jobs[job_id]
+
+    def _end(
+        self, job_id: str, status: str, value: Any = None, message: str = ""
+    ) -> None:
+        job = self._jobs[job_id]
+        if job.ended:
+            return
+        self._jobs[job_id] = replace(
+            job,
+            status=status,
+            value=value,
+            message=message,
+            events=tuple(self._events.pop(job_id)),
+        )

@@ -1,0 +1,75 @@
+"""Train and evaluate: the two loops that this course is about, and nothing else.
+
+The model is on the device before either loop starts, moved there once by
+`model.to(device)`. The batches are moved here, one by one, as they are needed.
+Whoever runs a loop watches it through what it yields.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+Batches = Iterable[tuple[Tensor, Tensor]]  # inputs (N, ...), targets (N, ...)
+
+
+def train_epoch(
+    model: nn.Module,
+    batches: Batches,
+    criterion: nn.Module,
+    optimizer: Optimizer,
+    device: torch.device,
+    scheduler: LRScheduler | None = None,
+) -> Iterator[Tensor]:
+    """One pass over the batches; yields the loss of each step, still on the device."""
+    model.train()
+    for inputs, targets in batches:
+        inputs = inputs.to(device)
+        targets = targets.to(device)
+
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
+        loss.backward()
+        optimizer.step()
+
+        if scheduler is not None:
+            scheduler.step()
+        # No .item() here: it would make the CPU wait for the device in every step.
+        yield loss.detach()
+
+
+def predict(
+    model: nn.Module, batches: Batches, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """The model's outputs (N, ...) for all batches and the targets, on the device."""
+    model.eval()
+    outputs, expected = [], []
+    with torch.inference_mode():
+        for inputs, targets in batches:
+            outputs.append(model(inputs.to(device)))
+            expected.append(targets.to(device))
+    return torch.cat(outputs), torch.cat(expected)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well outputs fit targets, over all samples at once."""
+
+    loss: float  # mean over the samples
+    correct: int
+    total: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+
+def score(outputs: Tensor, targets: Tensor, criterion: nn.Module) -> Score:
+    """Loss and accuracy of logits (N, classes) for labels (N,)."""
+    correct = (outputs.argmax(dim=1) == targets).sum()
+    loss = criterion(outputs, targets)
+    return Score(loss.item(), int(correct.item()), len(targets))

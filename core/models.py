@@ -1,0 +1,73 @@
+"""The models. Each takes images (N, 1, 28, 28) and answers logits (N, 10).
+
+Images may come as uint8 pixels, which are scaled here, on the device that the model is
+on: a quarter of the bytes to move, compared with floats.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+def as_floats(images: Tensor) -> Tensor:
+    """uint8 pixels 0..255 become float32 0..1; floats pass as they are."""
+    return images.float().div(255) if images.dtype == torch.uint8 else images
+
+
+class ANN(nn.Module):
+    """784-128-64-10 with ReLU, as in every textbook: 109,386 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(28 * 28, 128),
+            nn.ReLU(),
+            nn.Linear(128, 64),
+            nn.ReLU(),
+            nn.Linear(64, 10),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(as_floats(images))
+
+
+def block(channels_in: int, channels_out: int) -> nn.Sequential:
+    """3×3 convolution, batch norm, ReLU; height and width stay as they are."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=False),
+        nn.BatchNorm2d(channels_out),
+        nn.ReLU(),
+    )
+
+
+class CNN(nn.Module):
+    """Three blocks of convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            block(1, 32),
+            nn.MaxPool2d(2),
+            block(32, 64),
+            nn.MaxPool2d(2),
+            block(64, 64),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(64, 10),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(as_floats(images))
+
+
+MODELS: dict[str, type[nn.Module]] = {"ann": ANN, "cnn": CNN}
+
+
+def build(name: str) -> nn.Module:
+    """A new model on the CPU, with weights drawn from torch's global seed."""
+    return MODELS[name]()
+
+
+def count_parameters(model: nn.Module) -> int:
+    """How many numbers the optimizer may change."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

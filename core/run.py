@@ -1,0 +1,299 @@
+"""One run, from its configuration to its result; also the command line.
+
+    python -m core.run --task fashion-mnist --model ann --epochs 5 --json
+"""
+
+import argparse
+import io
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core import batches, data, loops, models
+from core import device as devices
+from core.config import CHOICES, RECIPES, RunConfig, parse
+from core.errors import CancelledError, ExplainedError
+from core.progress import Epoch, RunResult, Started, Steps
+
+REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
+DRAWN_STEPS = 600  # a curve needs no more points than a screen has
+EVALUATION_BATCH = 1000
+TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
+
+Report = Callable[[Started | Steps | Epoch], None]
+
+
+class NonFiniteLossError(ExplainedError):
+    """The loss became NaN or infinite."""
+
+
+def run(
+    config: RunConfig,
+    report: Report = lambda event: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> RunResult:
+    """Train and evaluate as `config` says.
+
+    `cancelled` is asked in every batch; CancelledError ends the run. ExplainedError is
+    raised for what the person who started it can do something about.
+    """
+    device = devices.resolve(config.device)
+    dataset = data.load(config.task)
+
+    torch.manual_seed(config.seed)
+    model = models.build(config.model).to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = make_optimizer(model, config, device)
+    feed = batches.make(
+        config.feed,
+        dataset.train,
+        config.batch_size,
+        device,
+        config.seed,
+        config.augment,
+        config.num_workers,
+        config.pin_memory,
+    )
+    train_sample = evaluation_batches(dataset.train.first(TRAIN_SAMPLE), device)
+    test = evaluation_batches(dataset.test, device)
+    total_steps = len(feed) * config.epochs
+    scheduler = make_scheduler(optimizer, config, total_steps)
+
+    def stoppable(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:
+        for batch in source:
+            if cancelled():
+                raise CancelledError
+            yield batch
+
+    def evaluate(source: batches.Batches) -> loops.Score:
+        outputs, targets = loops.predict(model, stoppable(source), device)
+        return loops.score(outputs, targets, criterion)
+
+    environment = devices.environment(device)
+    parameters = models.count_parameters(model)
+    report(
+        Started(
+            environment, parameters, total_steps, len(dataset.train), len(dataset.test)
+        )
+    )
+    stride = math.ceil(total_steps / DRAWN_STEPS)
+    history: list[Epoch] = []
+    losses: list[tuple[int, float]] = []
+    step = 0
+    began = reported = time.perf_counter()
+
+    for epoch in range(1, config.epochs + 1):
+        devices.synchronize(device)
+        epoch_began = time.perf_counter()
+        first_step = step
+        pending: list[Tensor] = []  # losses that are still on the device
+        epoch_losses: list[float] = []
+
+        def flush() -> None:
+            """Fetch the pending losses, all in one transfer, and report them."""
+            nonlocal reported
+            values = torch.stack(pending).tolist()
+            before = step - len(values)
+            for number, value in enumerate(values, before + 1):
+                if not math.isfinite(value):
+                    raise NonFiniteLossError(nonfinite(value, number, config))
+            drawn = [
+                (number, value)
+                for number, value in enumerate(values, before + 1)
+                if number == 1 or number % stride == 0 or number == total_steps
+            ]
+            pending.clear()
+            epoch_losses.extend(values)
+            losses.extend(drawn)
+            reported = time.perf_counter()
+            samples = min((step - first_step) * config.batch_size, len(dataset.train))
+            report(
+                Steps(
+                    step,
+                    tuple(drawn),
+                    samples / (reported - epoch_began),
+                    reported - began,
+                )
+            )
+
+        for loss in loops.train_epoch(
+            model, stoppable(feed), criterion, optimizer, device, scheduler
+        ):
+            step += 1
+            pending.append(loss)
+            if step == 1 or time.perf_counter() - reported > REPORT_SECONDS:
+                flush()
+        if pending:
+            flush()
+        devices.synchronize(device)
+        seconds = time.perf_counter() - epoch_began
+
+        train_score, test_score = evaluate(train_sample), evaluate(test)
+        history.append(
+            Epoch(
+                epoch,
+                step,
+                epoch_mean(epoch_losses, config.batch_size, len(dataset.train)),
+                train_score.loss,
+                train_score.accuracy,
+                test_score.loss,
+                test_score.accuracy,
+                seconds,
+                len(dataset.train) / seconds,
+            )
+        )
+        report(history[-1])
+
+    return RunResult(
+        config,
+        environment,
+        parameters,
+        tuple(history),
+        tuple(losses),
+        test_score.correct,
+        test_score.total,
+        time.perf_counter() - began,
+        to_checkpoint(model),
+    )
+
+
+def make_optimizer(
+    model: nn.Module, config: RunConfig, device: torch.device
+) -> torch.optim.Optimizer:
+    """Adam, with all parameters updated by one kernel where torch has one."""
+    return torch.optim.Adam(
+        model.parameters(), config.learning_rate, fused=device.type in ("cpu", "cuda")
+    )
+
+
+def make_scheduler(
+    optimizer: torch.optim.Optimizer, config: RunConfig, steps: int
+) -> torch.optim.lr_scheduler.LRScheduler | None:
+    """One-cycle: the rate climbs to its peak, then falls to nearly nothing."""
+    if config.schedule == "constant":
+        return None
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=config.learning_rate, total_steps=steps
+    )
+
+
+def evaluation_batches(split: data.Split, device: torch.device) -> batches.Batches:
+    """The split in file order, in batches as large as evaluating is quick with."""
+    return batches.make("memory", split, EVALUATION_BATCH, device)
+
+
+def epoch_mean(losses: list[float], batch_size: int, samples: int) -> float:
+    """Mean over samples of the losses of steps, whose last batch may be smaller."""
+    last = samples - batch_size * (len(losses) - 1)
+    return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / samples
+
+
+def to_checkpoint(model: nn.Module) -> bytes:
+    """The state_dict, on the CPU so that it loads anywhere, as torch.save writes it."""
+    buffer = io.BytesIO()
+    torch.save({name: t.cpu() for name, t in model.state_dict().items()}, buffer)
+    return buffer.getvalue()
+
+
+def from_checkpoint(checkpoint: bytes, model: str, device: torch.device) -> nn.Module:
+    """The trained model, on `device`."""
+    restored = models.build(model)
+    restored.load_state_dict(
+        torch.load(io.BytesIO(checkpoint), map_location="cpu", weights_only=True)
+    )
+    return restored.to(device)
+
+
+def nonfinite(value: float, step: int, config: RunConfig) -> str:
+    """What to say of a loss that is no longer a number."""
+    return (
+        f"The loss became {value} at step {step:,}: the weights have overflowed. "
+        f"Try a learning rate of {config.learning_rate / 10:g} or less."
+    )
+
+
+def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
+    """The configuration, and whether JSON is wanted. Exits with 2 for bad input."""
+    parser = argparse.ArgumentParser(prog="python -m core.run", description=__doc__)
+    # One line on standard error, not the whole usage.
+    parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign,assignment]
+
+    def converter(name: str) -> Callable[[str], Any]:
+        def convert(text: str) -> Any:
+            try:
+                return parse(name, text)
+            except ValueError as error:
+                raise argparse.ArgumentTypeError(str(error)) from None
+
+        return convert
+
+    for field in fields(RunConfig):
+        flags = [f"--{field.name.replace('_', '-')}"]
+        if field.name == "learning_rate":
+            flags.append("--lr")
+        parser.add_argument(
+            *flags,
+            dest=field.name,
+            type=converter(field.name),
+            default=argparse.SUPPRESS,
+            metavar="|".join(CHOICES.get(field.name, (field.type.__name__.upper(),))),  # type: ignore[union-attr]
+            help=f"default: {field.default}"
+            + (", or as the model's recipe says" if field.name in RECIPES["ann"] else ""),
+        )
+    parser.add_argument(
+        "--json", action="store_true", help="end with one line of JSON"
+    )
+    given = vars(parser.parse_args(arguments))
+    as_json = given.pop("json")
+    try:
+        return RunConfig.with_recipe(**given), as_json
+    except ValueError as error:
+        parser.error(str(error))
+        raise  # not reached: the parser has exited
+
+
+def main(arguments: list[str] | None = None) -> int:
+    config, as_json = parse_arguments(arguments)
+
+    def show(event: Started | Steps | Epoch) -> None:
+        if isinstance(event, Started):
+            where = event.environment
+            print(
+                f"{config.task}, {config.model} ({event.parameters:,} parameters) on "
+                f"{where['device_name']} ({where['device']}), torch {where['torch']}, "
+                f"{where['threads']} threads",
+                file=sys.stderr,
+            )
+        if isinstance(event, Epoch):
+            print(
+                f"epoch {event.epoch:2}  loss {event.loss:.4f}  "
+                f"test accuracy {event.test_accuracy:.2%}  {event.seconds:.2f} s  "
+                f"{event.samples_per_second:,.0f} samples/s",
+                file=sys.stderr,
+            )
+
+    devices.leave_a_core()  # as the app's workers do, so that the numbers agree
+    try:
+        result = run(config, show)
+    except ExplainedError as error:
+        print(f"python -m core.run: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        print(json.dumps(result.to_json()))
+    else:
+        print(
+            f"test accuracy {result.test_accuracy:.2%} "
+            f"({result.test_correct:,} of {result.test_total:,})"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""What runs inside a worker process: warm up, do a job, hear that it is cancelled.
+
+A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
+module when the process starts and calls `dask_setup`.
+
+Nothing but plain data leaves a worker, failures included: the web server must not have
+to import torch in order to read an exception.
+"""
+
+import importlib
+import logging
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import CancelledError, ExplainedError
+from core.progress import PickedUp
+
+logger = logging.getLogger(__name__)
+
+_cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
+
+
+def dask_setup(worker: Any) -> None:
+    """Pay for slow first times now, so that the first click does not."""
+    import torch
+
+    from core import device as devices
+
+    if "train" in worker.state.total_resources:
+        devices.leave_a_core()
+        _rehearse()
+    else:
+        torch.set_num_threads(1)  # never slow down a training run that is measured
+
+
+def _rehearse() -> None:
+    """Load the default dataset and make one step, which sets up the device."""
+    import torch
+
+    from core import data, loops, models
+    from core import device as devices
+
+    try:
+        task = "fashion-mnist" if data.status()["source"] else "sprites"
+        split = data.load(task).train.first(64)
+    except ExplainedError:
+        split = data.load("sprites").train.first(64)
+    device = devices.resolve("auto")
+    model = models.build("ann").to(device)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    criterion = torch.nn.CrossEntropyLoss()
+    batch = [(split.images, split.labels)]
+    for _ in loops.train_epoch(model, batch, criterion, optimizer, device):
+        pass
+
+
+def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
+    """Call the function at `path` ("core.run:run") and tell how it ended.
+
+    The function gets `arguments`, and `report` and `cancelled` by keyword. What it
+    reports becomes an event of the job. Returns {"status", "value", "message"}.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def report(event: Any) -> None:
+        # Dask's event log takes bytes, not objects.
+        worker.log_event(topic, pickle.dumps((job_id, event)))
+
+    def cancelled() -> bool:
+        return job_id in _cancelled
+
+    report(PickedUp(worker.name))
+    try:
+        if cancelled():
+            raise CancelledError
+        value = resolve(path)(*arguments, report=report, cancelled=cancelled)
+        return {"status": "finished", "value": value, "message": ""}
+    except CancelledError:
+        return {"status": "cancelled", "value": None, "message": ""}
+    except Exception as error:
+        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+    finally:
+        _cancelled.discard(job_id)
+        _free_memory()
+
+
+def answer(path: str, arguments: tuple[Any, ...]) -> dict:
+    """Call a quick function, without events, and tell how it ended, as `do` does."""
+    try:
+        return {"status": "finished", "value": resolve(path)(*arguments), "message": ""}
+    except Exception as error:
+        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+
+
+def cancel(job_id: str) -> None:
+    """Ask the job to stop; it hears of it in its next batch."""
+    _cancelled.add(job_id)
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The function that "package.module:name" stands for."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
+    """One sentence on what went wrong, and what to try."""
+    if isinstance(error, ExplainedError):
+        return str(error)
+    if is_out_of_memory(error):
+        sizes = [a.batch_size for a in arguments if hasattr(a, "batch_size")]
+        return out_of_memory(sizes[0] if sizes else None)
+    logger.exception("a job failed")
+    return f"{type(error).__name__}: {error}"
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the device or the host had no memory left."""
+    import torch
+
+    # The host's allocator has no exception class of its own.
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    )
+
+
+def out_of_memory(batch_size: int | None) -> str:
+    """What to say and to try when memory ran out at a batch size."""
+    if batch_size is None or batch_size <= 16:
+        return "The memory ran out. Close other programs and try again."
+    return (
+        f"The memory ran out at batch size {batch_size:,}. "
+        f"Try {max(16, batch_size // 4):,}: activations grow with the batch."
+    )
+
+
+def _free_memory() -> None:
+    """Give cached device memory back, so that the next job starts with all of it."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
+        torch.accelerator.empty_cache()
