@@ -26,12 +26,13 @@ from distributed import Client, Future
 
 from core import worker
 from core.errors import ExplainedError
-from core.progress import PickedUp
+from core.reports import PickedUp
 
 logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 60.0  # a cluster that is not up by then will not come up
+MACHINE_SECONDS = 3.0
 NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
 KEPT_JOBS = 500  # half a megabyte each at most: events and a checkpoint
 ENDED = ("finished", "failed", "cancelled")
@@ -58,7 +59,7 @@ class Job:
     path: str  # of the function
     arguments: tuple[Any, ...]
     lane: str  # "train" or "lab"
-    earlier: tuple[str, ...] = ()  # jobs that its owner wants to compare it with
+    owner: str = ""  # whoever started it, by a name that only they have
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
     events: tuple[Any, ...] = ()
@@ -87,6 +88,8 @@ class Engine:
         self._process: subprocess.Popen | None = None
         self._client: Client | None = None
         self._problem = ""
+        self._machine: dict[str, Any] | None = None
+        self._machine_due = 0.0  # when it is to be asked for again
         self._closed = False
         self._up = threading.Event()
         self._background = ThreadPoolExecutor(4, thread_name_prefix="engine")
@@ -99,10 +102,10 @@ class Engine:
         path: str,
         *arguments: Any,
         lane: str = "train",
-        earlier: tuple[str, ...] = (),
+        owner: str = "",
     ) -> str:
         """Queue a call of the function at `path`; returns the job's id at once."""
-        job = Job(uuid.uuid4().hex[:10], path, arguments, lane, earlier)
+        job = Job(uuid.uuid4().hex[:10], path, arguments, lane, owner)
         with self._lock:
             self._forget_oldest()
             self._jobs[job.id] = job
@@ -127,10 +130,14 @@ class Engine:
             place = lane.index(job_id) + 1 if job_id in lane else 0
             return replace(job, place=place, events=tuple(self._events[job_id]))
 
-    def jobs(self, path: str) -> list[Job]:
-        """All jobs that call the function at `path`, in the order they came."""
+    def jobs(self, path: str, owner: str | None = None) -> list[Job]:
+        """Jobs that call the function at `path`, of one owner or all, oldest first."""
         with self._lock:
-            ids = [job.id for job in self._jobs.values() if job.path == path]
+            ids = [
+                job.id
+                for job in self._jobs.values()
+                if job.path == path and owner in (None, job.owner)
+            ]
         return [job for job in map(self.job, ids) if job is not None]
 
     def cancel(self, job_id: str) -> None:
@@ -177,6 +184,28 @@ class Engine:
             raise ExplainedError(outcome["message"])
         return outcome["value"]
 
+    def machine(self) -> dict[str, Any] | None:
+        """The last that the workers said of this machine; None while they start.
+
+        {"devices", "cores"} as core.device.describe, {"fashion_mnist"} as
+        core.data.status. Asked anew, in the background, where it is no longer fresh.
+        """
+        self._revive()
+        with self._lock:
+            if self._up.is_set() and time.monotonic() > self._machine_due:
+                self._machine_due = time.monotonic() + MACHINE_SECONDS
+                self._background.submit(self._look)
+        return self._machine
+
+    def _look(self) -> None:
+        try:
+            machine = self.ask("core.device:describe", seconds=START_SECONDS)
+            machine["fashion_mnist"] = self.ask("core.data:status")
+        except ExplainedError as error:
+            logger.warning("the machine could not be described: %s", error)
+            return
+        self._machine = machine
+
     def close(self) -> None:
         """End the connection, and the local cluster with it."""
         self._closed = True
@@ -208,6 +237,7 @@ class Engine:
             self._problem = f"The workers{where} can't be reached: {error}."
             logger.exception("no cluster")
         self._up.set()
+        self.machine()
         self._dispatch()
 
     def _start_cluster(self) -> str:
@@ -218,6 +248,7 @@ class Engine:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"},
             # Ctrl-C in the terminal is for the server; the cluster ends after it.
             start_new_session=True,
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.errors import CancelledError, ExplainedError
+from core.reports import Download
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
 SHA256 = {
@@ -88,18 +89,16 @@ def read() -> tuple[Path, dict[str, bytes]]:
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
         _unpack(contents)  # the next start is quicker, and torchvision finds it too
-    return folder, {
-        name: data[_header_size(name) :] for name, data in contents.items()
-    }
+    return folder, {name: data[_header_size(name) :] for name, data in contents.items()}
 
 
 def download(
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[Download], None] = lambda event: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
-    `report` is told the bytes so far and in all. Raises ExplainedError where the mirror
+    Raises ExplainedError where the mirror
     gives no answer within seconds, or not the files that were published.
     """
     try:
@@ -124,7 +123,7 @@ def download(
                     raise CancelledError
                 packed += chunk
                 done += len(chunk)
-                report(done, DOWNLOAD_BYTES)
+                report(Download(done, DOWNLOAD_BYTES))
             contents[name] = _verified(gzip.decompress(packed), name, MIRROR)
             _write(DATA_FOLDER / name, contents[name])
 
@@ -141,7 +140,9 @@ def _chunks(url: str, size: int = 1 << 18):
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
             while chunk := response.read(size):
                 yield chunk
-    except OSError as error:  # URLError, HTTPError, TimeoutError and resets are OSErrors
+    except (
+        OSError
+    ) as error:  # URLError, HTTPError, TimeoutError and resets are OSErrors
         reason = getattr(error, "reason", None) or error or "no answer"
         raise ExplainedError(
             f"Fashion-MNIST could not be fetched. Tried {url}: {reason}. {OTHER_WAYS}"

@@ -24,7 +24,7 @@ def train_epoch(
     device: torch.device,
     scheduler: LRScheduler | None = None,
 ) -> Iterator[Tensor]:
-    """One pass over the batches; yields the loss of each step, still on the device."""
+    """One pass over the batches; yields each loss, still on the device."""
     model.train()
     for inputs, targets in batches:
         inputs = inputs.to(device)
@@ -38,7 +38,7 @@ def train_epoch(
 
         if scheduler is not None:
             scheduler.step()
-        # No .item() here: it would make the CPU wait for the device in every step.
+        # Not loss.item(): the CPU would wait for the device in every step.
         yield loss.detach()
 
 

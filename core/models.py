@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 def as_floats(images: Tensor) -> Tensor:
     """uint8 pixels 0..255 become float32 0..1; floats pass as they are."""
-    return images.float().div(255) if images.dtype == torch.uint8 else images
+    return images.float().div_(255) if images.dtype == torch.uint8 else images
 
 
 class ANN(nn.Module):

@@ -1,6 +1,6 @@
 """One run, from its configuration to its result; also the command line.
 
-    python -m core.run --task fashion-mnist --model ann --epochs 5 --json
+python -m core.run --task fashion-mnist --model ann --epochs 5 --json
 """
 
 import argparse
@@ -20,7 +20,7 @@ from core import batches, data, loops, models
 from core import device as devices
 from core.config import CHOICES, RECIPES, RunConfig, parse
 from core.errors import CancelledError, ExplainedError
-from core.progress import Epoch, RunResult, Started, Steps
+from core.reports import Epoch, Loss, RunResult, Started, Steps
 
 REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
 DRAWN_STEPS = 600  # a curve needs no more points than a screen has
@@ -85,55 +85,53 @@ def run(
     )
     stride = math.ceil(total_steps / DRAWN_STEPS)
     history: list[Epoch] = []
-    losses: list[tuple[int, float]] = []
+    losses: list[Loss] = []
     step = 0
-    began = reported = time.perf_counter()
+    trained = 0.0  # seconds of the epochs that have ended, evaluation not counted
+    began = time.perf_counter()
 
     for epoch in range(1, config.epochs + 1):
         devices.synchronize(device)
         epoch_began = time.perf_counter()
-        first_step = step
         pending: list[Tensor] = []  # losses that are still on the device
         epoch_losses: list[float] = []
+        flushed = epoch_began
 
         def flush() -> None:
             """Fetch the pending losses, all in one transfer, and report them."""
-            nonlocal reported
+            nonlocal flushed
             values = torch.stack(pending).tolist()
-            before = step - len(values)
-            for number, value in enumerate(values, before + 1):
-                if not math.isfinite(value):
-                    raise NonFiniteLossError(nonfinite(value, number, config))
-            drawn = [
-                (number, value)
-                for number, value in enumerate(values, before + 1)
-                if number == 1 or number % stride == 0 or number == total_steps
-            ]
             pending.clear()
             epoch_losses.extend(values)
+            now = time.perf_counter()
+            drawn = []
+            for index, value in enumerate(values, 1):
+                number = step - len(values) + index
+                if not math.isfinite(value):
+                    raise NonFiniteLossError(nonfinite(value, number, config))
+                if number == 1 or number % stride == 0 or number == total_steps:
+                    # Between two looks at the clock, steps are taken as equally long.
+                    passed = flushed + (now - flushed) * index / len(values)
+                    seconds = trained + passed - epoch_began
+                    drawn.append(Loss(number, seconds, value))
+            flushed = now
             losses.extend(drawn)
-            reported = time.perf_counter()
-            samples = min((step - first_step) * config.batch_size, len(dataset.train))
-            report(
-                Steps(
-                    step,
-                    tuple(drawn),
-                    samples / (reported - epoch_began),
-                    reported - began,
-                )
-            )
+            samples = min(len(epoch_losses) * config.batch_size, len(dataset.train))
+            speed = samples / (now - epoch_began)
+            report(Steps(step, tuple(drawn), speed, now - began))
 
         for loss in loops.train_epoch(
             model, stoppable(feed), criterion, optimizer, device, scheduler
         ):
             step += 1
             pending.append(loss)
-            if step == 1 or time.perf_counter() - reported > REPORT_SECONDS:
+            if step == 1 or time.perf_counter() - flushed > REPORT_SECONDS:
                 flush()
         if pending:
             flush()
         devices.synchronize(device)
         seconds = time.perf_counter() - epoch_began
+        trained += seconds
 
         train_score, test_score = evaluate(train_sample), evaluate(test)
         history.append(
@@ -245,11 +243,13 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
             default=argparse.SUPPRESS,
             metavar="|".join(CHOICES.get(field.name, (field.type.__name__.upper(),))),  # type: ignore[union-attr]
             help=f"default: {field.default}"
-            + (", or as the model's recipe says" if field.name in RECIPES["ann"] else ""),
+            + (
+                ", or as the model's recipe says"
+                if field.name in RECIPES["ann"]
+                else ""
+            ),
         )
-    parser.add_argument(
-        "--json", action="store_true", help="end with one line of JSON"
-    )
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import CancelledError, ExplainedError
-from core.progress import PickedUp
+from core.reports import PickedUp
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,10 @@
-"""What a run tells while it goes on, and what is left of it when it ends.
+"""What work tells about itself: plain data that travels between processes.
 
-All of it is plain data that travels between processes; nothing here imports torch.
+Nothing here imports torch, so that the web server can read all of it.
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.config import RunConfig
 
@@ -14,6 +14,14 @@ class PickedUp:
     """A worker has begun with a job; the first event of every job."""
 
     worker: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """How far a download has come."""
+
+    done_bytes: int
+    total_bytes: int
 
 
 @dataclass(frozen=True)
@@ -27,12 +35,20 @@ class Started:
     test_images: int
 
 
+class Loss(NamedTuple):
+    """The loss of one step."""
+
+    step: int  # from 1
+    seconds: float  # of training up to it, evaluation not counted
+    loss: float
+
+
 @dataclass(frozen=True)
 class Steps:
     """Some steps were made."""
 
     step: int  # made so far, in the whole run
-    losses: tuple[tuple[int, float], ...]  # (step, loss) of the steps to be drawn
+    losses: tuple[Loss, ...]  # of the steps to be drawn
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
 
@@ -60,7 +76,7 @@ class RunResult:
     environment: dict[str, Any]
     parameters: int
     history: tuple[Epoch, ...]
-    losses: tuple[tuple[int, float], ...]  # (step, loss)
+    losses: tuple[Loss, ...]
     test_correct: int
     test_total: int
     seconds: float  # from the first step to the last evaluation
@@ -83,3 +99,44 @@ class RunResult:
             "test_accuracy": self.test_accuracy,
             "seconds": self.seconds,
         }
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How well one class is recognised."""
+
+    name: str
+    precision: float  # of the images called so, the share that are so
+    recall: float  # of the images that are so, the share called so
+    f1: float  # harmonic mean of the two
+    images: int  # of this class in the test set
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model's answers to the whole test set."""
+
+    environment: dict[str, Any]
+    classes: tuple[ClassScore, ...]
+    confusion: tuple[tuple[int, ...], ...]  # [true class][predicted class]
+    correct: int
+    total: int
+    interval: tuple[float, float]  # of the accuracy, 95 %
+    targets: tuple[int, ...]  # true class of each test image, in file order
+    predictions: tuple[int, ...]  # predicted class of each
+    confidences: tuple[float, ...]  # softmax probability of that class
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+
+@dataclass(frozen=True)
+class ModeCost:
+    """What evaluating costs in one autograd mode."""
+
+    mode: str  # "gradients", "no_grad", "inference_mode"
+    seconds: tuple[float, ...]  # one for each repeat
+    peak_bytes: int | None  # None where the device does not tell
+    images: int
+    environment: dict[str, Any]

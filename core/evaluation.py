@@ -1,0 +1,96 @@
+"""Look closely at a trained model: every answer to the test set, and what asking costs.
+
+The loop itself is `core.loops.predict`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+
+from core import batches, data, loops, memory, metrics, run, timing
+from core import device as devices
+from core.config import RunConfig
+from core.errors import CancelledError
+from core.reports import ClassScore, Evaluation, ModeCost
+
+MODE_IMAGES = 2000
+MODES: dict[str, Callable[[], AbstractContextManager]] = {
+    "gradients": torch.enable_grad,
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+}
+
+
+def evaluate(checkpoint: bytes, config: RunConfig) -> Evaluation:
+    """The answers of the model in `checkpoint`, which was trained as `config` says."""
+    device = devices.resolve("auto")
+    dataset = data.load(config.task)
+    model = run.from_checkpoint(checkpoint, config.model, device)
+    outputs, targets = loops.predict(
+        model, run.evaluation_batches(dataset.test, device), device
+    )
+    confidences, predictions = outputs.softmax(dim=1).max(dim=1)
+    count = len(dataset.classes)
+    figures = metrics.per_class(predictions, targets, count).tolist()
+    confusion = metrics.confusion_matrix(predictions, targets, count).tolist()
+    correct = int((predictions == targets).sum())
+    return Evaluation(
+        environment=devices.environment(device),
+        classes=tuple(
+            ClassScore(name, *figure, images=sum(row))
+            for name, figure, row in zip(
+                dataset.classes, figures, confusion, strict=True
+            )
+        ),
+        confusion=tuple(tuple(row) for row in confusion),
+        correct=correct,
+        total=len(targets),
+        interval=metrics.wilson_interval(correct, len(targets)),
+        targets=tuple(targets.tolist()),
+        predictions=tuple(predictions.tolist()),
+        confidences=tuple(confidences.tolist()),
+    )
+
+
+def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
+    """Test images by their numbers, uint8 (n, 28, 28)."""
+    return data.load(task).test.images[list(indices), 0].numpy()
+
+
+def compare_modes(
+    checkpoint: bytes,
+    config: RunConfig,
+    report: Callable[[Any], None] = lambda event: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[ModeCost, ...]:
+    """Seconds and peak memory of the same forward passes in each autograd mode."""
+    device = devices.resolve("auto")
+    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    test = data.load(config.task).test.first(MODE_IMAGES)
+    feed = batches.make("device", test, run.EVALUATION_BATCH, device)
+
+    def forward(mode: str) -> Callable[[], None]:
+        def work() -> None:
+            if cancelled():
+                raise CancelledError
+            with MODES[mode]():
+                for inputs, _ in feed:
+                    model(inputs)
+
+        return work
+
+    works = [forward(mode) for mode in MODES]
+    timings = timing.measure_side_by_side(works, device)
+    return tuple(
+        ModeCost(
+            mode,
+            measured.seconds,
+            memory.peak_bytes(work, device),
+            len(test),
+            devices.environment(device),
+        )
+        for mode, measured, work in zip(MODES, timings, works, strict=True)
+    )

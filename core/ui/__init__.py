@@ -1,0 +1,1 @@
+"""The part of core that imports streamlit: page frame, charts, live views."""

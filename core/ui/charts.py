@@ -1,0 +1,231 @@
+"""Charts: a DataFrame in, an alt.Chart out. What lives keeps its specification."""
+
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of one theme. `further` are for runs that came earlier."""
+
+    accelerator: str
+    cpu: str
+    further: tuple[str, ...]
+    text: str
+    quiet: str
+
+    def of(self, backend: str) -> str:
+        return self.cpu if backend == "CPU" else self.accelerator
+
+
+LIGHT = Palette(
+    "#c2410c",
+    "#2563a8",
+    ("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
+    "#1f2430",
+    "#5f6b7a",
+)
+DARK = Palette(
+    "#f0834a",
+    "#6aa9e9",
+    ("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
+    "#e7e9ec",
+    "#9aa5b4",
+)
+
+# Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
+REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
+AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
+
+
+def palette() -> Palette:
+    """The colours of the theme that this visitor sees."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def run_colors(names: list[str], backend: str) -> alt.Scale:
+    """The newest run has its device's colour; the earlier ones have colours in turn."""
+    colors = palette()
+    earlier = [
+        colors.further[index % len(colors.further)] for index in range(len(names) - 1)
+    ]
+    return alt.Scale(domain=names, range=[*earlier, colors.of(backend)])
+
+
+def losses(
+    frame: pd.DataFrame, names: list[str], backend: str, x: str, most: float | None
+) -> alt.LayerChart:
+    """The loss of each drawn step, faint, under its running mean.
+
+    `frame` as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
+    that axis ends, None for as far as the data goes.
+    """
+    axis = alt.X(
+        f"{x}:Q",
+        title=AXES[x],
+        scale=alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True),
+        axis=alt.Axis(tickCount=8),
+    )
+    color = alt.Color(
+        "run:N",
+        scale=run_colors(names, backend),
+        legend=None if len(names) < 2 else alt.Legend(title=None, orient="top"),
+    )
+    base = alt.Chart(frame).encode(x=axis, color=color)
+    y = {"title": "Loss", "scale": alt.Scale(zero=True)}
+    raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(y=alt.Y("loss:Q", **y))
+    mean = base.mark_line(strokeWidth=2.2).encode(
+        y=alt.Y("smoothed:Q", **y),
+        tooltip=[
+            alt.Tooltip("run:N", title="Run"),
+            alt.Tooltip("step:Q", title="Step", format=",d"),
+            alt.Tooltip("seconds:Q", title="Seconds", format=".2f"),
+            alt.Tooltip("loss:Q", title="Loss", format=".4f"),
+        ],
+    )
+    return alt.layer(raw, mean).properties(height=300)
+
+
+def per_epoch(
+    frame: pd.DataFrame,
+    names: list[str],
+    backend: str,
+    y: str,
+    epochs: int,
+    references: dict[str, float] | None = None,
+) -> alt.LayerChart:
+    """Loss or accuracy after each epoch; test is the solid line, train the thin one.
+
+    `frame` as core.ui.runs.epoch_frame makes it.
+    """
+    percent = y == "accuracy"
+    stride = max(1, epochs // 10)
+    base = alt.Chart(frame).encode(
+        x=alt.X(
+            "epoch:Q",
+            title="Epoch",
+            scale=alt.Scale(domain=[1, max(2, epochs)]),
+            axis=alt.Axis(
+                values=list(range(1, max(2, epochs) + 1, stride)), format="d"
+            ),
+        ),
+        y=alt.Y(
+            f"{y}:Q",
+            title=None,
+            scale=alt.Scale(zero=False, nice=True),
+            axis=alt.Axis(format=".0%" if percent else ".2f"),
+        ),
+        color=alt.Color("run:N", scale=run_colors(names, backend), legend=None),
+        tooltip=[
+            alt.Tooltip("run:N", title="Run"),
+            alt.Tooltip("images:N", title="Images"),
+            alt.Tooltip("epoch:Q", title="Epoch"),
+            alt.Tooltip(f"{y}:Q", format=".2%" if percent else ".4f"),
+        ],
+    )
+    train = base.transform_filter("datum.images == 'train'")
+    test = base.transform_filter("datum.images == 'test'")
+    layers = [
+        train.mark_line(strokeWidth=1, opacity=0.7),
+        test.mark_line(strokeWidth=2.2),
+        test.mark_point(size=38, filled=True, opacity=1),
+    ]
+    if references:
+        layers = [*_reference_lines(references), *layers]
+    return alt.layer(*layers).properties(height=240)
+
+
+def _reference_lines(references: dict[str, float]) -> list[alt.Chart]:
+    """A thin line across the chart for each, with its name on it."""
+    quiet = palette().quiet
+    rows = pd.DataFrame({"name": list(references), "y": list(references.values())})
+    rules = alt.Chart(rows).mark_rule(strokeWidth=1, color=quiet, opacity=0.8)
+    names = alt.Chart(rows).mark_text(
+        align="right", baseline="bottom", dy=-3, fontSize=11, color=quiet
+    )
+    return [
+        rules.encode(y="y:Q"),
+        names.encode(y="y:Q", text="name:N", x=alt.value("width")),
+    ]
+
+
+def confusion(
+    counts: tuple[tuple[int, ...], ...], classes: list[str]
+) -> alt.LayerChart:
+    """Rows are true classes, columns predicted; select a cell to get (true, predicted).
+
+    A cell's shade is its share of its row.
+    """
+    frame = pd.DataFrame(
+        [
+            (true, predicted, count, count / max(1, sum(row)))
+            for true, row in zip(classes, counts, strict=True)
+            for predicted, count in zip(classes, row, strict=True)
+        ],
+        columns=["true", "predicted", "count", "share"],
+    )
+    cell = alt.selection_point(
+        name="cell", fields=["true", "predicted"], on="click", toggle=False
+    )
+    colors = palette()
+    base = alt.Chart(frame).encode(
+        x=alt.X(
+            "predicted:N",
+            sort=classes,
+            title="Predicted",
+            axis=alt.Axis(labelAngle=-40),
+        ),
+        y=alt.Y("true:N", sort=classes, title="True"),
+    )
+    ground = "#f4f1ec" if colors is LIGHT else "#1d2229"
+    shade = alt.Scale(
+        domain=[0, 1], range=[ground, colors.cpu], type="pow", exponent=0.45
+    )
+    cells = (
+        base.mark_rect(cursor="pointer")
+        .encode(
+            color=alt.Color("share:Q", scale=shade, legend=None),
+            stroke=alt.condition(
+                cell, alt.value(colors.text), alt.value("transparent"), empty=False
+            ),
+            strokeWidth=alt.value(2),
+            tooltip=[
+                alt.Tooltip("true:N", title="True"),
+                alt.Tooltip("predicted:N", title="Predicted"),
+                alt.Tooltip("count:Q", title="Images"),
+                alt.Tooltip("share:Q", title="Of the true class", format=".1%"),
+            ],
+        )
+        .add_params(cell)
+    )
+    numbers = base.mark_text(fontSize=11).encode(
+        text=alt.condition("datum.count > 0", "count:Q", alt.value("")),
+        color=alt.condition(
+            "datum.share > 0.35",
+            alt.value("#ffffff" if colors is LIGHT else "#14171c"),
+            alt.value(colors.text),
+        ),
+    )
+    return alt.layer(cells, numbers).properties(height=430)
+
+
+def mode_costs(frame: pd.DataFrame, y: str, title: str, backend: str) -> alt.LayerChart:
+    """A bar a mode; for seconds with the least and the most of the repeats.
+
+    `frame` has the columns mode, `y`, and for seconds also low and high.
+    """
+    colors = palette()
+    base = alt.Chart(frame).encode(
+        y=alt.Y("mode:N", sort=list(frame["mode"]), title=None)
+    )
+    bars = base.mark_bar(color=colors.of(backend), height=22).encode(
+        x=alt.X(f"{y}:Q", title=title, scale=alt.Scale(zero=True)),
+    )
+    layers = [bars]
+    if "low" in frame:
+        ranges = base.mark_rule(color=colors.text, strokeWidth=1.5)
+        layers.append(ranges.encode(x="low:Q", x2="high:Q"))
+    return alt.layer(*layers).properties(height=130)

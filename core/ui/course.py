@@ -1,0 +1,49 @@
+"""The course: its lessons in order, as the sidebar and the home page show them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One page."""
+
+    file: str  # from the project's root, as st.page_link wants it
+    title: str
+    icon: str
+    promise: str  # what you will be able to do after it, one sentence
+
+
+HOME = Lesson(
+    "app.py",
+    "Run PyTorch on an accelerator",
+    ":material/home:",
+    "A course that you do rather than read: every number on these pages is measured "
+    "here and now, and every snippet is the code that just ran.",
+)
+LESSONS = (
+    Lesson(
+        "pages/3_Train.py",
+        "Train",
+        ":material/model_training:",
+        "After this page you can train a model on any device, watch its loss fall, and "
+        "tell which setting made it faster.",
+    ),
+    Lesson(
+        "pages/4_Evaluate.py",
+        "Evaluate",
+        ":material/fact_check:",
+        "After this page you can say how good a model is, where it goes wrong, and what "
+        "evaluating it should cost.",
+    ),
+)
+
+
+def lesson(title: str) -> Lesson:
+    """The lesson of that title."""
+    return next(each for each in LESSONS if each.title == title)
+
+
+def after(this: Lesson) -> Lesson | None:
+    """The next lesson; None after the last."""
+    place = LESSONS.index(this) + 1
+    return LESSONS[place] if place < len(LESSONS) else None

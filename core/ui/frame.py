@@ -1,0 +1,85 @@
+"""What every page has: its configuration, the course map, the way to the next one."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.ui.course import HOME, LESSONS, Lesson, after
+from core.ui.server import engine
+
+LOGO = str(Path(__file__).with_name("logo.svg"))
+
+
+def begin(lesson: Lesson) -> None:
+    """The first call of every page: title, sidebar, and the page's promise."""
+    st.set_page_config(page_title=f"{lesson.title} · to(device)", page_icon=LOGO)
+    st.logo(LOGO, size="large")
+    engine()  # the first page that opens starts the workers
+    with st.sidebar:
+        st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
+        st.page_link(HOME.file, label="Home", icon=HOME.icon)
+        for each in LESSONS:
+            st.page_link(each.file, label=each.title, icon=each.icon)
+        _machine_badge()
+    st.title(lesson.title)
+    st.markdown(lesson.promise)
+
+
+def end(lesson: Lesson) -> None:
+    """The last call of a lesson: the way on."""
+    following = after(lesson)
+    st.space("small")
+    if following is None:
+        st.page_link(HOME.file, label="Back to the course map", icon=HOME.icon)
+    else:
+        st.page_link(
+            following.file,
+            label=f"Next: {following.title}",
+            icon=":material/arrow_forward:",
+        )
+
+
+def device_color(backend: str) -> str:
+    """Blue is the CPU, orange the accelerator, everywhere."""
+    return "blue" if backend == "CPU" else "orange"
+
+
+def wait_for_machine() -> None:
+    """Look again, and draw the page anew, once the workers have said what is here."""
+    if engine().machine() is None:
+
+        @st.fragment(run_every=0.5)
+        def look_again() -> None:
+            if engine().machine() is not None or engine().problem:
+                st.rerun()
+
+        if not engine().problem:
+            look_again()
+
+
+def _machine_badge() -> None:
+    machine = engine().machine()
+    st.space("small")
+    if machine is None:
+        st.badge("Workers are starting", icon=":material/hourglass:", color="gray")
+        return
+    best = machine["devices"][0]
+    st.badge(
+        f"{best['backend']} · {best['device_name']}",
+        icon=":material/memory:",
+        color=device_color(best["backend"]),
+    )
+
+
+def question(key: str, text: str, answers: dict[str, str], right: str) -> None:
+    """A question that the learner answers before the explanation shows.
+
+    `answers` maps each answer to what to say to somebody who chose it.
+    """
+    st.subheader("Before you go on")
+    chosen = st.radio(text, list(answers), index=None, key=f"question_{key}")
+    if chosen is not None:
+        if chosen == right:
+            st.success(answers[chosen], icon=":material/check:")
+        else:
+            st.info(answers[chosen], icon=":material/lightbulb:")

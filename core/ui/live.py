@@ -1,0 +1,187 @@
+"""Live views: a run while it goes on, and any other job while somebody waits for it."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.engine import Job
+from core.ui import charts, words
+from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
+from core.ui.server import engine
+
+POLL_SECONDS = 0.5
+COMPARED = 4  # earlier runs on a chart, at most
+
+
+def follow_run(run_id: str) -> None:
+    """Draw a run now, and again while it goes on; the page anew when it has ended."""
+    alive = not engine().job(run_id).ended
+
+    @st.fragment(run_every=POLL_SECONDS if alive else None)
+    def live() -> None:
+        current = run(run_id)
+        if current is None or (alive and current.job.ended):
+            st.rerun()
+        draw_run(current)
+
+    live()
+
+
+def draw_run(current: Run) -> None:
+    """Status, progress, figures and charts of a run, beside its earlier ones."""
+    _status(current)
+    if current.started is None and not current.job.ended:
+        return
+    if current.started is not None:
+        _figures(current)
+        _charts(current)
+
+
+def _status(current: Run) -> None:
+    job = current.job
+    if job.status == "queued":
+        others = job.place - 1
+        st.info(
+            f"Place {job.place} in the queue"
+            + (f", {others} before you" if others else ", you are next")
+            + ". Your run starts by itself; you may leave this page and come back.",
+            icon=":material/hourglass_top:",
+        )
+    elif job.status == "starting" or (job.status == "running" and not current.started):
+        text = "A worker is taking the run."
+        if engine().machine() is None:
+            text = "The workers are starting; this takes some seconds."
+        st.info(engine().problem or text, icon=":material/hourglass_top:")
+    elif job.status == "failed":
+        st.error(job.message, title="The run failed", icon=":material/error:")
+    elif job.status == "cancelled":
+        done = "before its first step"
+        if current.latest is not None:
+            done = f"after step {current.latest.step:,} of {current.started.steps:,}"
+        st.info(
+            f"Cancelled {done}. What was learnt until then stays here.",
+            icon=":material/cancel:",
+        )
+    elif job.status == "running":
+        st.progress(current.share, _progress_text(current))
+    else:
+        _result(current)
+
+
+def _progress_text(current: Run) -> str:
+    if current.latest is None or current.started is None:
+        return "The first step is being made."
+    epoch = min(len(current.history) + 1, current.config.epochs)
+    left = current.seconds_left
+    return (
+        f"Epoch {epoch} of {current.config.epochs} · "
+        f"step {current.latest.step:,} of {current.started.steps:,} · "
+        f"about {words.duration(left or 0)} left"
+    )
+
+
+def _result(current: Run) -> None:
+    result = current.result
+    st.success(
+        f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
+        f"({result.test_correct:,} of {result.test_total:,}).",
+        icon=":material/check_circle:",
+    )
+    st.caption(
+        f"Measured on {words.provenance(result.environment)}, seed "
+        f"{result.config.seed}, {words.duration(result.seconds)} in all."
+    )
+
+
+def _figures(current: Run) -> None:
+    latest, history = current.latest, current.history
+    speed = history[-1].samples_per_second if history else None
+    if latest is not None and not current.job.ended:
+        speed = latest.samples_per_second
+    seconds = latest.seconds if latest else 0.0
+    if current.result is not None:
+        seconds = current.result.seconds
+    with st.container(horizontal=True):
+        _metric("Test accuracy", f"{history[-1].test_accuracy:.2%}" if history else "–")
+        _metric("Loss", f"{current.losses[-1].loss:.3f}" if current.losses else "–")
+        _metric("Samples/s", f"{speed:,.0f}" if speed else "–")
+        _metric("Elapsed", words.duration(seconds))
+
+
+def _metric(label: str, value: str) -> None:
+    st.metric(label, value, border=True, width=160)
+
+
+def _charts(current: Run) -> None:
+    before = [each for each in earlier(current) if each.losses]
+    shown = [*before[-COMPARED:], current]
+    names = words.run_names([each.config for each in shown])
+    backend = current.started.environment["backend"]
+
+    x = st.segmented_control(
+        "Loss over",
+        list(charts.AXES),
+        default="step",
+        required=True,
+        format_func=lambda key: charts.AXES[key].lower(),
+        key="loss_axis",
+        help="Steps compare learning per update, seconds compare what you wait for.",
+    )
+    ends = {
+        "step": max(each.started.steps for each in shown),
+        "epoch": max(each.config.epochs for each in shown),
+    }
+    st.altair_chart(
+        charts.losses(loss_frame(shown), names, backend, x, ends.get(x)),
+        key="chart_losses",
+        alt=f"Training loss over {charts.AXES[x].lower()} of {len(shown)} run(s)",
+    )
+    frame = epoch_frame(shown)
+    if frame.empty:
+        return
+    epochs = max(each.config.epochs for each in shown)
+    references = charts.REFERENCES if current.config.task == "fashion-mnist" else None
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Accuracy after each epoch**")
+        st.altair_chart(
+            charts.per_epoch(frame, names, backend, "accuracy", epochs, references),
+            key="chart_accuracy",
+            alt="Accuracy on training and test images after each epoch",
+        )
+    with right:
+        st.markdown("**Loss after each epoch**")
+        st.altair_chart(
+            charts.per_epoch(frame, names, backend, "loss", epochs),
+            key="chart_epoch_loss",
+            alt="Loss on training and test images after each epoch",
+        )
+    st.caption(
+        "Solid with points: all test images. Thin: the first 10,000 training images, "
+        "evaluated in the same way. Samples/s and seconds do not count evaluation."
+    )
+
+
+def follow_job(job_id: str, what: str, draw: Callable[[Job], None]) -> None:
+    """Wait for a job in view of its place and progress, then draw it."""
+    job = engine().job(job_id)
+    if job is None:
+        return
+    if job.ended:
+        draw(job)
+        return
+
+    @st.fragment(run_every=POLL_SECONDS)
+    def live() -> None:
+        now = engine().job(job_id)
+        if now is None or now.ended:
+            st.rerun()
+        if now.status == "queued":
+            st.info(
+                f"{what}: place {now.place} in the queue; it starts by itself.",
+                icon=":material/hourglass_top:",
+            )
+        else:
+            draw(now)
+
+    live()

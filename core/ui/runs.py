@@ -1,0 +1,121 @@
+"""A training job as the pages see it: its progress gathered from its events."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from core.config import RunConfig
+from core.engine import Job
+from core.reports import Epoch, Loss, RunResult, Started, Steps
+from core.ui import words
+from core.ui.server import engine, visitor
+
+RUN = "core.run:run"  # the function that training jobs call
+SMOOTHING = 0.08  # weight of the newest loss in the running mean
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is known of a run so far."""
+
+    job: Job
+    started: Started | None
+    losses: tuple[Loss, ...]
+    history: tuple[Epoch, ...]
+    latest: Steps | None
+
+    @property
+    def id(self) -> str:
+        return self.job.id
+
+    @property
+    def config(self) -> RunConfig:
+        return self.job.arguments[0]
+
+    @property
+    def result(self) -> RunResult | None:
+        return self.job.value
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        if self.started is None or self.latest is None:
+            return 0.0
+        return self.latest.step / self.started.steps
+
+    @property
+    def seconds_left(self) -> float | None:
+        if self.latest is None or not self.share:
+            return None
+        return self.latest.seconds * (1 - self.share) / self.share
+
+
+def run(job_id: str | None) -> Run | None:
+    """The run as it stands now; None if this server does not know it."""
+    job = engine().job(job_id) if job_id else None
+    return view(job) if job is not None and job.path == RUN else None
+
+
+def view(job: Job) -> Run:
+    """A training job with its events gathered."""
+    started, latest = None, None
+    losses: list[Loss] = []
+    history: list[Epoch] = []
+    for event in job.events:
+        if isinstance(event, Started):
+            started = event
+        elif isinstance(event, Steps):
+            latest = event
+            losses.extend(event.losses)
+        elif isinstance(event, Epoch):
+            history.append(event)
+    return Run(job, started, tuple(losses), tuple(history), latest)
+
+
+def runs(owner: str | None = None) -> list[Run]:
+    """The runs that the server knows, of one visitor or of all, oldest first."""
+    return [view(job) for job in engine().jobs(RUN, owner)]
+
+
+def earlier(than: Run) -> list[Run]:
+    """Runs that the same visitor started before this one, oldest first."""
+    same = runs(than.job.owner)
+    return [each for each in same if each.job.submitted < than.job.submitted]
+
+
+def start(config: RunConfig) -> str:
+    """Queue a run of this visitor; returns its id."""
+    return engine().submit(RUN, config, owner=visitor())
+
+
+def loss_frame(shown: list[Run]) -> pd.DataFrame:
+    """A row a drawn step: run, step, epoch, seconds, loss, smoothed."""
+    frames = []
+    names = words.run_names([each.config for each in shown])
+    for name, each in zip(names, shown, strict=True):
+        if not each.losses or each.started is None:
+            continue
+        frame = pd.DataFrame(each.losses, columns=["step", "seconds", "loss"])
+        frame["epoch"] = frame["step"] * each.config.epochs / each.started.steps
+        frame["smoothed"] = frame["loss"].ewm(alpha=SMOOTHING).mean()
+        frame.insert(0, "run", name)
+        frames.append(frame)
+    columns = ["run", "step", "seconds", "loss", "epoch", "smoothed"]
+    return pd.concat(frames) if frames else pd.DataFrame(columns=columns)
+
+
+def epoch_frame(shown: list[Run]) -> pd.DataFrame:
+    """A row an epoch and a split: run, epoch, images, loss, accuracy."""
+    names = words.run_names([each.config for each in shown])
+    return pd.DataFrame(
+        [
+            row
+            for name, each in zip(names, shown, strict=True)
+            for epoch in each.history
+            for row in (
+                (name, epoch.epoch, "train", epoch.train_loss, epoch.train_accuracy),
+                (name, epoch.epoch, "test", epoch.test_loss, epoch.test_accuracy),
+            )
+        ],
+        columns=["run", "epoch", "images", "loss", "accuracy"],
+    )

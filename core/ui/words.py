@@ -1,0 +1,93 @@
+"""Names and numbers as people read them."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from core.config import RunConfig
+
+NAMES = {
+    "fashion-mnist": "Fashion-MNIST",
+    "sprites": "Sprites",
+    "ann": "ANN",
+    "cnn": "CNN",
+    "auto": "Auto",
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "mps": "MPS",
+    "xpu": "XPU",
+    "memory": "Memory",
+    "device": "Device",
+    "dataloader": "DataLoader",
+    "constant": "Constant",
+    "one-cycle": "One-cycle",
+}
+SETTINGS = {
+    "task": "",
+    "model": "",
+    "device": "on",
+    "feed": "from",
+    "epochs": "epochs",
+    "batch_size": "batch",
+    "learning_rate": "lr",
+    "schedule": "",
+    "augment": "flips",
+    "seed": "seed",
+    "num_workers": "workers",
+    "pin_memory": "pinned",
+}
+
+
+def setting(config: RunConfig, field: str) -> str:
+    """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
+    value = getattr(config, field)
+    text = (
+        {True: "on", False: "off"}[value]
+        if isinstance(value, bool)
+        else (NAMES.get(value, value) if isinstance(value, str) else f"{value:g}")
+    )
+    return f"{SETTINGS[field]} {text}".strip()
+
+
+def run_names(configs: Sequence[RunConfig]) -> list[str]:
+    """A name for each run, made of the settings in which they differ."""
+    differing = [
+        field.name
+        for field in fields(RunConfig)
+        if len({getattr(config, field.name) for config in configs}) > 1
+    ]
+    names = []
+    for number, config in enumerate(configs, 1):
+        what = ", ".join(setting(config, field) for field in differing)
+        names.append(f"{number} · {what or NAMES[config.model]}")
+    return names
+
+
+def duration(seconds: float) -> str:
+    """3.4 s, 1 min 20 s, 2 h 5 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(count: float | None) -> str:
+    """Bytes with a unit: 47 MB, 25.3 GB."""
+    if count is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def provenance(environment: dict) -> str:
+    """Where a number was measured, for the caption under it."""
+    threads = environment["threads"]
+    return (
+        f"{environment['device_name']} ({environment['backend']}), "
+        f"{threads} CPU thread{'s' * (threads != 1)}, "
+        f"torch {environment['torch']}, Python {environment['python']}"
+    )
