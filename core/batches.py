@@ -85,6 +85,7 @@ class LoaderBatches:
         self, split: Split, batch_size: int, order: EpochOrder, **options: Any
     ) -> None:
         self.order = order
+        self.batch_size = batch_size
         self.indices: list[int] = []  # this epoch's; the loader's sampler
         self.loader = DataLoader(
             PILImages(split),
@@ -96,7 +97,7 @@ class LoaderBatches:
         )
 
     def __len__(self) -> int:
-        return -(-self.order.size // self.loader.batch_size)
+        return -(-self.order.size // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         order, flips = self.order.draw()

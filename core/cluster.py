@@ -6,6 +6,7 @@ whoever started it need not stop it: nothing outlives a server that is killed.
 """
 
 import asyncio
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -90,12 +91,15 @@ async def main() -> None:
             Nanny(scheduler.address, name=name, **options)
             for name, options in workers().items()
         ]
-        for nanny in nannies:
-            asyncio.ensure_future(nanny.start())
+        starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
-        await asyncio.gather(*(nanny.close(timeout=1) for nanny in nannies))
-    # Whatever still runs here holds nothing that anybody waits for.
-    os._exit(0)
+        for start in starting:
+            start.cancel()
+        closing = (nanny.close(timeout=1) for nanny in nannies)
+        await asyncio.gather(*closing, return_exceptions=True)
+    for child in multiprocessing.active_children():  # those that were just starting
+        child.kill()
+    os._exit(0)  # whatever still runs here holds nothing that anybody waits for
 
 
 if __name__ == "__main__":

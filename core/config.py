@@ -35,13 +35,15 @@ RECIPES: dict[str, dict[str, Any]] = {
         "epochs": 5,
         "batch_size": 64,
         "learning_rate": 1e-3,
+        "weight_decay": 0.0,
         "schedule": "constant",
         "augment": False,
     },
     "cnn": {
         "epochs": 10,
         "batch_size": 128,
-        "learning_rate": 1e-2,
+        "learning_rate": 8e-3,
+        "weight_decay": 0.05,
         "schedule": "one-cycle",
         "augment": True,
     },
@@ -58,7 +60,8 @@ class RunConfig:
     feed: str = "memory"  # how batches reach the model, see core.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # images in a step
-    learning_rate: float = 1e-3  # of Adam; with one-cycle, the peak
+    learning_rate: float = 1e-3  # of AdamW; with one-cycle, the peak
+    weight_decay: float = 0.0  # of AdamW, which without it is Adam
     schedule: str = "constant"  # of the learning rate, over the whole run
     augment: bool = False  # flip half of the training images, drawn anew each epoch
     seed: int = 0  # of the weights, the order of the images, the flips
@@ -82,6 +85,9 @@ class RunConfig:
         rate = self.learning_rate
         if type(rate) not in (int, float) or not (math.isfinite(rate) and rate > 0):
             raise ValueError(f"learning_rate must be above 0 and finite, not {rate!r}.")
+        decay = self.weight_decay
+        if type(decay) not in (int, float) or not (math.isfinite(decay) and decay >= 0):
+            raise ValueError(f"weight_decay must be 0 or more, not {decay!r}.")
         for name in ("augment", "pin_memory"):
             if type(getattr(self, name)) is not bool:
                 raise ValueError(

@@ -122,16 +122,16 @@ class Engine:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return job
-            if job.status == "starting" and job.started is not None:
-                if time.time() - job.started > NO_WORKER_SECONDS:
-                    self._end(job_id, "failed", message=NO_WORKER)
-                    return self._jobs[job_id]
+            waited = time.time() - (job.started or time.time())
+            if job.status == "starting" and waited > NO_WORKER_SECONDS:
+                self._end(job_id, "failed", message=NO_WORKER)
+                return self._jobs[job_id]
             lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
             place = lane.index(job_id) + 1 if job_id in lane else 0
             return replace(job, place=place, events=tuple(self._events[job_id]))
 
     def jobs(self, path: str, owner: str | None = None) -> list[Job]:
-        """Jobs that call the function at `path`, of one owner or all, oldest first."""
+        """Jobs that call the function at `path`, of one owner or all, in order."""
         with self._lock:
             ids = [
                 job.id
@@ -173,8 +173,8 @@ class Engine:
             outcome = future.result(timeout=max(0.1, deadline - time.monotonic()))
         except TimeoutError:
             raise ExplainedError(
-                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it may "
-                "still be starting, or busy with somebody else's question."
+                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
+                "may still be starting, or busy with somebody else's question."
             ) from None
         except Exception:  # KilledWorker, or the connection broke
             raise ExplainedError(LOST_WORKER) from None
@@ -212,7 +212,7 @@ class Engine:
         self._background.shutdown(wait=False, cancel_futures=True)
         if self._client is not None:
             self._client.close(timeout=2)
-        if self._process is not None:
+        if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             try:
                 self._process.wait(10)
@@ -242,7 +242,7 @@ class Engine:
 
     def _start_cluster(self) -> str:
         """Start core.cluster as a child; it ends when its standard input closes."""
-        self._process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             [sys.executable, "-m", "core.cluster"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -252,7 +252,8 @@ class Engine:
             # Ctrl-C in the terminal is for the server; the cluster ends after it.
             start_new_session=True,
         )
-        address = self._process.stdout.readline().strip()
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
         if not address:
             raise ExplainedError("python -m core.cluster ended before it was up")
         return address
@@ -306,6 +307,7 @@ class Engine:
 
         A worker that is restarting counts for nothing, but Dask keeps a job for it.
         """
+        assert self._client is not None
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return max(1, int(sum(w["resources"].get(lane, 0) for w in workers)))
 

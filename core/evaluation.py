@@ -5,7 +5,6 @@ The loop itself is `core.loops.predict`.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,8 +39,8 @@ def evaluate(checkpoint: bytes, config: RunConfig) -> Evaluation:
     return Evaluation(
         environment=devices.environment(device),
         classes=tuple(
-            ClassScore(name, *figure, images=sum(row))
-            for name, figure, row in zip(
+            ClassScore(name, precision, recall, f1, sum(row))
+            for name, (precision, recall, f1), row in zip(
                 dataset.classes, figures, confusion, strict=True
             )
         ),
@@ -63,7 +62,7 @@ def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
 def compare_modes(
     checkpoint: bytes,
     config: RunConfig,
-    report: Callable[[Any], None] = lambda event: None,
+    report: run.Report = run.unwatched,  # noqa: ARG001 - it has nothing to report
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each autograd mode."""

@@ -1,4 +1,4 @@
-"""The files of Fashion-MNIST: where they are, whether they are whole, how to fetch them.
+"""The files of Fashion-MNIST: find them, check that they are whole, fetch them.
 
 Nothing here imports torch. Zalando's dataset, 60,000 + 10,000 images of 28×28 pixels in
 ten classes, is described at https://github.com/zalandoresearch/fashion-mnist.
@@ -67,8 +67,8 @@ OTHER_WAYS = (
 
 def find() -> Path | None:
     """The folder that holds the files, packed or not; None where there is none."""
-    if folder := os.environ.get("FASHION_MNIST_DIR"):
-        return Path(folder)  # also where it is wrong: it was asked for by name
+    if named := os.environ.get("FASHION_MNIST_DIR"):
+        return Path(named)  # also where it is wrong: it was asked for by name
     for folder in (DATA_FOLDER, DEBIAN_FOLDER):
         if any(_file(folder, name).exists() for name in SHA256):
             return folder
@@ -93,7 +93,7 @@ def read() -> tuple[Path, dict[str, bytes]]:
 
 
 def download(
-    report: Callable[[Download], None] = lambda event: None,
+    report: Callable[[Download], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.

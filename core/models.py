@@ -31,30 +31,32 @@ class ANN(nn.Module):
         return self.layers(as_floats(images))
 
 
-def block(channels_in: int, channels_out: int) -> nn.Sequential:
-    """3×3 convolution, batch norm, ReLU; height and width stay as they are."""
-    return nn.Sequential(
-        nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=False),
-        nn.BatchNorm2d(channels_out),
-        nn.ReLU(),
-    )
+def block(channels_in: int, channels_out: int, pool: bool) -> nn.Sequential:
+    """3×3 convolution, batch norm, ReLU; with `pool`, half the height and width."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=False)
+    ]
+    if pool:  # before the batch norm, which then has a quarter of the work
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.BatchNorm2d(channels_out), nn.ReLU())
 
 
 class CNN(nn.Module):
-    """Three blocks of convolutions."""
+    """Four convolutions and a linear layer: 86,854 parameters."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            block(1, 32),
-            nn.MaxPool2d(2),
-            block(32, 64),
-            nn.MaxPool2d(2),
-            block(64, 64),
-            nn.AdaptiveAvgPool2d(1),
+            block(1, 20, pool=True),  # 28×28 to 14×14
+            block(20, 40, pool=True),  # to 7×7
+            block(40, 72, pool=False),
+            block(72, 72, pool=True),  # to 3×3
             nn.Flatten(),
-            nn.Linear(64, 10),
+            nn.Dropout(0.25),
+            nn.Linear(72 * 3 * 3, 10),
         )
+        # The order of numbers in memory that convolutions are fastest with.
+        self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(as_floats(images))

@@ -6,7 +6,6 @@ python -m core.run --task fashion-mnist --model ann --epochs 5 --json
 import argparse
 import io
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,23 +19,22 @@ from core import batches, data, loops, models
 from core import device as devices
 from core.config import CHOICES, RECIPES, RunConfig, parse
 from core.errors import CancelledError, ExplainedError
-from core.reports import Epoch, Loss, RunResult, Started, Steps
+from core.meter import LossMeter
+from core.reports import Epoch, RunResult, Started, Steps
 
-REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
-DRAWN_STEPS = 600  # a curve needs no more points than a screen has
 EVALUATION_BATCH = 1000
 TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
 
 Report = Callable[[Started | Steps | Epoch], None]
 
 
-class NonFiniteLossError(ExplainedError):
-    """The loss became NaN or infinite."""
+def unwatched(event: object) -> None:
+    """Nobody is told."""
 
 
 def run(
     config: RunConfig,
-    report: Report = lambda event: None,
+    report: Report = unwatched,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> RunResult:
     """Train and evaluate as `config` says.
@@ -61,10 +59,10 @@ def run(
         config.num_workers,
         config.pin_memory,
     )
-    train_sample = evaluation_batches(dataset.train.first(TRAIN_SAMPLE), device)
-    test = evaluation_batches(dataset.test, device)
     total_steps = len(feed) * config.epochs
     scheduler = make_scheduler(optimizer, config, total_steps)
+    train_sample = evaluation_batches(dataset.train.first(TRAIN_SAMPLE), device)
+    test = evaluation_batches(dataset.test, device)
 
     def stoppable(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:
         for batch in source:
@@ -76,88 +74,46 @@ def run(
         outputs, targets = loops.predict(model, stoppable(source), device)
         return loops.score(outputs, targets, criterion)
 
+    images = len(dataset.train)
     environment = devices.environment(device)
     parameters = models.count_parameters(model)
-    report(
-        Started(
-            environment, parameters, total_steps, len(dataset.train), len(dataset.test)
-        )
+    report(Started(environment, parameters, total_steps, images, len(dataset.test)))
+    meter = LossMeter(
+        device, images, config.batch_size, total_steps, config.learning_rate, report
     )
-    stride = math.ceil(total_steps / DRAWN_STEPS)
     history: list[Epoch] = []
-    losses: list[Loss] = []
-    step = 0
-    trained = 0.0  # seconds of the epochs that have ended, evaluation not counted
-    began = time.perf_counter()
-
-    for epoch in range(1, config.epochs + 1):
-        devices.synchronize(device)
-        epoch_began = time.perf_counter()
-        pending: list[Tensor] = []  # losses that are still on the device
-        epoch_losses: list[float] = []
-        flushed = epoch_began
-
-        def flush() -> None:
-            """Fetch the pending losses, all in one transfer, and report them."""
-            nonlocal flushed
-            values = torch.stack(pending).tolist()
-            pending.clear()
-            epoch_losses.extend(values)
-            now = time.perf_counter()
-            drawn = []
-            for index, value in enumerate(values, 1):
-                number = step - len(values) + index
-                if not math.isfinite(value):
-                    raise NonFiniteLossError(nonfinite(value, number, config))
-                if number == 1 or number % stride == 0 or number == total_steps:
-                    # Between two looks at the clock, steps are taken as equally long.
-                    passed = flushed + (now - flushed) * index / len(values)
-                    seconds = trained + passed - epoch_began
-                    drawn.append(Loss(number, seconds, value))
-            flushed = now
-            losses.extend(drawn)
-            samples = min(len(epoch_losses) * config.batch_size, len(dataset.train))
-            speed = samples / (now - epoch_began)
-            report(Steps(step, tuple(drawn), speed, now - began))
-
+    for number in range(1, config.epochs + 1):
+        meter.begin_epoch()
         for loss in loops.train_epoch(
             model, stoppable(feed), criterion, optimizer, device, scheduler
         ):
-            step += 1
-            pending.append(loss)
-            if step == 1 or time.perf_counter() - flushed > REPORT_SECONDS:
-                flush()
-        if pending:
-            flush()
-        devices.synchronize(device)
-        seconds = time.perf_counter() - epoch_began
-        trained += seconds
+            meter.add(loss)
+        mean_loss, seconds = meter.end_epoch()
 
         train_score, test_score = evaluate(train_sample), evaluate(test)
-        history.append(
-            Epoch(
-                epoch,
-                step,
-                epoch_mean(epoch_losses, config.batch_size, len(dataset.train)),
-                train_score.loss,
-                train_score.accuracy,
-                test_score.loss,
-                test_score.accuracy,
-                seconds,
-                len(dataset.train) / seconds,
-            )
+        epoch = Epoch(
+            number,
+            meter.step,
+            mean_loss,
+            train_score.loss,
+            train_score.accuracy,
+            test_score.loss,
+            test_score.accuracy,
+            seconds,
+            images / seconds,
         )
-        report(history[-1])
+        history.append(epoch)
+        report(epoch)
 
     return RunResult(
         config,
         environment,
         parameters,
         tuple(history),
-        tuple(losses),
+        tuple(meter.drawn),
         test_score.correct,
         test_score.total,
-        time.perf_counter() - began,
+        time.perf_counter() - meter.began,
         to_checkpoint(model),
     )
 
@@ -165,9 +121,12 @@ def run(
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """Adam, with all parameters updated by one kernel where torch has one."""
-    return torch.optim.Adam(
-        model.parameters(), config.learning_rate, fused=device.type in ("cpu", "cuda")
+    """AdamW, with all parameters updated by one kernel where torch has one."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        config.learning_rate,
+        weight_decay=config.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
     )
 
 
@@ -178,19 +137,13 @@ def make_scheduler(
     if config.schedule == "constant":
         return None
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=config.learning_rate, total_steps=steps
+        optimizer, max_lr=config.learning_rate, total_steps=steps, pct_start=0.25
     )
 
 
 def evaluation_batches(split: data.Split, device: torch.device) -> batches.Batches:
     """The split in file order, in batches as large as evaluating is quick with."""
     return batches.make("memory", split, EVALUATION_BATCH, device)
-
-
-def epoch_mean(losses: list[float], batch_size: int, samples: int) -> float:
-    """Mean over samples of the losses of steps, whose last batch may be smaller."""
-    last = samples - batch_size * (len(losses) - 1)
-    return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / samples
 
 
 def to_checkpoint(model: nn.Module) -> bytes:
@@ -209,19 +162,11 @@ def from_checkpoint(checkpoint: bytes, model: str, device: torch.device) -> nn.M
     return restored.to(device)
 
 
-def nonfinite(value: float, step: int, config: RunConfig) -> str:
-    """What to say of a loss that is no longer a number."""
-    return (
-        f"The loss became {value} at step {step:,}: the weights have overflowed. "
-        f"Try a learning rate of {config.learning_rate / 10:g} or less."
-    )
-
-
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     """The configuration, and whether JSON is wanted. Exits with 2 for bad input."""
     parser = argparse.ArgumentParser(prog="python -m core.run", description=__doc__)
     # One line on standard error, not the whole usage.
-    parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign,assignment]
+    parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign]
 
     def converter(name: str) -> Callable[[str], Any]:
         def convert(text: str) -> Any:

@@ -6,7 +6,7 @@ looks at the clock without waiting for the device measures the queueing.
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,7 +46,7 @@ def measure(
 
 
 def measure_side_by_side(
-    works: list[Callable[[], object]],
+    works: Sequence[Callable[[], object]],
     device: torch.device,
     repeats: int = 5,
     warmup: int = 1,

@@ -38,6 +38,7 @@ DARK = Palette(
 
 # Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
 REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
+Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 
 
@@ -57,7 +58,7 @@ def run_colors(names: list[str], backend: str) -> alt.Scale:
 
 def losses(
     frame: pd.DataFrame, names: list[str], backend: str, x: str, most: float | None
-) -> alt.LayerChart:
+) -> Chart:
     """The loss of each drawn step, faint, under its running mean.
 
     `frame` as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
@@ -75,10 +76,11 @@ def losses(
         legend=None if len(names) < 2 else alt.Legend(title=None, orient="top"),
     )
     base = alt.Chart(frame).encode(x=axis, color=color)
-    y = {"title": "Loss", "scale": alt.Scale(zero=True)}
-    raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(y=alt.Y("loss:Q", **y))
+    raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(
+        y=alt.Y("loss:Q", title="Loss")
+    )
     mean = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("smoothed:Q", **y),
+        y=alt.Y("smoothed:Q", title="Loss"),
         tooltip=[
             alt.Tooltip("run:N", title="Run"),
             alt.Tooltip("step:Q", title="Step", format=",d"),
@@ -96,7 +98,7 @@ def per_epoch(
     y: str,
     epochs: int,
     references: dict[str, float] | None = None,
-) -> alt.LayerChart:
+) -> Chart:
     """Loss or accuracy after each epoch; test is the solid line, train the thin one.
 
     `frame` as core.ui.runs.epoch_frame makes it.
@@ -109,7 +111,9 @@ def per_epoch(
             title="Epoch",
             scale=alt.Scale(domain=[1, max(2, epochs)]),
             axis=alt.Axis(
-                values=list(range(1, max(2, epochs) + 1, stride)), format="d"
+                values=list(range(1, max(2, epochs) + 1, stride)),
+                format="d",
+                labelOverlap=False,
             ),
         ),
         y=alt.Y(
@@ -152,9 +156,7 @@ def _reference_lines(references: dict[str, float]) -> list[alt.Chart]:
     ]
 
 
-def confusion(
-    counts: tuple[tuple[int, ...], ...], classes: list[str]
-) -> alt.LayerChart:
+def confusion(counts: tuple[tuple[int, ...], ...], classes: list[str]) -> Chart:
     """Rows are true classes, columns predicted; select a cell to get (true, predicted).
 
     A cell's shade is its share of its row.
@@ -182,7 +184,11 @@ def confusion(
     )
     ground = "#f4f1ec" if colors is LIGHT else "#1d2229"
     shade = alt.Scale(
-        domain=[0, 1], range=[ground, colors.cpu], type="pow", exponent=0.45
+        domain=[0, 1],
+        range=[ground, colors.cpu],
+        type="pow",
+        exponent=0.45,
+        interpolate="rgb",
     )
     cells = (
         base.mark_rect(cursor="pointer")
@@ -212,20 +218,27 @@ def confusion(
     return alt.layer(cells, numbers).properties(height=430)
 
 
-def mode_costs(frame: pd.DataFrame, y: str, title: str, backend: str) -> alt.LayerChart:
-    """A bar a mode; for seconds with the least and the most of the repeats.
+def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:
+    """A bar a mode; for milliseconds with the least and the most of the repeats.
 
-    `frame` has the columns mode, `y`, and for seconds also low and high.
+    `frame` has the columns mode, milliseconds, low, high, megabytes.
     """
     colors = palette()
+    most = frame["high" if figure == "milliseconds" else figure].max()
     base = alt.Chart(frame).encode(
         y=alt.Y("mode:N", sort=list(frame["mode"]), title=None)
     )
-    bars = base.mark_bar(color=colors.of(backend), height=22).encode(
-        x=alt.X(f"{y}:Q", title=title, scale=alt.Scale(zero=True)),
+    x = alt.X(
+        f"{figure}:Q", title=None, scale=alt.Scale(domain=[0, most * 1.25], nice=False)
     )
-    layers = [bars]
-    if "low" in frame:
-        ranges = base.mark_rule(color=colors.text, strokeWidth=1.5)
+    layers = [
+        base.mark_bar(color=colors.of(backend), height=18).encode(x=x),
+        base.mark_text(align="left", dx=6, dy=-1, color=colors.text).encode(
+            x=alt.X("high:Q" if figure == "milliseconds" else f"{figure}:Q"),
+            text=alt.Text(f"{figure}:Q", format=".1f"),
+        ),
+    ]
+    if figure == "milliseconds":
+        ranges = base.mark_rule(color=colors.text, strokeWidth=1)
         layers.append(ranges.encode(x="low:Q", x2="high:Q"))
-    return alt.layer(*layers).properties(height=130)
+    return alt.layer(*layers).properties(height=alt.Step(36))

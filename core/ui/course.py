@@ -32,8 +32,8 @@ LESSONS = (
         "pages/4_Evaluate.py",
         "Evaluate",
         ":material/fact_check:",
-        "After this page you can say how good a model is, where it goes wrong, and what "
-        "evaluating it should cost.",
+        "After this page you can say how good a model is, where it goes wrong, and "
+        "what evaluating it should cost.",
     ),
 )
 

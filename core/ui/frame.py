@@ -1,6 +1,7 @@
 """What every page has: its configuration, the course map, the way to the next one."""
 
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 
@@ -39,7 +40,7 @@ def end(lesson: Lesson) -> None:
         )
 
 
-def device_color(backend: str) -> str:
+def device_color(backend: str) -> Literal["blue", "orange"]:
     """Blue is the CPU, orange the accelerator, everywhere."""
     return "blue" if backend == "CPU" else "orange"
 

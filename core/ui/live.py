@@ -5,6 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.engine import Job
+from core.reports import RunResult, Started
 from core.ui import charts, words
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
@@ -15,7 +16,8 @@ COMPARED = 4  # earlier runs on a chart, at most
 
 def follow_run(run_id: str) -> None:
     """Draw a run now, and again while it goes on; the page anew when it has ended."""
-    alive = not engine().job(run_id).ended
+    first = run(run_id)
+    alive = first is not None and not first.job.ended
 
     @st.fragment(run_every=POLL_SECONDS if alive else None)
     def live() -> None:
@@ -30,16 +32,14 @@ def follow_run(run_id: str) -> None:
 def draw_run(current: Run) -> None:
     """Status, progress, figures and charts of a run, beside its earlier ones."""
     _status(current)
-    if current.started is None and not current.job.ended:
-        return
     if current.started is not None:
         _figures(current)
-        _charts(current)
+        _charts(current, current.started)
 
 
 def _status(current: Run) -> None:
     job = current.job
-    if job.status == "queued":
+    if job.status == "queued" and job.place:
         others = job.place - 1
         st.info(
             f"Place {job.place} in the queue"
@@ -47,25 +47,25 @@ def _status(current: Run) -> None:
             + ". Your run starts by itself; you may leave this page and come back.",
             icon=":material/hourglass_top:",
         )
-    elif job.status == "starting" or (job.status == "running" and not current.started):
-        text = "A worker is taking the run."
-        if engine().machine() is None:
-            text = "The workers are starting; this takes some seconds."
-        st.info(engine().problem or text, icon=":material/hourglass_top:")
     elif job.status == "failed":
         st.error(job.message, title="The run failed", icon=":material/error:")
     elif job.status == "cancelled":
         done = "before its first step"
-        if current.latest is not None:
+        if current.latest is not None and current.started is not None:
             done = f"after step {current.latest.step:,} of {current.started.steps:,}"
         st.info(
             f"Cancelled {done}. What was learnt until then stays here.",
             icon=":material/cancel:",
         )
-    elif job.status == "running":
-        st.progress(current.share, _progress_text(current))
+    elif current.result is not None:
+        _result(current.result)
+    elif current.started is None:
+        text = "A worker is taking the run."
+        if engine().machine() is None:
+            text = "The workers are starting; this takes some seconds."
+        st.info(engine().problem or text, icon=":material/hourglass_top:")
     else:
-        _result(current)
+        st.progress(current.share, _progress_text(current))
 
 
 def _progress_text(current: Run) -> str:
@@ -80,8 +80,7 @@ def _progress_text(current: Run) -> str:
     )
 
 
-def _result(current: Run) -> None:
-    result = current.result
+def _result(result: RunResult) -> None:
     st.success(
         f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
         f"({result.test_correct:,} of {result.test_total:,}).",
@@ -112,11 +111,11 @@ def _metric(label: str, value: str) -> None:
     st.metric(label, value, border=True, width=160)
 
 
-def _charts(current: Run) -> None:
+def _charts(current: Run, started: Started) -> None:
     before = [each for each in earlier(current) if each.losses]
     shown = [*before[-COMPARED:], current]
     names = words.run_names([each.config for each in shown])
-    backend = current.started.environment["backend"]
+    backend = started.environment["backend"]
 
     x = st.segmented_control(
         "Loss over",
@@ -127,8 +126,8 @@ def _charts(current: Run) -> None:
         key="loss_axis",
         help="Steps compare learning per update, seconds compare what you wait for.",
     )
-    ends = {
-        "step": max(each.started.steps for each in shown),
+    ends: dict[str, float] = {
+        "step": max(each.started.steps for each in shown if each.started),
         "epoch": max(each.config.epochs for each in shown),
     }
     st.altair_chart(

@@ -11,6 +11,9 @@ from core.ui import words
 from core.ui.server import engine, visitor
 
 RUN = "core.run:run"  # the function that training jobs call
+UNKNOWN = (
+    "This server does not know that run. It keeps the newest 500, until it restarts."
+)
 SMOOTHING = 0.08  # weight of the newest loss in the running mean
 
 

@@ -20,6 +20,7 @@ def visitor() -> str:
     It is made of the cookie that Streamlit sets against forged requests, which no other
     browser has. A session without that cookie has a name of its own.
     """
-    if cookie := st.context.cookies.get("_streamlit_xsrf"):
+    cookie = st.context.cookies.get("_streamlit_xsrf")
+    if isinstance(cookie, str):  # tests of pages have a stand-in here
         return hashlib.sha256(cookie.encode()).hexdigest()[:16]
     return st.session_state.setdefault("visitor", uuid.uuid4().hex)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from core.config import RunConfig
+from core.reports import RunResult
 
 NAMES = {
     "fashion-mnist": "Fashion-MNIST",
@@ -29,6 +30,7 @@ SETTINGS = {
     "epochs": "epochs",
     "batch_size": "batch",
     "learning_rate": "lr",
+    "weight_decay": "decay",
     "schedule": "",
     "augment": "flips",
     "seed": "seed",
@@ -60,6 +62,16 @@ def run_names(configs: Sequence[RunConfig]) -> list[str]:
         what = ", ".join(setting(config, field) for field in differing)
         names.append(f"{number} · {what or NAMES[config.model]}")
     return names
+
+
+def describe(result: RunResult) -> str:
+    """A finished run in a line, with the recipe's main numbers and its accuracy."""
+    config = result.config
+    return (
+        f"{NAMES[config.model]} on {NAMES[config.task]}, {config.epochs} epochs, "
+        f"batch {config.batch_size}, lr {config.learning_rate:g}: "
+        f"{result.test_accuracy:.2%}"
+    )
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,153 @@
+"""The benchmark: what our choices bring, as ratios measured side by side.
+
+    python -m core.bench --json
+
+Each pair is timed in turn, A B A B, in one process, so that whatever else the machine
+does falls on both.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+
+from core import batches, data, loops, models, run, timing
+from core import device as devices
+from core.config import RunConfig
+from core.engine import Engine
+from core.timing import Timing
+
+WATCH_SECONDS = 0.5  # how often a page asks for a run that it shows
+
+
+def textbook_epoch(split: data.Split, device: torch.device) -> Callable[[], None]:
+    """An epoch as tutorials have it: PIL images, ToTensor, plain Adam, .item()."""
+    model = models.ANN().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss()
+    feed = batches.make("dataloader", split, 64, device, seed=0)
+
+    def epoch() -> None:
+        total = 0.0
+        for loss in loops.train_epoch(model, feed, criterion, optimizer, device):
+            total += loss.item()
+
+    return epoch
+
+
+def our_epoch(
+    split: data.Split, device: torch.device, feed: str, batch_size: int
+) -> Callable[[], None]:
+    """An epoch as core.run trains it."""
+    config = RunConfig(feed=feed, batch_size=batch_size)
+    model = models.ANN().to(device)
+    optimizer = run.make_optimizer(model, config, device)
+    criterion = nn.CrossEntropyLoss()
+    source = batches.make(feed, split, batch_size, device, seed=0)
+
+    def epoch() -> None:
+        losses = list(loops.train_epoch(model, source, criterion, optimizer, device))
+        torch.stack(losses).tolist()
+
+    return epoch
+
+
+def compare_epochs(
+    split: data.Split, device: torch.device, repeats: int
+) -> dict[str, Any]:
+    """Seconds of an epoch of the ANN, and how many times faster than the textbook."""
+    works = {
+        "textbook, batch 64": textbook_epoch(split, device),
+        "memory, batch 64": our_epoch(split, device, "memory", 64),
+        "memory, batch 256": our_epoch(split, device, "memory", 256),
+        "device, batch 64": our_epoch(split, device, "device", 64),
+    }
+    timings = timing.measure_side_by_side(list(works.values()), device, repeats)
+    textbook = timings[0]
+    return {
+        name: {**figure(each), "speedup": ratios(textbook, each)}
+        for name, each in zip(works, timings, strict=True)
+    }
+
+
+def compare_engine(repeats: int) -> dict[str, Any]:
+    """A run by itself, and the same run through the engine while it is watched."""
+    config = RunConfig(epochs=3)
+    alone: list[float] = []
+    watched: list[float] = []
+    engine = Engine()
+    try:
+        engine.ask("core.device:describe", seconds=60)
+        for repeat in range(repeats + 1):
+            seconds = run.run(config).seconds
+            job_id = engine.submit("core.run:run", config)
+            while not (job := engine.job(job_id)).ended:  # type: ignore[union-attr]
+                time.sleep(WATCH_SECONDS)
+            if job is None or job.status != "finished":
+                raise SystemExit(f"The run through the engine failed: {job}")
+            if repeat:  # the first is the warm-up
+                alone.append(seconds)
+                watched.append(job.value.seconds)
+    finally:
+        engine.close()
+    first, second = Timing(tuple(alone)), Timing(tuple(watched))
+    return {
+        "alone": figure(first),
+        "watched": {**figure(second), "times_as_long": ratios(second, first)},
+    }
+
+
+def figure(timed: Timing) -> dict[str, Any]:
+    """A timing with everything it has to be read with."""
+    least, most = timed.spread
+    return {
+        "seconds": timed.median,
+        "least_seconds": least,
+        "most_seconds": most,
+        "n": timed.n,
+    }
+
+
+def ratios(dividend: Timing, divisor: Timing) -> dict[str, float]:
+    """The ratio of each pair of repeats: median, least and most."""
+    pairs = [a / b for a, b in zip(dividend.seconds, divisor.seconds, strict=True)]
+    return {"median": median(pairs), "least": min(pairs), "most": max(pairs)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m core.bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--repeats", type=int, default=5, help="default: 5")
+    parser.add_argument("--device", default="auto", help="default: auto")
+    arguments = parser.parse_args()
+
+    devices.leave_a_core()
+    device = devices.resolve(arguments.device)
+    task = "fashion-mnist" if data.status()["source"] else "sprites"
+    result: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": devices.environment(device),
+        "task": task,
+        "epoch": compare_epochs(data.load(task).train, device, arguments.repeats),
+        "engine": compare_engine(arguments.repeats),
+    }
+    if arguments.json:
+        print(json.dumps(result))
+        return
+    for name, each in result["epoch"].items():
+        print(
+            f"{name:20} {each['seconds']:7.3f} s an epoch   "
+            f"{each['speedup']['median']:5.1f} times as fast as the textbook loop"
+        )
+    slower = result["engine"]["watched"]["times_as_long"]["median"]
+    print(f"a watched run through the engine takes {slower:.3f} times as long as alone")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The controls of a training run: their presets, their widgets, what they make."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import streamlit as st
+
+from core import config as configs
+from core.config import RECIPES, RunConfig
+from core.ui import words
+
+
+def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
+    """Set the controls as the address asks; returns a sentence for each bad value.
+
+    Without Fashion-MNIST the task is sprites, unless somebody asks for another.
+    """
+    state = st.session_state
+    notices: list[str] = []
+    if query or "task" not in state:
+        config, notices = RunConfig.from_strings(query)
+        for field in fields(RunConfig):
+            state[field.name] = getattr(config, field.name)
+        state.task_is_default = "task" not in query
+    if state.get("task_is_default"):
+        state.task = RunConfig.task if has_data else "sprites"
+    return notices
+
+
+def chosen() -> RunConfig:
+    """The configuration that the controls show; ValueError where it can't be."""
+    state = st.session_state
+    settings = {field.name: state[field.name] for field in fields(RunConfig)}
+    if settings["feed"] != "dataloader":
+        settings |= {"num_workers": 0, "pin_memory": False}
+    return RunConfig(**settings)
+
+
+def draw(devices: list[str]) -> None:
+    """All controls, for a machine with these devices."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
+        _choice("Model", "model", configs.MODELS, on_change=_use_recipe)
+        _choice(
+            "Device",
+            "device",
+            ("auto", *devices),
+            help="Auto is the accelerator if there is one, else the CPU.",
+        )
+        _choice(
+            "Feed",
+            "feed",
+            configs.FEEDS,
+            help="Where batches come from: decoded once into memory, living on the "
+            "device, or the textbook's DataLoader that opens every image every time.",
+        )
+        _choice(
+            "Learning-rate schedule",
+            "schedule",
+            configs.SCHEDULES,
+            help="One-cycle climbs to the rate below, then falls to nearly nothing.",
+        )
+        st.toggle(
+            "Flip images",
+            key="augment",
+            persist_state="session",
+            help="Mirror half of the training images, drawn anew each epoch.",
+        )
+    with st.container(horizontal=True):
+        _number("Epochs", "epochs", *configs.RANGES["epochs"])
+        _number("Batch size", "batch_size", *configs.RANGES["batch_size"], step=16)
+        _number("Learning rate", "learning_rate", 0.0, None, step=1e-4, format="%g")
+        _number("Seed", "seed", *configs.RANGES["seed"])
+        if st.session_state.feed == "dataloader":
+            _number("Loader workers", "num_workers", *configs.RANGES["num_workers"])
+
+
+def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
+    if st.session_state[key] not in options:  # cuda asked for where there is none
+        options = (*options, st.session_state[key])
+    st.segmented_control(
+        label,
+        options,
+        required=True,
+        format_func=lambda value: words.NAMES[value],
+        key=key,
+        persist_state="session",
+        **more,
+    )
+
+
+def _number(label: str, key: str, low: float, high: float | None, **more: Any) -> None:
+    st.number_input(
+        label, low, high, key=key, width=150, persist_state="session", **more
+    )
+
+
+def _use_recipe() -> None:
+    """Another model brings its own recipe."""
+    for name, value in RECIPES[st.session_state.model].items():
+        st.session_state[name] = value
+
+
+def _task_was_chosen() -> None:
+    st.session_state.task_is_default = False

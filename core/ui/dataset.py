@@ -1,0 +1,62 @@
+"""What a page says where Fashion-MNIST is missing or damaged, and how it is fetched."""
+
+from typing import Any
+
+import streamlit as st
+
+from core.engine import Job
+from core.reports import Download
+from core.ui import live, words
+from core.ui.server import engine
+
+FETCH = "core.fashion_mnist:download"
+
+
+def is_here(machine: dict[str, Any] | None) -> bool:
+    """Whether Fashion-MNIST can be trained on; taken for granted until it is known."""
+    if machine is None:
+        return True
+    status = machine["fashion_mnist"]
+    return status["source"] is not None and status["problem"] is None
+
+
+def offer(machine: dict[str, Any]) -> None:
+    """Say what is the matter with the data, and offer to fetch it."""
+    problem = machine["fashion_mnist"]["problem"]
+    if problem:
+        st.error(
+            f"{problem} Until then, train on the sprites.",
+            title="Fashion-MNIST is damaged",
+            icon=":material/error:",
+        )
+    else:
+        st.info(
+            "Fashion-MNIST is not on this machine, so you train on the **sprites**: "
+            "the same ten kinds of clothes, drawn by a program. Everything else is "
+            "the same.",
+            icon=":material/info:",
+        )
+    fetching = [job.id for job in engine().jobs(FETCH) if not job.ended]
+    if fetching:
+        st.session_state.fetch_id = fetching[0]
+    elif st.button(
+        "Fetch Fashion-MNIST (31 MB)", icon=":material/download:", key="fetch_data"
+    ):
+        st.session_state.fetch_id = engine().submit(FETCH, lane="lab")
+    if "fetch_id" in st.session_state:
+        live.follow_job(st.session_state.fetch_id, "Fetching", _show)
+
+
+def _show(job: Job) -> None:
+    if job.status == "failed":
+        st.error(job.message, title="Fashion-MNIST was not fetched")
+    elif job.status == "finished":
+        st.success("Fashion-MNIST has arrived and is being checked.")
+    else:
+        latest = job.events[-1] if job.events else None
+        if isinstance(latest, Download):
+            share = min(1.0, latest.done_bytes / latest.total_bytes)
+            done, total = words.size(latest.done_bytes), words.size(latest.total_bytes)
+            st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
+        else:
+            st.progress(0.0, "Asking the mirror for Fashion-MNIST")

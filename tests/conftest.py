@@ -1,0 +1,41 @@
+"""What tests share: the one engine, and when tests are skipped."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from core import fashion_mnist
+from core.engine import Engine
+
+IN_CI = os.environ.get("CI") == "true"
+CHROMIUM = next(
+    filter(
+        None,
+        map(shutil.which, ("chromium", "chromium-browser", "google-chrome")),
+    ),
+    None,
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what this machine lacks; in CI nothing is lacking, so nothing is skipped."""
+    if IN_CI:
+        return
+    for item in items:
+        if item.get_closest_marker("browser") and CHROMIUM is None:
+            item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
+        if item.get_closest_marker("real_data") and fashion_mnist.find() is None:
+            item.add_marker(pytest.mark.skip(reason="no Fashion-MNIST here"))
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """The engine that the pages use too, with its workers up."""
+    from core.ui import server
+
+    engine = server.engine()
+    engine.ask("core.device:describe", seconds=120)
+    yield engine
+    engine.close()

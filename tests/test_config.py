@@ -1,0 +1,226 @@
+"""What a configuration accepts, and what it says of the rest."""
+
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.config import CHOICES, MODELS, RANGES, RECIPES, RunConfig, parse
+
+ROOT = Path(__file__).parents[1]
+WITHOUT_TORCH = [
+    "core.config",
+    "core.reports",
+    "core.errors",
+    "core.fashion_mnist",
+    "core.worker",
+    "core.engine",
+    *(f"core.ui.{path.stem}" for path in sorted(ROOT.glob("core/ui/[a-z]*.py"))),
+]
+
+SETTINGS: dict[str, st.SearchStrategy] = {
+    **{name: st.sampled_from(choices) for name, choices in CHOICES.items()},
+    **{name: st.integers(low, high) for name, (low, high) in RANGES.items()},
+    "learning_rate": st.floats(0, 1e30, exclude_min=True),
+    "augment": st.booleans(),
+    "pin_memory": st.booleans(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("task", "mnist"),
+        ("task", None),
+        ("model", "rnn"),
+        ("model", 3),
+        ("model", ["ann"]),
+        ("device", "tpu"),
+        ("feed", ""),
+        ("schedule", "Constant"),
+        ("epochs", 0),
+        ("epochs", 51),
+        ("epochs", 5.0),
+        ("epochs", "5"),
+        ("epochs", True),
+        ("epochs", None),
+        ("batch_size", 15),
+        ("batch_size", 4097),
+        ("seed", -1),
+        ("seed", 2**32),
+        ("num_workers", -1),
+        ("num_workers", 17),
+        ("learning_rate", 0.0),
+        ("learning_rate", -1e-3),
+        ("learning_rate", float("nan")),
+        ("learning_rate", float("inf")),
+        ("learning_rate", "0.1"),
+        ("learning_rate", True),
+        ("learning_rate", None),
+        ("augment", 1),
+        ("augment", "true"),
+        ("pin_memory", None),
+    ],
+)
+def test_bad_values_are_named(name: str, value: object) -> None:
+    """A value that can't be is a ValueError of one line with the field and the value."""
+    with pytest.raises(ValueError, match=rf"^{name} must be .+\.$") as caught:
+        RunConfig(**{name: value})  # type: ignore[arg-type]
+    assert repr(value) in str(caught.value)
+
+
+@given(st.sampled_from(sorted(RANGES)), st.integers(-(2**33), 2**33))
+def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
+    """A whole number is taken exactly where it lies in the field's range."""
+    low, high = RANGES[name]
+    if low <= value <= high:
+        assert getattr(RunConfig(**{name: value}), name) == value  # type: ignore[arg-type]
+    else:
+        with pytest.raises(ValueError, match=name):
+            RunConfig(**{name: value})  # type: ignore[arg-type]
+
+
+@given(st.floats())
+def test_learning_rates_are_positive_and_finite(rate: float) -> None:
+    """Any positive finite learning rate is taken, and no other."""
+    if isfinite(rate) and rate > 0:
+        assert RunConfig(learning_rate=rate).learning_rate == rate
+    else:
+        with pytest.raises(ValueError, match="learning_rate"):
+            RunConfig(learning_rate=rate)
+
+
+def test_frozen() -> None:
+    """A configuration that was checked can't be changed afterwards."""
+    with pytest.raises(FrozenInstanceError):
+        RunConfig().epochs = 0  # type: ignore[misc]
+
+
+@given(st.sampled_from(MODELS), st.fixed_dictionaries({}, optional=SETTINGS))
+def test_recipe_gives_way(model: str, given: dict[str, Any]) -> None:
+    """What is given wins over the model's recipe, which wins over the defaults."""
+    given = {**given, "model": model}
+    expected = {**asdict(RunConfig()), **RECIPES[model], **given}
+    assert asdict(RunConfig.with_recipe(**given)) == expected
+
+
+def test_recipes_differ() -> None:
+    """The CNN trains longer, on flipped images and with a schedule; the ANN plainly."""
+    ann, cnn = (RunConfig.with_recipe(model=model) for model in MODELS)
+    assert ann == RunConfig(model="ann")
+    assert cnn.epochs > ann.epochs
+    assert cnn.augment
+    assert cnn.schedule == "one-cycle"
+
+
+@given(st.fixed_dictionaries({}, optional=SETTINGS))
+def test_texts_become_values(given: dict[str, Any]) -> None:
+    """Settings written as texts are read back as they were, in any number."""
+    texts = {name: str(value) for name, value in given.items()}
+    assert RunConfig.from_strings(texts) == (RunConfig.with_recipe(**given), [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("epochs", "0"),
+        ("epochs", "many"),
+        ("epochs", ""),
+        ("epochs", "2.0"),
+        ("batch_size", "1e3"),
+        ("learning_rate", "nan"),
+        ("learning_rate", "1e999"),
+        ("learning_rate", "fast"),
+        ("augment", "yes"),
+        ("model", "rnn"),
+        ("colour", "red"),
+        ("__init__", "x"),
+    ],
+)
+def test_bad_texts_are_ignored(name: str, text: str) -> None:
+    """A bad text or an unknown name costs one notice that names it, and no more."""
+    texts = {"seed": "7", name: text, "model_": "x", "batch_size": "256"} | {name: text}
+    config, notices = RunConfig.from_strings(texts)
+    about = [notice for notice in notices if "model_" not in notice]
+    assert len(notices) == 2
+    assert len(about) == 1
+    assert name in about[0]
+    assert "ignored" in about[0]
+    assert config.seed == 7
+    if name != "batch_size":
+        assert config.batch_size == 256
+
+
+@given(
+    st.dictionaries(st.sampled_from([*SETTINGS, "", "run"]) | st.text(), st.text()),
+)
+def test_any_texts_give_a_configuration(texts: dict[str, str]) -> None:
+    """No address can break the page: at most one notice a text, and it is told."""
+    config, notices = RunConfig.from_strings(texts)
+    taken = sum(
+        name in SETTINGS and getattr(config, name) == _parsed(name, text)
+        for name, text in texts.items()
+    )
+    assert taken + len(notices) >= len(texts) >= len(notices)
+
+
+def _parsed(name: str, text: str) -> object:
+    try:
+        return parse(name, text)
+    except ValueError:
+        return None
+
+
+def test_model_sets_the_recipe_wherever_it_stands() -> None:
+    """The recipe of a model named last does not overrule what came before it."""
+    config, notices = RunConfig.from_strings({"epochs": "3", "model": "cnn"})
+    assert config == RunConfig.with_recipe(model="cnn", epochs=3)
+    assert not notices
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("epochs", "12", 12),
+        ("learning_rate", "1e-2", 0.01),
+        ("learning_rate", "1", 1.0),
+        ("augment", "TRUE", True),
+        ("augment", "0", False),
+        ("task", "sprites", "sprites"),
+    ],
+)
+def test_parse(name: str, text: str, value: object) -> None:
+    """A text becomes a value of the field's own type."""
+    assert parse(name, text) == value
+    assert type(parse(name, text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("epochs", "x"), ("learning_rate", "x"), ("augment", "2")]
+)
+def test_parse_names_what_it_refuses(name: str, text: str) -> None:
+    """A text that stands for nothing is a ValueError with the field and the text."""
+    with pytest.raises(ValueError, match=rf"{name}.+'{text}'"):
+        parse(name, text)
+
+
+def test_server_modules_do_not_import_torch() -> None:
+    """Whatever the web server imports leaves torch and torchvision alone."""
+    script = f"""
+import importlib, sys
+for name in {WITHOUT_TORCH!r}:
+    importlib.import_module(name)
+    found = {{"torch", "torchvision", "torchmetrics"}} & set(sys.modules)
+    if found:
+        sys.exit(f"{{name}} imports {{found}}")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

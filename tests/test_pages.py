@@ -1,0 +1,219 @@
+"""Every page, walked through with AppTest against a real engine."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.engine import ROOT, Engine
+from core.ui import answers, dataset
+from core.ui.course import LESSONS
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
+SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
+
+
+@pytest.fixture(autouse=True)
+def machine_is_known(engine):
+    """Pages are drawn as they are once the workers have said what is here."""
+    deadline = time.monotonic() + 60
+    while engine.machine() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def open_page(page: str, **query: str) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at.switch_page(page)
+    for name, value in query.items():
+        at.query_params[name] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def texts(elements) -> str:
+    return "\n".join(str(element.value) for element in elements)
+
+
+def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
+    job_id = engine.submit("core.run:run", config)
+    while not engine.job(job_id).ended:
+        time.sleep(0.05)
+    return job_id
+
+
+def test_every_page_is_a_lesson_and_every_lesson_a_page():
+    """The course map and the pages folder list the same pages in the same order."""
+    assert [lesson.file for lesson in LESSONS] == PAGES
+
+
+@pytest.mark.parametrize("page", ["app.py", *PAGES])
+def test_a_page_opens_without_an_exception(page):
+    """Each page is drawn to its end, with a title and without an error."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    if page != "app.py":
+        at.switch_page(page).run()
+    assert not at.exception
+    assert not at.error
+    assert len(at.title) == 1
+
+
+def test_the_address_presets_the_controls():
+    """Good values in the address arrive in the controls, with the model's recipe."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="2")
+    state = at.session_state
+    assert (state.task, state.model, state.epochs) == ("sprites", "cnn", 2)
+    assert state.schedule == "one-cycle"
+    assert not at.warning
+
+
+def test_bad_values_in_the_address_are_ignored_with_a_notice():
+    """Each unknown name and impossible value gives a notice; the rest counts."""
+    at = open_page(
+        "pages/3_Train.py", task="sprites", epochs="900", colour="red", seed="x"
+    )
+    assert at.session_state.task == "sprites"
+    assert at.session_state.epochs == RunConfig.epochs
+    assert len(at.warning) == 3
+    for name in ("epochs", "colour", "seed"):
+        assert name in texts(at.warning)
+
+
+def test_an_unknown_run_is_a_sentence():
+    """A link to a run that this server does not know says so."""
+    for page in PAGES:
+        assert "does not know that run" in texts(
+            open_page(page, run="nosuchrun").warning
+        )
+
+
+def test_start_trains_to_the_end(engine):
+    """Pressing the button queues a run whose result the page then shows."""
+    at = open_page("pages/3_Train.py", task="sprites", epochs="1", batch_size="256")
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    while not engine.job(run_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert "classified correctly" in texts(at.success)
+    assert at.query_params["run"] == run_id
+    assert len(at.get("vega_lite_chart")) == 3
+
+
+def test_an_impossible_setting_starts_nothing(engine):
+    """A learning rate of 0 is answered with a sentence, and no run is queued."""
+    before = len(engine.jobs("core.run:run"))
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.number_input(key="learning_rate").set_value(0.0).run()
+    at.button(key="start_training").click().run()
+    assert "Nothing was started" in texts(at.warning)
+    assert len(engine.jobs("core.run:run")) == before
+
+
+def test_a_failed_run_shows_its_reason(engine):
+    """A run that failed shows the sentence it failed with."""
+    run_id = finished_run(engine, RunConfig(task="sprites", learning_rate=1e25))
+    assert "learning rate" in texts(open_page("pages/3_Train.py", run=run_id).error)
+
+
+def test_another_model_brings_its_recipe():
+    """Choosing the CNN sets the epochs, batch and rate that it is trained with."""
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.get_by_key("model").set_value("cnn").run()
+    recipe = RunConfig.with_recipe(model="cnn")
+    state = at.session_state
+    assert (state.epochs, state.batch_size) == (recipe.epochs, recipe.batch_size)
+    assert state.learning_rate == recipe.learning_rate
+
+
+@pytest.mark.parametrize(
+    ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
+)
+def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
+    """Missing or damaged data: the page says so, offers to fetch, presets sprites."""
+    status = {"source": source, "problem": problem}
+    machine = Engine.machine
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+    )
+    at = open_page("pages/3_Train.py")
+    assert at.session_state.task == "sprites"
+    assert at.button(key="fetch_data")
+    said = texts(at.error) if problem else texts(at.info)
+    assert (problem or "not on this machine") in said
+
+
+def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
+    """A download that fails says so on the page, and can be started again."""
+    status = {"source": None, "problem": None}
+    machine = Engine.machine
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+    )
+    # Any job that fails will do; tests of core.fashion_mnist fail the real one.
+    monkeypatch.setattr(dataset, "FETCH", "core.device:resolve")
+    at = open_page("pages/3_Train.py")
+    at.button(key="fetch_data").click().run()
+    job_id = at.session_state.fetch_id
+    while not engine.job(job_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert "was not fetched" in str([error.proto.title for error in at.error])
+    assert at.button(key="fetch_data")
+
+
+def test_evaluate_shows_the_answers(engine):
+    """Evaluating a finished run shows the accuracy that the run ended with."""
+    run_id = finished_run(engine)
+    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at.button(key="evaluate").click().run()
+    assert not at.exception
+    shown = {metric.label: metric.value for metric in at.metric}
+    result = engine.job(run_id).value
+    assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
+    assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
+    assert len(at.get("image")) == answers.PICTURES
+
+
+def test_evaluate_measures_the_three_modes(engine):
+    """The comparison runs in the queue and ends with a chart each for time, memory."""
+    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at.button(key="compare_modes").click().run()
+    (job_id,) = at.session_state.mode_jobs.values()
+    while not engine.job(job_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert len(at.get("vega_lite_chart")) == 2
+
+
+def test_no_page_makes_the_server_import_torch():
+    """After every page was drawn, the process has not imported torch."""
+    script = f"""
+import sys
+from streamlit.testing.v1 import AppTest
+at = AppTest.from_file("app.py", default_timeout=60).run()
+for page in {PAGES}:
+    at.switch_page(page).run()
+    assert not at.exception
+from core.ui.server import engine
+engine().ask("core.device:describe", seconds=120)
+engine().close()
+print("torch" in sys.modules, "torchvision" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(ROOT),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
+    )
+    assert done.stdout.split()[-2:] == ["False", "False"]

@@ -1,0 +1,150 @@
+"""Names and numbers as people read them."""
+
+import re
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import config as configs
+from core.config import RunConfig
+from core.ui import words
+
+CONFIGS = st.builds(
+    RunConfig,
+    **{name: st.sampled_from(choices) for name, choices in configs.CHOICES.items()},
+    epochs=st.integers(1, 50),
+    batch_size=st.integers(16, 4096),
+    learning_rate=st.sampled_from([1e-4, 1e-3, 0.5]),
+    augment=st.booleans(),
+)
+SECONDS = {"s": 1, "min": 60, "h": 3600}
+BYTES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def read(text: str, units: dict[str, float]) -> list[tuple[float, str]]:
+    """[(1.0, "min"), (20.0, "s")] for "1 min 20 s"; fails on anything else."""
+    parts = re.findall(r"(\d+(?:\.\d+)?) (\w+)", text)
+    assert " ".join(f"{number} {unit}" for number, unit in parts) == text
+    assert all(unit in units for _, unit in parts)
+    return [(float(number), unit) for number, unit in parts]
+
+
+@given(st.lists(CONFIGS, min_size=1, max_size=6))
+def test_run_names_are_unique(shown: list[RunConfig]) -> None:
+    """Every run has a name of its own, also where two are configured alike."""
+    names = words.run_names(shown)
+    assert len(set(names)) == len(shown)
+
+
+@given(st.lists(CONFIGS, min_size=2, max_size=6))
+def test_run_names_tell_what_differs(shown: list[RunConfig]) -> None:
+    """A name has each setting in which the runs differ, and none that they share."""
+    differing = {
+        field.name
+        for field in fields(RunConfig)
+        if len({getattr(each, field.name) for each in shown}) > 1
+    }
+    for name, each in zip(words.run_names(shown), shown, strict=True):
+        said = name.partition(" · ")[2].split(", ")
+        if differing:
+            assert set(said) == {words.setting(each, field) for field in differing}
+        else:
+            assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({}, ["1 · ANN", "2 · ANN"]),
+        ({"learning_rate": 0.01}, ["1 · lr 0.001", "2 · lr 0.01"]),
+        ({"feed": "device"}, ["1 · from Memory", "2 · from Device"]),
+        ({"augment": True}, ["1 · flips off", "2 · flips on"]),
+        (
+            {"model": "cnn", "batch_size": 256},
+            ["1 · ANN, batch 64", "2 · CNN, batch 256"],
+        ),
+    ],
+)
+def test_run_names_read_well(change: dict, names: list[str]) -> None:
+    """Two runs are told apart in the words of the controls."""
+    assert words.run_names([RunConfig(), replace(RunConfig(), **change)]) == names
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_seeds_are_told_in_full(seed: int) -> None:
+    """A seed that somebody wants to repeat is not rounded."""
+    assert words.setting(RunConfig(seed=seed), "seed") == f"seed {seed}"
+
+
+def test_every_choice_has_a_name() -> None:
+    """The controls can show every value that can be chosen."""
+    chosen = {value for choices in configs.CHOICES.values() for value in choices}
+    assert chosen <= set(words.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (3.42, "3.4 s"),
+        (60, "1 min 0 s"),
+        (80, "1 min 20 s"),
+        (3599.7, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    """A duration is told in the two units that matter."""
+    assert words.duration(seconds) == text
+
+
+@given(st.floats(0, 1e6))
+def test_durations_read_back(seconds: float) -> None:
+    """A duration is right to a part of its last unit, and no minute has 60 seconds."""
+    parts = read(words.duration(seconds), SECONDS)
+    told = sum(number * SECONDS[unit] for number, unit in parts)
+    slack = {"s": 0.051 if len(parts) == 1 else 0.51, "min": 60}[parts[-1][1]]
+    assert abs(told - seconds) <= slack
+    assert all(number < 60 for number, unit in parts if unit != "h")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (47_040_016, "47 MB"),
+        (25.3e9, "25.3 GB"),
+        (None, "unknown"),
+    ],
+)
+def test_sizes(count: float | None, text: str) -> None:
+    """A size has three digits and the unit that suits it."""
+    assert words.size(count) == text
+
+
+@given(st.integers(0, 10**15 - 10**13))
+def test_sizes_read_back(count: int) -> None:
+    """A size is right to half a percent, and written without an exponent."""
+    ((number, unit),) = read(words.size(count), BYTES)
+    assert number * BYTES[unit] == pytest.approx(count, rel=0.005)
+    assert number < 1000
+
+
+@pytest.mark.parametrize(("threads", "said"), [(1, "1 CPU thread,"), (4, "4 CPU th")])
+def test_provenance_has_all_that_matters(threads: int, said: str) -> None:
+    """The caption names device, platform, threads and versions."""
+    text = words.provenance(
+        {
+            "device_name": "Abacus 9",
+            "backend": "CPU",
+            "threads": threads,
+            "torch": "9.8.7",
+            "python": "3.21",
+        }
+    )
+    for part in ("Abacus 9", "CPU", said, "9.8.7", "3.21"):
+        assert part in text
