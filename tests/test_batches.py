@@ -35,11 +35,8 @@ def split() -> Split:
 
 def epochs(feed: str, split: Split, **options: Any) -> Epochs:
     """The batches of two epochs, as floats."""
-    options = {"device": CPU, "seed": 1} | options
-    made = batches.make(feed, split, BATCH, **options)
-    return [
-        [(as_floats(images), labels) for images, labels in made] for _ in range(2)
-    ]
+    made = batches.make(feed, split, BATCH, **{"device": CPU, "seed": 1, **options})
+    return [[(as_floats(images), labels) for images, labels in made] for _ in range(2)]
 
 
 def assert_equal(ours: Epochs, theirs: Epochs) -> None:
@@ -65,6 +62,7 @@ def test_feeds_are_equal(split: Split, feed: str, augment: bool) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
 def test_loader_processes_change_nothing(split: Split) -> None:
     """Two processes that load batches give what none gives."""
     options = {"augment": True, "seed": 3}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config import CHOICES, MODELS, RANGES, RECIPES, RunConfig, parse
@@ -28,6 +28,7 @@ SETTINGS: dict[str, st.SearchStrategy] = {
     **{name: st.sampled_from(choices) for name, choices in CHOICES.items()},
     **{name: st.integers(low, high) for name, (low, high) in RANGES.items()},
     "learning_rate": st.floats(0, 1e30, exclude_min=True),
+    "weight_decay": st.floats(0, 1e30),
     "augment": st.booleans(),
     "pin_memory": st.booleans(),
 }
@@ -63,18 +64,24 @@ SETTINGS: dict[str, st.SearchStrategy] = {
         ("learning_rate", "0.1"),
         ("learning_rate", True),
         ("learning_rate", None),
+        ("weight_decay", -0.1),
+        ("weight_decay", float("nan")),
+        ("weight_decay", float("inf")),
+        ("weight_decay", "0"),
+        ("weight_decay", False),
         ("augment", 1),
         ("augment", "true"),
         ("pin_memory", None),
     ],
 )
 def test_bad_values_are_named(name: str, value: object) -> None:
-    """A value that can't be is a ValueError of one line with the field and the value."""
+    """A value that can't be is a ValueError that names the field and the value."""
     with pytest.raises(ValueError, match=rf"^{name} must be .+\.$") as caught:
         RunConfig(**{name: value})  # type: ignore[arg-type]
     assert repr(value) in str(caught.value)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(RANGES)), st.integers(-(2**33), 2**33))
 def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
     """A whole number is taken exactly where it lies in the field's range."""
@@ -86,6 +93,7 @@ def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
             RunConfig(**{name: value})  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(st.floats())
 def test_learning_rates_are_positive_and_finite(rate: float) -> None:
     """Any positive finite learning rate is taken, and no other."""
@@ -102,6 +110,7 @@ def test_frozen() -> None:
         RunConfig().epochs = 0  # type: ignore[misc]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(MODELS), st.fixed_dictionaries({}, optional=SETTINGS))
 def test_recipe_gives_way(model: str, given: dict[str, Any]) -> None:
     """What is given wins over the model's recipe, which wins over the defaults."""
@@ -110,15 +119,14 @@ def test_recipe_gives_way(model: str, given: dict[str, Any]) -> None:
     assert asdict(RunConfig.with_recipe(**given)) == expected
 
 
-def test_recipes_differ() -> None:
-    """The CNN trains longer, on flipped images and with a schedule; the ANN plainly."""
-    ann, cnn = (RunConfig.with_recipe(model=model) for model in MODELS)
-    assert ann == RunConfig(model="ann")
-    assert cnn.epochs > ann.epochs
-    assert cnn.augment
-    assert cnn.schedule == "one-cycle"
+def test_default_is_the_recipe_of_the_default_model() -> None:
+    """Whoever sets nothing trains as the recipe says; another model has another."""
+    assert RunConfig.with_recipe() == RunConfig()
+    for model in set(MODELS) - {RunConfig.model}:
+        assert RunConfig.with_recipe(model=model) != RunConfig(model=model)
 
 
+@settings(deadline=None)
 @given(st.fixed_dictionaries({}, optional=SETTINGS))
 def test_texts_become_values(given: dict[str, Any]) -> None:
     """Settings written as texts are read back as they were, in any number."""
@@ -145,18 +153,23 @@ def test_texts_become_values(given: dict[str, Any]) -> None:
 )
 def test_bad_texts_are_ignored(name: str, text: str) -> None:
     """A bad text or an unknown name costs one notice that names it, and no more."""
-    texts = {"seed": "7", name: text, "model_": "x", "batch_size": "256"} | {name: text}
+    texts = {"seed": "7", name: text, "num_workers": "3"}
+    config, (notice,) = RunConfig.from_strings(texts)
+    assert name in notice
+    assert "ignored" in notice
+    assert config == RunConfig(seed=7, num_workers=3)
+
+
+def test_each_bad_text_has_its_notice() -> None:
+    """Several bad texts are told one by one, in their order."""
+    texts = {"epochs": "0", "colour": "red", "seed": "1", "augment": "perhaps"}
     config, notices = RunConfig.from_strings(texts)
-    about = [notice for notice in notices if "model_" not in notice]
-    assert len(notices) == 2
-    assert len(about) == 1
-    assert name in about[0]
-    assert "ignored" in about[0]
-    assert config.seed == 7
-    if name != "batch_size":
-        assert config.batch_size == 256
+    for notice, name in zip(notices, ["epochs", "colour", "augment"], strict=True):
+        assert name in notice
+    assert config == RunConfig(seed=1)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*SETTINGS, "", "run"]) | st.text(), st.text()),
 )

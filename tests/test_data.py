@@ -104,9 +104,9 @@ def test_failure_is_not_remembered(
     load: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Once the files are mended, the same process loads them."""
-    monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
-    with pytest.raises(ExplainedError):
-        load("fashion-mnist")
-    monkeypatch.delenv("FASHION_MNIST_DIR")
+    with monkeypatch.context() as patch:
+        patch.setenv("FASHION_MNIST_DIR", str(tmp_path))
+        with pytest.raises(ExplainedError):
+            load("fashion-mnist")
     assert data.status()["problem"] is None
     assert len(load("fashion-mnist").test) == 10_000

@@ -2,6 +2,7 @@
 
 import hashlib
 import uuid
+from itertools import cycle
 
 import streamlit as st
 
@@ -17,10 +18,15 @@ def engine() -> Engine:
 def visitor() -> str:
     """A name for this browser: the same in all its tabs, and after a reload.
 
-    It is made of the cookie that Streamlit sets against forged requests, which no other
-    browser has. A session without that cookie has a name of its own.
+    It is made of the token that Streamlit gives each browser against forged requests.
+    A session without that token has a name of its own.
     """
-    cookie = st.context.cookies.get("_streamlit_xsrf")
-    if isinstance(cookie, str):  # tests of pages have a stand-in here
-        return hashlib.sha256(cookie.encode()).hexdigest()[:16]
-    return st.session_state.setdefault("visitor", uuid.uuid4().hex)
+    cookie = st.context.cookies.get("_streamlit_xsrf", "")
+    try:
+        # "2|mask|masked token|time", as Tornado writes it: a new mask for each page.
+        _, mask, masked, _ = cookie.split("|")
+        key = cycle(bytes.fromhex(mask))
+        token = bytes(a ^ b for a, b in zip(bytes.fromhex(masked), key, strict=False))
+    except (TypeError, ValueError):
+        return st.session_state.setdefault("visitor", uuid.uuid4().hex)
+    return hashlib.sha256(token).hexdigest()[:16]

@@ -1,0 +1,237 @@
+"""A learner's ways through the app, in a real browser."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.ui.course import LESSONS
+from tests.e2e.conftest import start_server
+
+pytestmark = pytest.mark.browser
+
+ADDRESSES = ["", *(Path(lesson.file).stem.partition("_")[2] for lesson in LESSONS)]
+VIEWS = {
+    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+SHORT = "Train?task=sprites&epochs=2&batch_size=256"
+LONG = "Train?task=sprites&epochs=50"
+SLOW = 90_000  # milliseconds; workers load torch when the first page opens
+
+
+def key(page: Page, name: str):
+    """The button with that key."""
+    return page.locator(f".st-key-{name} button")
+
+
+def ready(page: Page) -> Page:
+    """The page, once it knows the machine."""
+    expect(page.get_by_text("Workers are starting")).to_have_count(0, timeout=SLOW)
+    expect(page.get_by_test_id("stApp")).to_have_attribute(
+        "data-test-script-state", "notRunning", timeout=SLOW
+    )
+    return page
+
+
+def start(page: Page) -> Page:
+    key(ready(page), "start_training").click()
+    return page
+
+
+def progress(page: Page):
+    return page.get_by_text(re.compile(r"Epoch \d+ of \d+ · step"))
+
+
+def result(page: Page):
+    return page.get_by_text("of the test images are classified correctly")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_page_opens_cold_by_its_own_address(visitor, address, view):
+    """A cold deep link shows its page, without an error or a sideways scroll."""
+    page = ready(visitor(address, **VIEWS[view]))
+    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    sideways = page.get_by_test_id("stMain").evaluate(
+        "main => main.scrollWidth - main.clientWidth"
+    )
+    assert sideways <= 2
+
+
+def test_home_leads_to_training(visitor):
+    """The home page's one button leads to the Train page."""
+    page = ready(visitor())
+    page.get_by_role("button", name="Start training").click()
+    expect(page.locator("h1")).to_have_text("Train")
+
+
+@pytest.mark.real_data
+def test_train_to_the_end_and_evaluate(visitor, capsys):
+    """From the click on Start to a live curve, a result, and its evaluation."""
+    page = ready(visitor("Train?epochs=2"))
+    expect(page.get_by_text("Sprites", exact=True)).to_be_visible()
+    clicked = time.perf_counter()
+    key(page, "start_training").click()
+    chart = page.get_by_test_id("stVegaLiteChart").first
+    chart.locator("path[aria-label], path[stroke], canvas").first.wait_for(timeout=SLOW)
+    first_point = time.perf_counter() - clicked
+    with capsys.disabled():
+        print(f"\nfrom click to the first point on the chart: {first_point:.2f} s")
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    accuracy = float(re.search(r"([\d.]+)%", result(page).inner_text()).group(1))
+    assert 80 < accuracy < 95
+
+    page.get_by_text("See what it got right and wrong").click()
+    expect(page.locator("h1")).to_have_text("Evaluate")
+    key(page, "evaluate").click()
+    expect(page.get_by_text("The most confident mistakes")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stMetricValue").first).to_have_text(f"{accuracy:.2f}%")
+    expect(page.get_by_test_id("stImage")).to_have_count(12, timeout=SLOW)
+
+    # A cell of the confusion matrix shows its images: Shirt taken for T-shirt/top.
+    cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")
+    cells.nth(60).scroll_into_view_if_needed()
+    cells.nth(60).click()
+    expect(page.get_by_text(re.compile(r"taken for .+: [\d,]+ images?"))).to_be_visible(
+        timeout=SLOW
+    )
+
+    key(page, "compare_modes").click()
+    expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_earlier_runs_stay_on_the_chart(visitor):
+    """A second run is drawn beside the first, each named by what was changed."""
+    page = start(visitor(SHORT))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    batch_size = page.get_by_role("spinbutton", name="Batch size")
+    batch_size.fill("512")
+    batch_size.press("Enter")
+    key(page, "start_training").click()
+    for name in ("1 · batch 256", "2 · batch 512"):
+        expect(page.get_by_text(name)).to_be_visible(timeout=SLOW)
+
+
+def test_cancel_keeps_what_was_learnt(visitor):
+    """Cancelling a run ends it, and its curve stays."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    key(page, "cancel_run").click()
+    expect(page.get_by_text(re.compile(r"Cancelled after step [\d,]+"))).to_be_visible(
+        timeout=SLOW
+    )
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    expect(key(page, "start_training")).to_be_enabled()
+
+
+def test_a_run_goes_on_through_reload_page_change_and_in_a_second_tab(visitor):
+    """A run belongs to no page: it is shown again wherever its owner looks."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    page.reload()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
+    page.get_by_role("link", name="Train").first.click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+
+    tab = page.context.new_page()
+    tab.goto(page.url.partition("?")[0])
+    expect(progress(tab)).to_be_visible(timeout=SLOW)
+    key(tab, "cancel_run").click()
+    expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
+def test_a_link_shows_the_run_to_anyone_but_only_its_owner_cancels(visitor):
+    """Another person sees the run by its link, without a button to cancel it."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    other = visitor(page.url.rpartition("/")[2])
+    expect(progress(other)).to_be_visible(timeout=SLOW)
+    expect(key(other, "cancel_run")).to_have_count(0)
+    key(page, "cancel_run").click()
+    expect(other.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
+def test_two_people_start_at_once(visitor):
+    """The second sees its place in the queue, and starts by itself."""
+    first, second = start(visitor(LONG)), visitor(SHORT)
+    expect(progress(first)).to_be_visible(timeout=SLOW)
+    start(second)
+    expect(second.get_by_text("Place 1 in the queue, you are next")).to_be_visible(
+        timeout=SLOW
+    )
+    key(first, "cancel_run").click()
+    expect(result(second)).to_be_visible(timeout=SLOW)
+
+
+def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
+    """Kill -9 of the worker fails the run with its reason; the next run works."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    server.busiest().kill()
+    expect(page.get_by_text("The worker process ended while")).to_be_visible(
+        timeout=5_000
+    )
+    epochs = page.get_by_role("spinbutton", name="Epochs")
+    epochs.fill("1")
+    epochs.press("Enter")
+    key(page, "start_training").click()
+    expect(result(page)).to_be_visible(timeout=SLOW)
+
+
+def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
+    """A learner who mistypes an address is told so, and can go on."""
+    page = ready(visitor("Train?model=transformer&epochs=2"))
+    expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
+    expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
+    expect(key(page, "start_training")).to_be_enabled()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_server_has_not_loaded_torch(server):
+    """After all of the above, no library of torch is mapped in the server."""
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
+    assert "libtorch" not in maps
+
+
+def test_a_killed_app_leaves_no_process(tmp_path, browser):
+    """Kill -9 of the app in the middle of a run ends everything it started."""
+    server = start_server(tmp_path)
+    page = browser.new_page()
+    page.goto(f"{server.url}/{LONG}")
+    start(page)
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    family = server.family
+    assert len(family) >= 3
+    server.process.kill()
+    server.process.wait()
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert alive == []
+    page.close()
+
+
+def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):
+    """With damaged data the app says so, and trains on the sprites at once."""
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"not an image")
+    server = start_server(tmp_path, FASHION_MNIST_DIR=str(tmp_path))
+    page = browser.new_page()
+    page.goto(f"{server.url}/Train?epochs=1")
+    ready(page)
+    expect(page.get_by_text("train-images-idx3-ubyte")).to_be_visible(timeout=SLOW)
+    key(page, "start_training").click()
+    expect(page.get_by_text("(2,000 of 2,000)").or_(result(page))).to_be_visible(
+        timeout=SLOW
+    )
+    page.close()
+    server.process.terminate()
+    server.process.wait(20)

@@ -1,0 +1,200 @@
+"""The two loops, step by step, against what can be worked out by hand."""
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core import loops, models
+from core.config import MODELS
+from core.device import accelerator
+
+CPU = torch.device("cpu")
+HERE = pytest.mark.parametrize(
+    "device",
+    [
+        CPU,
+        pytest.param(
+            accelerator(),
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(accelerator() is None, reason="no accelerator here"),
+            ],
+        ),
+    ],
+)
+
+Batch = tuple[Tensor, Tensor]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small tensors on a busy machine: threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """Noise with labels: uint8 (20, 1, 28, 28), int64 (20,)."""
+    return torch.randint(256, (20, 1, 28, 28)).byte(), torch.randint(10, (20,))
+
+
+def fickle() -> nn.Module:
+    """A model that answers otherwise while it trains."""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 30), nn.BatchNorm1d(30), nn.Dropout(), nn.ReLU()
+    )
+
+
+@HERE
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_moves_every_parameter(
+    name: str, device: torch.device, batch: Batch
+) -> None:
+    """After one step, no layer has the weights that it had."""
+    model = models.build(name).to(device)
+    before = copy.deepcopy(model.state_dict())
+    adam = torch.optim.Adam(model.parameters())
+    list(loops.train_epoch(model, [batch], nn.CrossEntropyLoss(), adam, device))
+    still = [n for n, p in model.named_parameters() if torch.equal(p, before[n])]
+    assert not still
+
+
+def test_parameters_move_as_sgd_says(batch: Batch) -> None:
+    """A step of SGD subtracts rate times gradient, of this batch alone."""
+    model = models.build("ann")
+    expected = copy.deepcopy(model)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)  # left over from before
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    criterion = nn.CrossEntropyLoss()
+    list(loops.train_epoch(model, [batch], criterion, sgd, CPU))
+
+    criterion(expected(batch[0]), batch[1]).backward()
+    for moved, parameter in zip(model.parameters(), expected.parameters(), strict=True):
+        assert parameter.grad is not None
+        assert torch.allclose(moved, parameter - 0.1 * parameter.grad, atol=1e-7)
+
+
+@HERE
+def test_loss_is_that_before_the_step(device: torch.device, batch: Batch) -> None:
+    """What is yielded is the criterion on the batch before the step, on the device."""
+    model = models.build("ann").to(device)
+    criterion = nn.CrossEntropyLoss()
+    with torch.no_grad():
+        expected = criterion(model(batch[0].to(device)), batch[1].to(device))
+    adam = torch.optim.Adam(model.parameters())
+    (loss,) = loops.train_epoch(model, [batch], criterion, adam, device)
+    assert torch.equal(loss, expected)
+    assert loss.device.type == device.type
+    assert not loss.requires_grad
+    assert loss.grad_fn is None
+
+
+def test_each_step_is_watched(batch: Batch) -> None:
+    """A loss comes after each step and before the next: whoever stops, stops it."""
+    model = models.build("ann")
+    adam = torch.optim.Adam(model.parameters())
+    taken: list[int] = []
+
+    def batches() -> Iterator[Batch]:
+        for number in range(3):
+            taken.append(number)
+            yield batch
+
+    steps = loops.train_epoch(model, batches(), nn.CrossEntropyLoss(), adam, CPU)
+    for number, _ in enumerate(steps):
+        assert taken == list(range(number + 1))
+    assert len(taken) == 3
+
+
+def test_schedule_goes_on_with_each_step(batch: Batch) -> None:
+    """The learning rate is changed after every batch, not after every epoch."""
+    model = models.build("ann")
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    halved = torch.optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+    criterion = nn.CrossEntropyLoss()
+    list(loops.train_epoch(model, [batch] * 3, criterion, sgd, CPU, halved))
+    assert halved.get_last_lr() == [0.125]
+
+
+def test_training_mode_comes_back(batch: Batch) -> None:
+    """After predicting, dropout and batch norm train on in the next epoch."""
+    model = fickle()
+    adam = torch.optim.Adam(model.parameters())
+    batch = batch[0].float(), batch[1]
+    loops.predict(model, [batch], CPU)
+    assert not any(module.training for module in model.modules())
+    list(loops.train_epoch(model, [batch], nn.CrossEntropyLoss(), adam, CPU))
+    assert all(module.training for module in model.modules())
+
+
+@HERE
+def test_one_batch_is_learnt_by_heart(device: torch.device, batch: Batch) -> None:
+    """Sixty steps on one batch of noise: all its labels are known."""
+    model = models.build("ann").to(device)
+    adam = torch.optim.Adam(model.parameters(), lr=3e-3)
+    criterion = nn.CrossEntropyLoss()
+    losses = list(loops.train_epoch(model, [batch] * 60, criterion, adam, device))
+    assert losses[-1] < 0.1 < losses[0]
+    assert loops.score(*loops.predict(model, [batch], device), criterion).accuracy == 1
+
+
+@HERE
+def test_predictions_repeat(device: torch.device, batch: Batch) -> None:
+    """Predicting twice gives the same: dropout is off and batch norm stays put."""
+    model = fickle().to(device)
+    before = copy.deepcopy(model.state_dict())
+    images, labels = batch[0].float(), batch[1]
+    first, _ = loops.predict(model, [(images, labels)], device)
+    second, _ = loops.predict(model, [(images, labels)], device)
+    assert torch.equal(first, second)
+    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
+
+
+def test_predictions_record_no_gradients(batch: Batch) -> None:
+    """Outputs of predict have no history that would keep activations alive."""
+    outputs, _ = loops.predict(models.build("ann"), [batch], CPU)
+    assert not outputs.requires_grad
+    assert outputs.grad_fn is None
+
+
+@HERE
+def test_predictions_are_in_order(device: torch.device, batch: Batch) -> None:
+    """All batches, also a smaller last one, come back in one piece and in order."""
+    images, labels = batch
+    model = models.build("ann").to(device)
+    parts = list(zip(images.split(7), labels.split(7), strict=True))
+    outputs, targets = loops.predict(model, parts, device)
+    whole, _ = loops.predict(model, [batch], device)
+    assert outputs.device.type == targets.device.type == device.type
+    assert torch.allclose(outputs, whole, atol=1e-5)
+    assert torch.equal(targets.cpu(), labels)
+
+
+def test_score_by_hand() -> None:
+    """Two of three right; each loss is ln(1 + e^-gap), and the mean of the three."""
+    logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+    score = loops.score(logits, torch.tensor([0, 1, 1]), nn.CrossEntropyLoss())
+    assert (score.correct, score.total) == (2, 3)
+    assert score.accuracy == pytest.approx(2 / 3)
+    assert score.loss == pytest.approx((0.126928 + 0.313262 + 3.048587) / 3, abs=1e-5)
+
+
+def test_smaller_last_batch_counts_by_its_images(batch: Batch) -> None:
+    """With 14 + 6 images, every image counts alike, unlike in a mean of two batches."""
+    images, _ = batch
+    model = models.build("ann")
+    answers = model(images).argmax(dim=1)
+    labels = torch.where(torch.arange(20) < 14, answers, (answers + 1) % 10)
+    parts = [(images[:14], labels[:14]), (images[14:], labels[14:])]
+    criterion = nn.CrossEntropyLoss()
+    score = loops.score(*loops.predict(model, parts, CPU), criterion)
+    assert score.accuracy == 14 / 20
+    assert score.loss == pytest.approx(criterion(model(images), labels).item())
