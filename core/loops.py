@@ -45,7 +45,7 @@ def train_epoch(
 def predict(
     model: nn.Module, batches: Batches, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """The model's outputs (N, ...) for all batches and the targets, on the device."""
+    """The model's outputs (N, ...) for all batches, and the targets."""
     model.eval()
     outputs, expected = [], []
     with torch.inference_mode():

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from core import device as devices
 from core.errors import ExplainedError
-from core.reports import Loss, Steps
+from core.reports import DRAWN_STEPS, Loss, Steps
 
 REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
-DRAWN_STEPS = 600  # a curve needs no more points than a screen has
 
 
 class NonFiniteLossError(ExplainedError):

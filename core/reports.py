@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from core.config import RunConfig
 
+DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
+
 
 @dataclass(frozen=True)
 class PickedUp:

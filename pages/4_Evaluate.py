@@ -110,7 +110,9 @@ st.subheader("What does evaluating cost?")
 st.markdown(
     "The same forward passes three times: with autograd recording as in training, "
     "under `torch.no_grad()`, and under `torch.inference_mode()`. "
-    "Measured where training runs, so it waits its turn in the queue."
+    "Measured where training runs, so it waits its turn in the queue. "
+    "Autograd keeps what each layer needs for its backward pass: the deeper the model, "
+    "the more memory it costs. Compare the ANN with the CNN."
 )
 jobs = state.setdefault("mode_jobs", {})
 measuring = engine().job(jobs.get(chosen, ""))

@@ -73,7 +73,9 @@ def losses(
     color = alt.Color(
         "run:N",
         scale=run_colors(names, backend),
-        legend=None if len(names) < 2 else alt.Legend(title=None, orient="top"),
+        legend=None
+        if len(names) < 2
+        else alt.Legend(title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3),
     )
     base = alt.Chart(frame).encode(x=axis, color=color)
     raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(
@@ -113,6 +115,7 @@ def per_epoch(
             axis=alt.Axis(
                 values=list(range(1, max(2, epochs) + 1, stride)),
                 format="d",
+                tickMinStep=0.5,  # with 1, Vega leaves the middle one of three out
                 labelOverlap=False,
             ),
         ),

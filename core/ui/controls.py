@@ -10,6 +10,8 @@ from core import config as configs
 from core.config import RECIPES, RunConfig
 from core.ui import words
 
+WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
+
 
 def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     """Set the controls as the address asks; returns a sentence for each bad value.
@@ -39,7 +41,7 @@ def chosen() -> RunConfig:
 
 def draw(devices: list[str]) -> None:
     """All controls, for a machine with these devices."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True):
         _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
         _choice("Model", "model", configs.MODELS, on_change=_use_recipe)
         _choice(
@@ -55,36 +57,45 @@ def draw(devices: list[str]) -> None:
             help="Where batches come from: decoded once into memory, living on the "
             "device, or the textbook's DataLoader that opens every image every time.",
         )
-        _choice(
-            "Learning-rate schedule",
-            "schedule",
-            configs.SCHEDULES,
-            help="One-cycle climbs to the rate below, then falls to nearly nothing.",
-        )
-        st.toggle(
-            "Flip images",
-            key="augment",
-            persist_state="session",
-            help="Mirror half of the training images, drawn anew each epoch.",
-        )
-    with st.container(horizontal=True):
         _number("Epochs", "epochs", *configs.RANGES["epochs"])
         _number("Batch size", "batch_size", *configs.RANGES["batch_size"], step=16)
         _number("Learning rate", "learning_rate", 0.0, None, step=1e-4, format="%g")
         _number("Seed", "seed", *configs.RANGES["seed"])
+        _choice(
+            "Schedule",
+            "schedule",
+            configs.SCHEDULES,
+            help="Of the learning rate: one-cycle climbs to it, then falls to nothing.",
+        )
+        _number(
+            "Weight decay",
+            "weight_decay",
+            0.0,
+            None,
+            step=1e-2,
+            format="%g",
+            help="How strongly AdamW pulls the weights towards 0.",
+        )
         if st.session_state.feed == "dataloader":
             _number("Loader workers", "num_workers", *configs.RANGES["num_workers"])
+        with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
+            st.toggle(
+                "Flip images",
+                key="augment",
+                persist_state="session",
+                help="Mirror half of the training images, drawn anew each epoch.",
+            )
 
 
 def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
     if st.session_state[key] not in options:  # cuda asked for where there is none
         options = (*options, st.session_state[key])
-    st.segmented_control(
+    st.selectbox(
         label,
         options,
-        required=True,
         format_func=lambda value: words.NAMES[value],
         key=key,
+        width=WIDTH,
         persist_state="session",
         **more,
     )
@@ -92,7 +103,7 @@ def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None
 
 def _number(label: str, key: str, low: float, high: float | None, **more: Any) -> None:
     st.number_input(
-        label, low, high, key=key, width=150, persist_state="session", **more
+        label, low, high, key=key, width=WIDTH, persist_state="session", **more
     )
 
 

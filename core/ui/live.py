@@ -98,11 +98,12 @@ def _figures(current: Run) -> None:
     if latest is not None and not current.job.ended:
         speed = latest.samples_per_second
     seconds = latest.seconds if latest else 0.0
+    loss = current.smoothed_loss
     if current.result is not None:
         seconds = current.result.seconds
     with st.container(horizontal=True):
         _metric("Test accuracy", f"{history[-1].test_accuracy:.2%}" if history else "–")
-        _metric("Loss", f"{current.losses[-1].loss:.3f}" if current.losses else "–")
+        _metric("Training loss", f"{loss:.3f}" if loss else "–")
         _metric("Samples/s", f"{speed:,.0f}" if speed else "–")
         _metric("Elapsed", words.duration(seconds))
 
@@ -117,12 +118,11 @@ def _charts(current: Run, started: Started) -> None:
     names = words.run_names([each.config for each in shown])
     backend = started.environment["backend"]
 
-    x = st.segmented_control(
-        "Loss over",
+    x = st.radio(
+        "Training loss, smoothed over the faint line of single steps, over",
         list(charts.AXES),
-        default="step",
-        required=True,
-        format_func=lambda key: charts.AXES[key].lower(),
+        horizontal=True,
+        format_func=charts.AXES.__getitem__,
         key="loss_axis",
         help="Steps compare learning per update, seconds compare what you wait for.",
     )

@@ -6,7 +6,7 @@ import pandas as pd
 
 from core.config import RunConfig
 from core.engine import Job
-from core.reports import Epoch, Loss, RunResult, Started, Steps
+from core.reports import DRAWN_STEPS, Epoch, Loss, RunResult, Started, Steps
 from core.ui import words
 from core.ui.server import engine, visitor
 
@@ -14,7 +14,7 @@ RUN = "core.run:run"  # the function that training jobs call
 UNKNOWN = (
     "This server does not know that run. It keeps the newest 500, until it restarts."
 )
-SMOOTHING = 0.08  # weight of the newest loss in the running mean
+SMOOTHED_SHARE = 1 / 20  # of a run's drawn losses that the running mean looks back on
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Run:
         return self.job.value
 
     @property
+    def smoothed_loss(self) -> float | None:
+        """The running mean of the losses, where it stands now."""
+        return float(smooth(self).iloc[-1]) if self.losses else None
+
+    @property
     def share(self) -> float:
         """How much of the run is done, 0 to 1."""
         if self.started is None or self.latest is None:
@@ -51,6 +56,13 @@ class Run:
         if self.latest is None or not self.share:
             return None
         return self.latest.seconds * (1 - self.share) / self.share
+
+
+def smooth(of: Run) -> pd.Series:
+    """The running mean at each drawn loss of a run; older losses weigh less."""
+    drawn = min(of.started.steps, DRAWN_STEPS) if of.started else DRAWN_STEPS
+    losses = pd.Series([each.loss for each in of.losses], dtype=float)
+    return losses.ewm(span=max(3, drawn * SMOOTHED_SHARE)).mean()
 
 
 def run(job_id: str | None) -> Run | None:
@@ -100,7 +112,7 @@ def loss_frame(shown: list[Run]) -> pd.DataFrame:
             continue
         frame = pd.DataFrame(each.losses, columns=["step", "seconds", "loss"])
         frame["epoch"] = frame["step"] * each.config.epochs / each.started.steps
-        frame["smoothed"] = frame["loss"].ewm(alpha=SMOOTHING).mean()
+        frame["smoothed"] = smooth(each)
         frame.insert(0, "run", name)
         frames.append(frame)
     columns = ["run", "step", "seconds", "loss", "epoch", "smoothed"]
