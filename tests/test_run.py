@@ -21,8 +21,8 @@ from core import data, loops, run
 from core.config import RunConfig
 from core.device import accelerator
 from core.errors import CancelledError, ExplainedError
-from core.meter import DRAWN_STEPS, epoch_mean
-from core.reports import Epoch, RunResult, Started, Steps
+from core.meter import epoch_mean
+from core.reports import DRAWN_STEPS, Epoch, RunResult, Started, Steps
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
