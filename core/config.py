@@ -3,7 +3,7 @@
 Nothing here imports torch: the web server builds and checks configurations too.
 """
 
-import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -82,11 +82,10 @@ class RunConfig:
                     f"{name} must be a whole number from {low} to {high}, "
                     f"not {value!r}."
                 )
-        rate = self.learning_rate
-        if type(rate) not in (int, float) or not (math.isfinite(rate) and rate > 0):
+        rate, decay = self.learning_rate, self.weight_decay
+        if not (_is_finite(rate) and rate > 0):
             raise ValueError(f"learning_rate must be above 0 and finite, not {rate!r}.")
-        decay = self.weight_decay
-        if type(decay) not in (int, float) or not (math.isfinite(decay) and decay >= 0):
+        if not (_is_finite(decay) and decay >= 0):
             raise ValueError(f"weight_decay must be 0 or more, not {decay!r}.")
         for name in ("augment", "pin_memory"):
             if type(getattr(self, name)) is not bool:
@@ -97,7 +96,7 @@ class RunConfig:
     @classmethod
     def with_recipe(cls, **given: Any) -> Self:
         """The recipe of the model that is given, with everything else given on top."""
-        recipe = RECIPES.get(given.get("model", cls.model), {})
+        recipe = RECIPES.get(str(given.get("model", cls.model)), {})
         return cls(**{**recipe, **given})
 
     @classmethod
@@ -116,6 +115,11 @@ class RunConfig:
             except ValueError as error:
                 notices.append(f"{error} It was ignored.")
         return config, notices
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number that a float can hold; NaN and infinity are not."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def parse(name: str, text: str) -> Any:

@@ -81,7 +81,7 @@ def _sprites() -> Dataset:
 def status() -> dict[str, str | None]:
     """For Fashion-MNIST: the folder it is in, and what is wrong with it, if anything.
 
-    {"source": None, "problem": None} says that it is not here and can be fetched.
+    {"source": None, "problem": None} says that it is not here yet.
     """
     folder = fashion_mnist.find()
     if folder is None:

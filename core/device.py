@@ -19,7 +19,9 @@ from core.errors import ExplainedError
 
 def accelerator() -> torch.device | None:
     """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS."""
-    return torch.accelerator.current_accelerator(check_available=True)
+    if not torch.accelerator.is_available():
+        return None
+    return torch.accelerator.current_accelerator()
 
 
 def available() -> list[str]:

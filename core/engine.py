@@ -9,6 +9,7 @@ a worker holds when that worker dies, also those it has not begun with.
 """
 
 import logging
+import math
 import os
 import pickle
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -33,6 +35,7 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 60.0  # a cluster that is not up by then will not come up
 MACHINE_SECONDS = 3.0
+RETRY_SECONDS = 5.0
 NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
 KEPT_JOBS = 500  # half a megabyte each at most: events and a checkpoint
 ENDED = ("finished", "failed", "cancelled")
@@ -83,6 +86,7 @@ class Engine:
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
         self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
+        self._inbox: deque[tuple[str, Any]] = deque()  # events not yet filed
         self._queue: list[str] = []
         self._futures: dict[str, Future] = {}
         self._process: subprocess.Popen | None = None
@@ -90,6 +94,7 @@ class Engine:
         self._problem = ""
         self._machine: dict[str, Any] | None = None
         self._machine_due = 0.0  # when it is to be asked for again
+        self._start_due = 0.0  # when a start that failed is to be tried again
         self._closed = False
         self._up = threading.Event()
         self._background = ThreadPoolExecutor(4, thread_name_prefix="engine")
@@ -119,11 +124,13 @@ class Engine:
         """The job as it stands now; None if this engine does not know it."""
         self._revive()
         with self._lock:
+            self._file_events()
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return job
             waited = time.time() - (job.started or time.time())
             if job.status == "starting" and waited > NO_WORKER_SECONDS:
+                self._futures.pop(job_id).cancel()
                 self._end(job_id, "failed", message=NO_WORKER)
                 return self._jobs[job_id]
             lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
@@ -192,8 +199,8 @@ class Engine:
         """
         self._revive()
         with self._lock:
-            if self._up.is_set() and time.monotonic() > self._machine_due:
-                self._machine_due = time.monotonic() + MACHINE_SECONDS
+            if self._client is not None and time.monotonic() > self._machine_due:
+                self._machine_due = math.inf  # one question at a time
                 self._background.submit(self._look)
         return self._machine
 
@@ -201,10 +208,12 @@ class Engine:
         try:
             machine = self.ask("core.device:describe", seconds=START_SECONDS)
             machine["fashion_mnist"] = self.ask("core.data:status")
+            self._machine = machine
         except ExplainedError as error:
             logger.warning("the machine could not be described: %s", error)
-            return
-        self._machine = machine
+        finally:
+            self._machine_due = time.monotonic() + MACHINE_SECONDS
+        self._dispatch()  # there may be more workers now, or a connection again
 
     def close(self) -> None:
         """End the connection, and the local cluster with it."""
@@ -235,6 +244,7 @@ class Engine:
         except Exception as error:
             where = f" at {self._address}" if self._address else ""
             self._problem = f"The workers{where} can't be reached: {error}."
+            self._start_due = time.monotonic() + RETRY_SECONDS
             logger.exception("no cluster")
         self._up.set()
         self.machine()
@@ -259,10 +269,16 @@ class Engine:
         return address
 
     def _revive(self) -> None:
-        """If the local cluster has died, fail what it was doing and start another."""
+        """If the local cluster has died, fail what it was doing and start another.
+
+        A cluster that could not be started or reached is tried again now and then.
+        """
         with self._lock:
             process = self._process
-            if process is None or process.poll() is None or self._closed:
+            died = process is not None and process.poll() is not None
+            failed = self._up.is_set() and self._client is None
+            due = time.monotonic() > self._start_due
+            if self._closed or not (due and (died or failed)):
                 return
             self._process = None
             client, self._client = self._client, None
@@ -277,39 +293,47 @@ class Engine:
 
     def _dispatch(self) -> None:
         """Hand the next jobs of the queue to workers that are free."""
-        with self._lock:
-            if self._client is None:
-                return
-            busy = [self._jobs[job_id].lane for job_id in self._futures]
-            for job_id in list(self._queue):
-                job = self._jobs[job_id]
-                if busy.count(job.lane) >= self._capacity(job.lane):
-                    continue
-                busy.append(job.lane)
-                self._queue.remove(job_id)
-                self._jobs[job_id] = replace(
-                    job, status="starting", started=time.time()
-                )
-                future = self._client.submit(
-                    worker.do,
-                    job_id,
-                    self._topic,
-                    job.path,
-                    job.arguments,
-                    resources={job.lane: 1},
-                    pure=False,
-                )
-                self._futures[job_id] = future
-                future.add_done_callback(self._when_done(job_id))
+        client = self._client
+        if client is None or not self._queue:
+            return
+        try:
+            capacity = self._capacity(client)  # without the lock: it asks the scheduler
+            with self._lock:
+                if client is self._client:
+                    self._hand_out(client, capacity)
+        except Exception:  # the connection broke; the jobs wait until it is back
+            logger.warning("jobs have to wait", exc_info=True)
 
-    def _capacity(self, lane: str) -> int:
-        """How many jobs of a lane the workers take at once; at least one.
+    def _hand_out(self, client: Client, capacity: Counter[str]) -> None:
+        busy = Counter(self._jobs[job_id].lane for job_id in self._futures)
+        for job in [self._jobs[job_id] for job_id in self._queue]:
+            if busy[job.lane] >= max(1, capacity[job.lane]):
+                continue
+            future = client.submit(
+                worker.do,
+                job.id,
+                self._topic,
+                job.path,
+                job.arguments,
+                resources={job.lane: 1},
+                pure=False,
+            )
+            busy[job.lane] += 1
+            self._queue.remove(job.id)
+            self._jobs[job.id] = replace(job, status="starting", started=time.time())
+            self._futures[job.id] = future
+            future.add_done_callback(self._when_done(job.id))
+
+    @staticmethod
+    def _capacity(client: Client) -> Counter[str]:
+        """How many jobs of each lane the workers take at once.
 
         A worker that is restarting counts for nothing, but Dask keeps a job for it.
         """
-        assert self._client is not None
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        return max(1, int(sum(w["resources"].get(lane, 0) for w in workers)))
+        capacity: Counter[str] = Counter()
+        for each in client.scheduler_info(n_workers=-1)["workers"].values():
+            capacity.update({lane: int(n) for lane, n in each["resources"].items()})
+        return capacity
 
     def _when_done(self, job_id: str) -> Callable[[Future], None]:
         def done(future: Future) -> None:
@@ -327,13 +351,17 @@ class Engine:
         return done
 
     def _on_event(self, event: tuple[float, bytes]) -> None:
-        """Runs on the client's event loop: quick, and never raises."""
-        job_id, content = pickle.loads(event[1])
-        with self._lock:
+        """Runs on the client's event loop, so it must not wait, not for a lock even."""
+        self._inbox.append(pickle.loads(event[1]))
+
+    def _file_events(self) -> None:
+        """Put the events that have come in to their jobs; call it with the lock."""
+        while self._inbox:
+            job_id, event = self._inbox.popleft()
             if job_id not in self._events:
-                return
-            self._events[job_id].append(content)
-            if isinstance(content, PickedUp):
+                continue  # the job has ended
+            self._events[job_id].append(event)
+            if isinstance(event, PickedUp):
                 self._jobs[job_id] = replace(
                     self._jobs[job_id], status="running", started=time.time()
                 )
@@ -346,8 +374,9 @@ class Engine:
     def _end(
         self, job_id: str, status: str, value: Any = None, message: str = ""
     ) -> None:
-        job = self._jobs[job_id]
-        if job.ended:
+        self._file_events()
+        job = self._jobs.get(job_id)
+        if job is None or job.ended:
             return
         self._jobs[job_id] = replace(
             job,

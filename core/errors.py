@@ -1,4 +1,9 @@
-"""Errors whose message is a sentence for the person at the screen."""
+"""Errors, and the sentence that the person at the screen gets for each."""
+
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class ExplainedError(Exception):
@@ -7,3 +12,34 @@ class ExplainedError(Exception):
 
 class CancelledError(Exception):
     """The person who started this run has cancelled it."""
+
+
+def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
+    """One sentence on what went wrong, and what to try."""
+    if isinstance(error, ExplainedError):
+        return str(error)
+    if is_out_of_memory(error):
+        sizes = [a.batch_size for a in arguments if hasattr(a, "batch_size")]
+        return out_of_memory(sizes[0] if sizes else None)
+    logger.exception("a job failed")
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the device or the host had no memory left."""
+    import torch
+
+    # The host's allocator has no exception class of its own.
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    )
+
+
+def out_of_memory(batch_size: int | None) -> str:
+    """What to say and to try when memory ran out at a batch size."""
+    if batch_size is None or batch_size <= 16:
+        return "The memory ran out. Close other programs and try again."
+    return (
+        f"The memory ran out at batch size {batch_size:,}. "
+        f"Try {max(16, batch_size // 4):,}: activations grow with the batch."
+    )

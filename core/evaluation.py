@@ -62,10 +62,10 @@ def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
 def compare_modes(
     checkpoint: bytes,
     config: RunConfig,
-    report: run.Report = run.unwatched,  # noqa: ARG001 - it has nothing to report
+    report: run.Report = run.unwatched,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[ModeCost, ...]:
-    """Seconds and peak memory of the same forward passes in each autograd mode."""
+    """Seconds and peak memory of the same forward passes in each mode."""
     device = devices.resolve("auto")
     model = run.from_checkpoint(checkpoint, config.model, device).eval()
     test = data.load(config.task).test.first(MODE_IMAGES)

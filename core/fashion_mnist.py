@@ -9,8 +9,11 @@ import hashlib
 import os
 import struct
 import urllib.request
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
 from math import prod
 from pathlib import Path
 
@@ -69,9 +72,11 @@ def find() -> Path | None:
     """The folder that holds the files, packed or not; None where there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
         return Path(named)  # also where it is wrong: it was asked for by name
-    for folder in (DATA_FOLDER, DEBIAN_FOLDER):
-        if any(_file(folder, name).exists() for name in SHA256):
-            return folder
+    # A folder that is being filled just now does not hide one that has all files.
+    for enough in (all, any):
+        for folder in (DATA_FOLDER, DEBIAN_FOLDER):
+            if enough(_file(folder, name).exists() for name in SHA256):
+                return folder
     return None
 
 
@@ -101,31 +106,27 @@ def download(
     Raises ExplainedError where the mirror
     gives no answer within seconds, or not the files that were published.
     """
+    done = 0
     try:
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
+        with FileLock(DATA_FOLDER / ".lock"):
+            for name in SHA256:
+                with suppress(ExplainedError):
+                    _checked(DATA_FOLDER / name, name)
+                    continue  # whoever held the lock before us has fetched it
+                url = f"{MIRROR}{name}.gz"
+                packed = bytearray()
+                for chunk in _chunks(url):
+                    if cancelled():
+                        raise CancelledError
+                    packed += chunk
+                    done += len(chunk)
+                    report(Download(done, DOWNLOAD_BYTES))
+                _write(DATA_FOLDER / name, _verified(_unpacked(packed, url), name, url))
     except OSError as error:
         raise ExplainedError(
-            f"Nothing can be written to {DATA_FOLDER}: {error}. {OTHER_WAYS}"
+            f"{DATA_FOLDER} can't be written: {error}. {OTHER_WAYS}"
         ) from None
-    with FileLock(DATA_FOLDER / ".lock"):
-        done = 0
-        contents: dict[str, bytes] = {}
-        for name in SHA256:
-            try:
-                # Whoever held the lock before us may have fetched it.
-                contents[name] = _checked(DATA_FOLDER / name, name)
-                continue
-            except ExplainedError:
-                pass
-            packed = bytearray()
-            for chunk in _chunks(f"{MIRROR}{name}.gz"):
-                if cancelled():
-                    raise CancelledError
-                packed += chunk
-                done += len(chunk)
-                report(Download(done, DOWNLOAD_BYTES))
-            contents[name] = _verified(gzip.decompress(packed), name, MIRROR)
-            _write(DATA_FOLDER / name, contents[name])
 
 
 def _chunks(url: str, size: int = 1 << 18):
@@ -140,10 +141,8 @@ def _chunks(url: str, size: int = 1 << 18):
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
             while chunk := response.read(size):
                 yield chunk
-    except (
-        OSError
-    ) as error:  # URLError, HTTPError, TimeoutError and resets are OSErrors
-        reason = getattr(error, "reason", None) or error or "no answer"
+    except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
+        reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
         raise ExplainedError(
             f"Fashion-MNIST could not be fetched. Tried {url}: {reason}. {OTHER_WAYS}"
         ) from None
@@ -159,15 +158,24 @@ def _checked(path: Path, name: str) -> bytes:
     """The unpacked bytes of one file, known to be those that Zalando published."""
     try:
         data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
     except FileNotFoundError:
         raise ExplainedError(
-            f"{path.with_suffix('')} is missing. {_mend(path)}"
+            f"{path.with_suffix('')} is missing. {_mend(path, 'Fetch')}"
         ) from None
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise ExplainedError(f"{path} can't be read: {error}. {_mend(path)}") from None
+    if path.suffix == ".gz":
+        data = _unpacked(data, path)
     return _verified(data, name, path)
+
+
+def _unpacked(packed: bytes | bytearray, origin: object) -> bytes:
+    try:
+        return gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExplainedError(
+            f"{origin} is not a whole archive: {error}. {_mend(origin)}"
+        ) from None
 
 
 def _verified(data: bytes, name: str, origin: object) -> bytes:
@@ -187,12 +195,10 @@ def _verified(data: bytes, name: str, origin: object) -> bytes:
     raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")
 
 
-def _mend(origin: object) -> str:
-    return (
-        "Delete it and fetch Fashion-MNIST again from the Train page."
-        if isinstance(origin, Path) and DATA_FOLDER in origin.parents
-        else f"Replace the files. {OTHER_WAYS}"
-    )
+def _mend(origin: object, what: str = "Delete it and fetch") -> str:
+    if isinstance(origin, Path) and DATA_FOLDER in origin.parents:
+        return f"{what} Fashion-MNIST again from the Train page."
+    return f"Replace the files. {OTHER_WAYS}"
 
 
 def _header_size(name: str) -> int:
@@ -213,5 +219,8 @@ def _unpack(contents: dict[str, bytes]) -> None:
 def _write(path: Path, data: bytes) -> None:
     """All or nothing: nobody ever reads a file that is half written."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
-    aside.write_bytes(data)
-    aside.replace(path)
+    try:
+        aside.write_bytes(data)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -63,8 +63,7 @@ class LossMeter:
         drawn = []
         for index, value in enumerate(values, 1):
             step = self.step - len(values) + index
-            if not math.isfinite(value):
-                raise NonFiniteLossError(self._nonfinite(value, step))
+            self.check(value, step)
             if step == 1 or step % self.stride == 0 or step == self.total_steps:
                 # Between two looks at the clock, steps are taken as equally long.
                 passed = self.fetched + (now - self.fetched) * index / len(values)
@@ -85,11 +84,14 @@ class LossMeter:
         self.trained += seconds
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
-    def _nonfinite(self, value: float, step: int) -> str:
-        return (
-            f"The loss became {value} at step {step:,}: the weights have overflowed. "
-            f"Try a learning rate of {self.learning_rate / 10:g} or less."
-        )
+    def check(self, loss: float, step: int) -> None:
+        """NonFiniteLossError where a loss is no longer a number to go on with."""
+        if not math.isfinite(loss):
+            raise NonFiniteLossError(
+                f"The loss became {loss} at step {step:,}: the weights have "
+                "overflowed. Try a learning rate of "
+                f"{self.learning_rate / 10:g} or less."
+            )
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:

@@ -6,7 +6,6 @@ from statistics import NormalDist
 import torch
 from torch import Tensor
 
-from core.batches import MISMATCH
 from core.errors import ExplainedError
 
 
@@ -48,7 +47,9 @@ def wilson_interval(
     middle = share + z * z / (2 * total)
     reach = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
-    return (middle - reach) / scale, (middle + reach) / scale
+    # At its ends the interval meets the share, but for rounding.
+    low, high = (middle - reach) / scale, (middle + reach) / scale
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def _torchmetrics():
@@ -56,5 +57,9 @@ def _torchmetrics():
     try:
         from torchmetrics.functional import classification
     except (ImportError, RuntimeError) as error:
-        raise ExplainedError(MISMATCH.format(error=error)) from None
+        raise ExplainedError(
+            f"torchmetrics, or the torchvision that it uses, can't be used with the "
+            f"torch that is installed ({error}). Install versions that fit: "
+            "pip install --upgrade torch torchvision torchmetrics."
+        ) from None
     return classification

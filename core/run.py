@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from core import batches, data, loops, models
 from core import device as devices
 from core.config import CHOICES, RECIPES, RunConfig, parse
-from core.errors import CancelledError, ExplainedError
+from core.errors import CancelledError, explain
 from core.meter import LossMeter
 from core.reports import Epoch, RunResult, Started, Steps
 
@@ -91,6 +91,8 @@ def run(
         mean_loss, seconds = meter.end_epoch()
 
         train_score, test_score = evaluate(train_sample), evaluate(test)
+        meter.check(train_score.loss, meter.step)  # the last step may overflow too
+        meter.check(test_score.loss, meter.step)
         epoch = Epoch(
             number,
             meter.step,
@@ -137,7 +139,10 @@ def make_scheduler(
     if config.schedule == "constant":
         return None
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=config.learning_rate, total_steps=steps, pct_start=0.25
+        optimizer,
+        max_lr=config.learning_rate,
+        total_steps=max(steps, 5),  # with 4, torch divides by zero
+        pct_start=0.25,
     )
 
 
@@ -164,7 +169,9 @@ def from_checkpoint(checkpoint: bytes, model: str, device: torch.device) -> nn.M
 
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     """The configuration, and whether JSON is wanted. Exits with 2 for bad input."""
-    parser = argparse.ArgumentParser(prog="python -m core.run", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m core.run", description=__doc__, allow_abbrev=False
+    )
     # One line on standard error, not the whole usage.
     parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign]
 
@@ -227,8 +234,8 @@ def main(arguments: list[str] | None = None) -> int:
     devices.leave_a_core()  # as the app's workers do, so that the numbers agree
     try:
         result = run(config, show)
-    except ExplainedError as error:
-        print(f"python -m core.run: {error}", file=sys.stderr)
+    except Exception as error:
+        print(f"python -m core.run: {explain(error, (config,))}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(result.to_json()))

@@ -64,6 +64,7 @@ SETTINGS: dict[str, st.SearchStrategy] = {
         ("learning_rate", "0.1"),
         ("learning_rate", True),
         ("learning_rate", None),
+        pytest.param("learning_rate", 10**400, id="learning_rate-10**400"),
         ("weight_decay", -0.1),
         ("weight_decay", float("nan")),
         ("weight_decay", float("inf")),
@@ -124,6 +125,12 @@ def test_default_is_the_recipe_of_the_default_model() -> None:
     assert RunConfig.with_recipe() == RunConfig()
     for model in set(MODELS) - {RunConfig.model}:
         assert RunConfig.with_recipe(model=model) != RunConfig(model=model)
+
+
+def test_recipe_of_no_model_is_a_bad_value() -> None:
+    """A model that can't be is the same ValueError with a recipe as without."""
+    with pytest.raises(ValueError, match="model must be one of"):
+        RunConfig.with_recipe(model=["ann"])
 
 
 @settings(deadline=None)

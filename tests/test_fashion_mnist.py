@@ -124,6 +124,7 @@ BROKEN_ARCHIVES: dict[str, Callable[[bytes], bytes]] = {
     "no gzip": lambda data: b"<html>" + data,
     "empty": lambda _: b"",
     "wrong checksum": lambda data: data[:-8] + b"\0\0\0\0" + data[-4:],
+    "bad deflate": lambda data: data[:10] + b"\xff\xff\xff" + data[13:],
 }
 
 
@@ -177,6 +178,13 @@ def test_debians_archives_are_unpacked(published: Files) -> None:
     assert fashion_mnist.read() == (debian, bodies(published))
     assert {name: (unpacked / name).read_bytes() for name in NAMES} == published
     assert fashion_mnist.read() == (unpacked, bodies(published))
+
+
+def test_half_a_copy_does_not_hide_debians(published: Files) -> None:
+    """While one worker unpacks Debian's archives, another still reads all of them."""
+    put(fashion_mnist.DEBIAN_FOLDER, published, packed=True)
+    put(fashion_mnist.DATA_FOLDER, {NAMES[0]: published[NAMES[0]]})
+    assert fashion_mnist.read()[1] == bodies(published)
 
 
 @pytest.mark.real_data
@@ -322,7 +330,14 @@ def test_nothing_is_fetched_twice(mirror: Mirror, published: Files) -> None:
 FAILURES: dict[str, Answer] = {
     "404": lambda _: b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
     "hangs up": lambda _: b"",
+    "closes mid-way": lambda archive: ok(archive)[: -len(archive) // 2],
+    "chunk cut off": lambda _: (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc"
+    ),
+    "not HTTP": lambda _: b"SSH-2.0-OpenSSH_9.2\r\n",
+    "a web page": lambda _: ok(b"<html>Please log in to this network</html>"),
     "another file": lambda _: ok(gzip.compress(b"not what was asked for")),
+    "bad deflate": lambda archive: ok(archive[:10] + b"\xff" * 9 + archive[19:]),
     "never answers": lambda _: b"",
     "never ends": lambda archive: ok(archive)[: -len(archive) // 2],
 }
@@ -337,6 +352,7 @@ def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
     message = str(caught.value)
     assert NAMES[0] in message
     assert "FASHION_MNIST_DIR" in message
+    assert ": . " not in message  # a reason is given
     assert not here()
 
 

@@ -209,7 +209,7 @@ def test_one_cycle_ends_low() -> None:
     assert rates == sorted(rates[:peak]) + sorted(rates[peak:], reverse=True)
 
 
-@pytest.mark.parametrize(("batch_size", "steps"), [(4096, 3), (2400, 5)])
+@pytest.mark.parametrize(("batch_size", "steps"), [(4096, 3), (3000, 4), (2400, 5)])
 def test_shortest_one_cycles_are_trained(batch_size: int, steps: int) -> None:
     """One epoch of large batches is a cycle of a few steps, and that is enough."""
     config = replace(ONCE, batch_size=batch_size, schedule="one-cycle")
@@ -349,6 +349,32 @@ def test_runs_as_a_module() -> None:
     assert done.returncode == 0
     for field in fields(RunConfig):
         assert f"--{field.name.replace('_', '-')}" in done.stdout
+
+
+OUT_OF_MEMORY = """
+import re, resource, sys
+from pathlib import Path
+from core import run
+used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+limit = used * 1024 + 300_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(run.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_lack_of_host_memory_is_a_line() -> None:
+    """Where the host has no memory, the last line says so, and what to try."""
+    settings = ["--task", "sprites", "--model", "cnn", "--batch-size", "4096"]
+    done = subprocess.run(
+        [sys.executable, "-c", OUT_OF_MEMORY, *settings, "--device", "cpu"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "memory ran out at batch size 4,096" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.real_data

@@ -44,6 +44,13 @@ def test_shown_code_is_whole(path: str, name: str) -> None:
     assert node.name == name
 
 
+@pytest.mark.parametrize(("path", "name"), calls("source"))
+def test_shown_code_fits(path: str, name: str) -> None:
+    """No line has to be scrolled sideways to be read."""
+    too_long = [line for line in source(path, name).splitlines() if len(line) > WIDTH]
+    assert not too_long
+
+
 @pytest.mark.parametrize(("path", "name", "part"), calls("lines_with"))
 def test_shown_lines_are_there(path: str, name: str, part: str) -> None:
     """The lines that a page picks out exist, hold what they are for, and fit."""

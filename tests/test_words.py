@@ -1,9 +1,10 @@
 """Names and numbers as people read them."""
 
+import re
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import config as configs
@@ -18,6 +19,16 @@ CONFIGS = st.builds(
     learning_rate=st.sampled_from([1e-4, 1e-3, 0.5]),
     augment=st.booleans(),
 )
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def read(text: str, units: dict[str, float]) -> list[tuple[float, str]]:
+    """[(1.0, "min"), (20.0, "s")] for "1 min 20 s"; fails on anything else."""
+    parts = re.findall(r"(\d+(?:\.\d+)?) (\w+)", text)
+    assert " ".join(f"{number} {unit}" for number, unit in parts) == text
+    assert all(unit in units for _, unit in parts)
+    return [(float(number), unit) for number, unit in parts]
 
 
 @settings(deadline=None)
@@ -63,6 +74,14 @@ def test_run_names_read_well(change: dict, names: list[str]) -> None:
     assert words.run_names([RunConfig(), replace(RunConfig(), **change)]) == names
 
 
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+@example(1_234_567)
+def test_seeds_are_told_in_full(seed: int) -> None:
+    """A seed that somebody wants to repeat is not rounded."""
+    assert words.setting(RunConfig(seed=seed), "seed") == f"seed {seed}"
+
+
 def test_every_choice_has_a_name() -> None:
     """The controls can show every value that can be chosen."""
     chosen = {value for choices in configs.CHOICES.values() for value in choices}
@@ -85,6 +104,18 @@ def test_durations(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
+@settings(deadline=None)
+@given(st.floats(0, 1e6))
+@example(59.96)
+def test_durations_read_back(seconds: float) -> None:
+    """A duration is right to a part of its last unit, and no minute has 60 seconds."""
+    parts = read(words.duration(seconds), SECONDS)
+    told = sum(number * SECONDS[unit] for number, unit in parts)
+    slack = {"s": 0.051 if len(parts) == 1 else 0.51, "min": 60}[parts[-1][1]]
+    assert abs(told - seconds) <= slack
+    assert all(number < 60 for number, unit in parts if unit != "h")
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [
@@ -99,6 +130,16 @@ def test_durations(seconds: float, text: str) -> None:
 def test_sizes(count: float | None, text: str) -> None:
     """A size has three digits and the unit that suits it."""
     assert words.size(count) == text
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**15 - 10**13))
+@example(999_700)
+def test_sizes_read_back(count: int) -> None:
+    """A size is right to half a percent, and written without an exponent."""
+    ((number, unit),) = read(words.size(count), BYTES)
+    assert number * BYTES[unit] == pytest.approx(count, rel=0.005)
+    assert number < 1000
 
 
 @pytest.mark.parametrize(("threads", "said"), [(1, "1 CPU thread,"), (4, "4 CPU th")])

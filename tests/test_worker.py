@@ -54,6 +54,13 @@ def test_other_errors_are_a_line(
     assert caplog.records[0].exc_info is not None
 
 
+def test_long_errors_are_a_line_too() -> None:
+    """Of an error with many lines, as CUDA's, one line is shown."""
+    said = worker.explain(RuntimeError("CUDA error: launch failed\nCompile with\n..."))
+    assert "CUDA error: launch failed" in said
+    assert "\n" not in said
+
+
 @pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("memory")])
 def test_other_errors_are_no_lack_of_memory(error: Exception) -> None:
     """Advice on memory is given only where memory was the matter."""

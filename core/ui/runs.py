@@ -84,6 +84,8 @@ def view(job: Job) -> Run:
             losses.extend(event.losses)
         elif isinstance(event, Epoch):
             history.append(event)
+    if isinstance(job.value, RunResult):  # complete, where the last events may be late
+        losses, history = list(job.value.losses), list(job.value.history)
     return Run(job, started, tuple(losses), tuple(history), latest)
 
 

@@ -42,11 +42,12 @@ SETTINGS = {
 def setting(config: RunConfig, field: str) -> str:
     """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
-    text = (
-        {True: "on", False: "off"}[value]
-        if isinstance(value, bool)
-        else (NAMES.get(value, value) if isinstance(value, str) else f"{value:g}")
-    )
+    if isinstance(value, bool):
+        text = "on" if value else "off"
+    elif isinstance(value, float):
+        text = f"{value:g}"
+    else:
+        text = NAMES.get(value, str(value))
     return f"{SETTINGS[field]} {text}".strip()
 
 
@@ -76,7 +77,7 @@ def describe(result: RunResult) -> str:
 
 def duration(seconds: float) -> str:
     """3.4 s, 1 min 20 s, 2 h 5 min."""
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -89,7 +90,7 @@ def size(count: float | None) -> str:
     if count is None:
         return "unknown"
     for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000:
+        if abs(count) < 999.5:  # else three digits would round up to 1e+03
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
