@@ -1,0 +1,84 @@
+"""The sentence that a person gets for an error: plain, short, and of use."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import errors
+from core.config import RunConfig
+from core.device import accelerator
+from core.errors import ExplainedError
+
+
+def test_explained_errors_are_shown_as_they_are() -> None:
+    """An error that was written for a person reaches them word by word."""
+    text = "The file x is missing. Fetch it again."
+    assert errors.explain(ExplainedError(text)) == text
+
+
+@pytest.mark.parametrize("arguments", [(), (b"checkpoint", RunConfig(batch_size=256))])
+def test_host_memory_is_explained(arguments: tuple) -> None:
+    """What torch says when the host has no memory becomes advice, with the batch."""
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(10**15)
+    for error in (caught.value, MemoryError()):
+        assert errors.is_out_of_memory(error)
+        said = errors.explain(error, arguments)
+        assert "memory ran out" in said
+        assert ("256" in said) == bool(arguments)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
+def test_device_memory_is_explained() -> None:
+    """What torch says when the accelerator has no memory becomes advice."""
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(10**15, device=accelerator())
+    assert "memory ran out" in errors.explain(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("division by zero"), RuntimeError("shapes differ")]
+)
+def test_other_errors_are_a_line(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error that nobody foresaw is its kind and its text; the log has all of it."""
+    said = errors.explain(error)
+    assert said == f"{type(error).__name__}: {error}"
+    assert caplog.records[0].exc_info is not None
+
+
+def test_long_errors_are_a_line_too() -> None:
+    """Of an error with many lines, as CUDA's, one line is shown."""
+    said = errors.explain(RuntimeError("CUDA error: launch failed\nCompile with\n..."))
+    assert "CUDA error: launch failed" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("memory")])
+def test_other_errors_are_no_lack_of_memory(error: Exception) -> None:
+    """Advice on memory is given only where memory was the matter."""
+    assert not errors.is_out_of_memory(error)
+
+
+@settings(deadline=None)
+@given(st.integers(17, 4096))
+def test_smaller_batches_are_advised(batch_size: int) -> None:
+    """The advice is a batch that is smaller, and large enough to be accepted."""
+    said = errors.out_of_memory(batch_size).replace(",", "")
+    given_size, advised = map(int, re.findall(r"\d+", said))
+    assert given_size == batch_size
+    assert advised < batch_size
+    assert RunConfig(batch_size=advised).batch_size == advised
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_no_batch_is_advised_where_none_is_smaller(batch_size: int | None) -> None:
+    """At the smallest batch, or without one, other programs are to be closed."""
+    said = errors.out_of_memory(batch_size)
+    assert not re.search(r"\d", said)
+    assert "Close other programs" in said
