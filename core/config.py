@@ -30,6 +30,19 @@ RANGES = {
 }
 
 # What each model is trained with where nothing else is said.
+#
+# With its recipe the CNN classifies 92.99, 93.01 and 93.07 % of Fashion-MNIST's test
+# images correctly, for the seeds 0, 1 and 2, after 10 epochs. The recipe was chosen on
+# 5,000 held-out training images, one run each (standard error about 0.36 points):
+#
+#   channels 20-40-72-72, dropout 0.25, decay 0.05, batch 128, rate 0.008   93.26 %
+#   channels 16-32-64-64, no dropout, decay 0.02, batch 64, rate 0.006      93.14 %
+#   the same with dropout 0.25                                              92.96 %
+#
+# The second after 4 epochs had 92.58 %. There, averaging the last 7×7 pixels instead of
+# a linear layer on 3×3 cost 0.54 points, shifting images by a pixel 0.60, twice the rate
+# 0.44, half of it 0.30, dropout 0.2 with label smoothing 0.05 together 0.30; one more
+# convolution, with a residual, brought 0.04.
 RECIPES: dict[str, dict[str, Any]] = {
     "ann": {
         "epochs": 5,
