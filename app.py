@@ -32,48 +32,56 @@ with st.grid(min_column_width=260):
             st.markdown(lesson.promise)
 
 st.subheader("This machine")
-machine = engine().machine()
-if machine is None:
-    if engine().problem:
-        st.error(engine().problem, title="There are no workers")
+
+
+@st.fragment(run_every=5)
+def this_machine() -> None:
+    """Devices, memory, software and data, as they are now."""
+    machine = engine().machine()
+    if machine is None:
+        if engine().problem:
+            st.error(engine().problem, title="There are no workers")
+        else:
+            st.markdown(
+                ":material/hourglass: The workers are starting and loading torch. What "
+                "they find appears here in some seconds; you need not wait for it."
+            )
     else:
-        st.markdown(
-            ":material/hourglass: The workers are starting and loading torch. What "
-            "they find appears here in some seconds; you need not wait for it."
-        )
-else:
-    with st.grid(min_column_width=260):
-        for device in machine["devices"]:
-            color = frame.device_color(device["backend"])
+        with st.grid(min_column_width=260):
+            for device in machine["devices"]:
+                color = frame.device_color(device["backend"])
+                with st.container(border=True, height="stretch"):
+                    st.badge(device["backend"], icon=":material/memory:", color=color)
+                    st.markdown(f"**{device['device_name']}**")
+                    facts = (
+                        f"{words.size(device['free_bytes'])} of "
+                        f"{words.size(device['total_bytes'])} memory free"
+                    )
+                    if device["backend"] == "CPU":
+                        facts += f"  \n{machine['cores']} logical cores"
+                    st.markdown(facts)
             with st.container(border=True, height="stretch"):
-                st.badge(device["backend"], icon=":material/memory:", color=color)
-                st.markdown(f"**{device['device_name']}**")
-                facts = (
-                    f"{words.size(device['free_bytes'])} of "
-                    f"{words.size(device['total_bytes'])} memory free"
-                )
-                if device["backend"] == "CPU":
-                    facts += f"  \n{machine['cores']} logical cores"
-                st.markdown(facts)
-        with st.container(border=True, height="stretch"):
-            st.badge("Software", icon=":material/terminal:", color="gray")
-            software = machine["devices"][0]
-            st.markdown(f"**torch {software['torch']}**")
-            st.markdown(f"Python {software['python']}  \n{software['system']}")
-        with st.container(border=True, height="stretch"):
-            data = machine["fashion_mnist"]
-            st.badge("Data", icon=":material/database:", color="gray")
-            if data["problem"]:
-                st.markdown("**Fashion-MNIST is damaged**")
-                st.markdown(data["problem"])
-            elif data["source"]:
-                st.markdown("**Fashion-MNIST**, 60,000 + 10,000 images")
-                st.markdown("Checked against its SHA-256 sums")
-            else:
-                st.markdown("**Sprites**, drawn by a program")
-                st.markdown("Fashion-MNIST can be fetched on the Train page")
-    if len(machine["devices"]) == 1:
-        st.markdown(
-            "There is no accelerator that torch can use here. All lessons work on the "
-            "CPU: the code is the same, only the word after `.to` is another."
-        )
+                st.badge("Software", icon=":material/terminal:", color="gray")
+                software = machine["devices"][0]
+                st.markdown(f"**torch {software['torch']}**")
+                st.markdown(f"Python {software['python']}  \n{software['system']}")
+            with st.container(border=True, height="stretch"):
+                data = machine["fashion_mnist"]
+                st.badge("Data", icon=":material/database:", color="gray")
+                if data["problem"]:
+                    st.markdown("**Fashion-MNIST can't be used**")
+                    st.markdown(data["problem"])
+                elif data["source"]:
+                    st.markdown("**Fashion-MNIST**, 60,000 + 10,000 images")
+                    st.markdown("Checked against its SHA-256 sums")
+                else:
+                    st.markdown("**Sprites**, drawn by a program")
+                    st.markdown("Fashion-MNIST can be fetched on the Train page")
+        if len(machine["devices"]) == 1:
+            st.markdown(
+                "There is no accelerator that torch can use here. All lessons work on "
+                "the CPU: the code is the same, only the word after `.to` is another."
+            )
+
+
+this_machine()

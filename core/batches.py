@@ -130,7 +130,7 @@ class PILImages(Dataset):
         try:
             from PIL import Image
             from torchvision.transforms import ToTensor
-        except (ImportError, RuntimeError) as error:
+        except (ImportError, RuntimeError, AttributeError) as error:
             raise ExplainedError(MISMATCH.format(error=error)) from None
         self.open = Image.fromarray
         self.transform = ToTensor()

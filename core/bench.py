@@ -21,6 +21,7 @@ from core import batches, data, loops, models, run, timing
 from core import device as devices
 from core.config import RunConfig
 from core.engine import Engine
+from core.errors import ExplainedError
 from core.timing import Timing
 
 WATCH_SECONDS = 0.5  # how often a page asks for a run that it shows
@@ -126,10 +127,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="default: 5")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
+    if arguments.repeats < 1:
+        parser.exit(2, f"{parser.prog}: --repeats must be 1 or more\n")
 
     devices.leave_a_core()
-    device = devices.resolve(arguments.device)
-    task = "fashion-mnist" if data.status()["source"] else "sprites"
+    status = data.status()
+    task = "sprites" if status["source"] is None else "fashion-mnist"
+    try:
+        device = devices.resolve(arguments.device)
+        data.load(task)
+    except ExplainedError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
     result: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": devices.environment(device),

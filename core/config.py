@@ -4,10 +4,9 @@ Nothing here imports torch: the web server builds and checks configurations too.
 """
 
 import sys
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Self, get_type_hints
 
 TASKS = ("fashion-mnist", "sprites")
 MODELS = ("ann", "cnn")
@@ -138,8 +137,6 @@ def _is_finite(value: Any) -> bool:
 def parse(name: str, text: str) -> Any:
     """The value of the field `name` that `text` stands for; ValueError if none."""
     kind = get_type_hints(RunConfig)[name]
-    if isinstance(kind, types.UnionType):
-        kind = get_args(kind)[0]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):
             raise ValueError(f"{name} must be true or false, not {text!r}.")

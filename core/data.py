@@ -4,8 +4,10 @@ Where the files of Fashion-MNIST come from is in core.fashion_mnist, how the spr
 drawn in core.sprites, how images become batches in core.batches.
 """
 
+import os
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,15 +80,18 @@ def _sprites() -> Dataset:
     )
 
 
-def status() -> dict[str, str | None]:
-    """For Fashion-MNIST: the folder it is in, and what is wrong with it, if anything.
+def status() -> dict[str, Any]:
+    """Fashion-MNIST here: {"source", "problem", "named"}.
 
-    {"source": None, "problem": None} says that it is not here yet.
+    The folder it is in (None: it is not here yet), what is wrong with it (None: it is
+    whole), and whether somebody named that folder in FASHION_MNIST_DIR.
     """
     folder = fashion_mnist.find()
-    if folder is None:
-        return {"source": None, "problem": None}
-    try:
-        return {"source": load("fashion-mnist").source, "problem": None}
-    except ExplainedError as error:
-        return {"source": str(folder), "problem": str(error)}
+    source, problem = None if folder is None else str(folder), None
+    if folder is not None:
+        try:
+            source = load("fashion-mnist").source
+        except ExplainedError as error:
+            problem = str(error)
+    named = "FASHION_MNIST_DIR" in os.environ
+    return {"source": source, "problem": problem, "named": named}

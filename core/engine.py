@@ -19,7 +19,6 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,8 @@ from core.reports import PickedUp
 logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parents[1]
-START_SECONDS = 60.0  # a cluster that is not up by then will not come up
+CONNECT_SECONDS = 8.0  # a scheduler that does not answer by then is not there
+LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
 RETRY_SECONDS = 5.0
 NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
@@ -76,6 +76,11 @@ class Job:
         return self.status in ENDED
 
 
+def in_background(work: Callable[..., object], *arguments: Any) -> None:
+    """Call it in a thread that nobody waits for, not even when the server ends."""
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
 class Engine:
     """The one connection of a web server to its workers; safe to use from threads."""
 
@@ -97,8 +102,8 @@ class Engine:
         self._start_due = 0.0  # when a start that failed is to be tried again
         self._closed = False
         self._up = threading.Event()
-        self._background = ThreadPoolExecutor(4, thread_name_prefix="engine")
-        self._background.submit(self._start)
+        self._starting = True
+        in_background(self._start)
 
     # Working with jobs
 
@@ -130,8 +135,8 @@ class Engine:
                 return job
             waited = time.time() - (job.started or time.time())
             if job.status == "starting" and waited > NO_WORKER_SECONDS:
-                self._futures.pop(job_id).cancel()
                 self._end(job_id, "failed", message=NO_WORKER)
+                in_background(self._stop, job_id, self._futures.pop(job_id, None))
                 return self._jobs[job_id]
             lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
             place = lane.index(job_id) + 1 if job_id in lane else 0
@@ -150,6 +155,7 @@ class Engine:
     def cancel(self, job_id: str) -> None:
         """End a job: at once where it waits, within one batch where it runs."""
         with self._lock:
+            self._file_events()
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return
@@ -157,11 +163,19 @@ class Engine:
                 self._queue.remove(job_id)
                 self._end(job_id, "cancelled")
                 return
+            future = None
+            if job.status == "starting":  # its worker may be starting too, and deaf
+                future = self._futures.pop(job_id, None)
+                self._end(job_id, "cancelled")
+        in_background(self._stop, job_id, future)
+
+    def _stop(self, job_id: str, future: Future | None) -> None:
+        """Tell all workers, since none may have said yet that it has the job."""
         if self._client is not None:
-            # To all workers: which one has it may not be known yet, and none minds.
-            self._background.submit(
-                self._client.run, worker.cancel, job_id, on_error="ignore"
-            )
+            self._client.run(worker.cancel, job_id, on_error="ignore")
+        if future is not None:
+            future.cancel()
+            self._dispatch()
 
     def ask(self, path: str, *arguments: Any, seconds: float = 30.0) -> Any:
         """The answer of a quick function on the lab worker.
@@ -201,12 +215,12 @@ class Engine:
         with self._lock:
             if self._client is not None and time.monotonic() > self._machine_due:
                 self._machine_due = math.inf  # one question at a time
-                self._background.submit(self._look)
+                in_background(self._look)
         return self._machine
 
     def _look(self) -> None:
         try:
-            machine = self.ask("core.device:describe", seconds=START_SECONDS)
+            machine = self.ask("core.device:describe", seconds=LAB_SECONDS)
             machine["fashion_mnist"] = self.ask("core.data:status")
             self._machine = machine
         except ExplainedError as error:
@@ -218,7 +232,6 @@ class Engine:
     def close(self) -> None:
         """End the connection, and the local cluster with it."""
         self._closed = True
-        self._background.shutdown(wait=False, cancel_futures=True)
         if self._client is not None:
             self._client.close(timeout=2)
         if self._process is not None and self._process.stdin is not None:
@@ -238,14 +251,15 @@ class Engine:
     def _start(self) -> None:
         try:
             address = self._address or self._start_cluster()
-            client = Client(address, timeout=START_SECONDS, set_as_default=False)
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             client.subscribe_topic(self._topic, self._on_event)
             self._client, self._problem = client, ""
         except Exception as error:
             where = f" at {self._address}" if self._address else ""
             self._problem = f"The workers{where} can't be reached: {error}."
             self._start_due = time.monotonic() + RETRY_SECONDS
-            logger.exception("no cluster")
+            logger.warning("no cluster: %s", error)
+        self._starting = False
         self._up.set()
         self.machine()
         self._dispatch()
@@ -278,7 +292,7 @@ class Engine:
             died = process is not None and process.poll() is not None
             failed = self._up.is_set() and self._client is None
             due = time.monotonic() > self._start_due
-            if self._closed or not (due and (died or failed)):
+            if self._closed or self._starting or not (due and (died or failed)):
                 return
             self._process = None
             client, self._client = self._client, None
@@ -287,9 +301,10 @@ class Engine:
                 if not job.ended and job.id not in self._queue:
                     self._end(job.id, "failed", message=LOST_CLUSTER)
             self._futures.clear()
+            self._starting = True
         if client is not None:
-            self._background.submit(client.close, timeout=1)
-        self._background.submit(self._start)
+            in_background(client.close, 1)
+        in_background(self._start)
 
     def _dispatch(self) -> None:
         """Hand the next jobs of the queue to workers that are free."""

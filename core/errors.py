@@ -19,8 +19,8 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
     if isinstance(error, ExplainedError):
         return str(error)
     if is_out_of_memory(error):
-        sizes = [a.batch_size for a in arguments if hasattr(a, "batch_size")]
-        return out_of_memory(sizes[0] if sizes else None)
+        # The first argument of a training run is its configuration.
+        return out_of_memory(getattr(next(iter(arguments), None), "batch_size", None))
     logger.exception("a job failed")
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 

@@ -75,7 +75,7 @@ def find() -> Path | None:
     # A folder that is being filled just now does not hide one that has all files.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):
-            if enough(_file(folder, name).exists() for name in SHA256):
+            if enough(os.path.exists(_file(folder, name)) for name in SHA256):
                 return folder
     return None
 
@@ -103,13 +103,13 @@ def download(
 ) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
-    Raises ExplainedError where the mirror
-    gives no answer within seconds, or not the files that were published.
+    Raises ExplainedError where the mirror gives no answer within seconds, or not the
+    files that were published.
     """
     done = 0
     try:
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
-        with FileLock(DATA_FOLDER / ".lock"):
+        with FileLock(DATA_FOLDER / ".lock", timeout=60):
             for name in SHA256:
                 with suppress(ExplainedError):
                     _checked(DATA_FOLDER / name, name)
@@ -139,7 +139,7 @@ def _chunks(url: str, size: int = 1 << 18):
         )
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
-            while chunk := response.read(size):
+            while chunk := response.read1(size):  # what is there, without waiting
                 yield chunk
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
         reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
@@ -151,7 +151,7 @@ def _chunks(url: str, size: int = 1 << 18):
 def _file(folder: Path, name: str) -> Path:
     """The file itself where it is there, else its archive."""
     plain = folder / name
-    return plain if plain.exists() else folder / f"{name}.gz"
+    return plain if os.path.exists(plain) else folder / f"{name}.gz"
 
 
 def _checked(path: Path, name: str) -> bytes:

@@ -56,7 +56,7 @@ def _torchmetrics():
     """Imported late: it takes seconds, and brings torchvision with it."""
     try:
         from torchmetrics.functional import classification
-    except (ImportError, RuntimeError) as error:
+    except (ImportError, RuntimeError, AttributeError) as error:
         raise ExplainedError(
             f"torchmetrics, or the torchvision that it uses, can't be used with the "
             f"torch that is installed ({error}). Install versions that fit: "

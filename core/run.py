@@ -234,6 +234,8 @@ def main(arguments: list[str] | None = None) -> int:
     devices.leave_a_core()  # as the app's workers do, so that the numbers agree
     try:
         result = run(config, show)
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:
         print(f"python -m core.run: {explain(error, (config,))}", file=sys.stderr)
         return 1

@@ -28,8 +28,10 @@ if machine and not has_data:
     dataset.offer(machine)
 
 own = runs.runs(visitor())
-if "run_id" not in state and own:
-    state.run_id = own[-1].id  # a reload or another tab: here it goes on
+going_on = [each.id for each in own if not each.job.ended]
+if not run_id and (going_on or "run_id" not in state) and own:
+    # From another page, after a reload, in another tab: here it goes on.
+    state.run_id = going_on[-1] if going_on else own[-1].id
 current = runs.run(state.get("run_id"))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
@@ -37,6 +39,9 @@ mine = current is not None and current.job.owner == visitor()
 
 def start() -> None:
     """Queue the run that the controls describe."""
+    if any(not each.job.ended for each in runs.runs(visitor())):
+        state.notices = ["You have a run that goes on; it was not started twice."]
+        return
     try:
         state.run_id = runs.start(controls.chosen())
         st.query_params["run"] = state.run_id
@@ -53,7 +58,8 @@ with st.container(border=True):
             icon=":material/play_arrow:",
             key="start_training",
             on_click=start,
-            disabled=alive and mine,
+            disabled=(alive and mine) or machine is None,
+            help=None if machine else "A few seconds: the workers are loading torch.",
         )
         if current and alive and mine:
             st.button(

@@ -14,8 +14,7 @@ HERE = lesson("Evaluate")
 frame.begin(HERE)
 frame.wait_for_machine()
 state = st.session_state
-if "run" in st.query_params:
-    state.run_id = st.query_params["run"]
+wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
 
 # Every finished run of this server, this visitor's first, the newest first.
 finished = {
@@ -26,10 +25,10 @@ finished = {
         reverse=True,
     )
 }
-if state.get("run_id") and state.run_id not in finished:
-    asked = runs.run(state.run_id)
-    text = f"The run you come from is {asked.job.status}." if asked else runs.UNKNOWN
-    st.warning(f"{text} A finished run can be evaluated.", icon=":material/info:")
+if wanted and wanted not in finished:
+    asked = runs.run(wanted)
+    text = f"That run is {asked.job.status}, not finished." if asked else runs.UNKNOWN
+    st.warning(f"{text} Choose one that has finished.", icon=":material/info:")
 if not finished:
     st.markdown(
         ":material/fact_check: The answers of a model to all test images appear here. "
@@ -43,15 +42,15 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen = st.selectbox(
         "Run",
         ids,
-        index=ids.index(state.run_id) if state.get("run_id") in finished else 0,
-        format_func=lambda run_id: words.describe(finished[run_id].result),
+        index=ids.index(wanted) if wanted in finished else 0,
+        format_func=lambda run_id: words.describe(run_id, finished[run_id].result),
         help="All finished runs of this server: yours first, the newest first.",
     )
     pressed = st.button(
         "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
     )
 run = finished[chosen]
-state.run_id = st.query_params["run"] = chosen
+state.evaluated_run = st.query_params["run"] = chosen
 evaluated = state.setdefault("evaluated", set())
 if pressed:
     evaluated.add(chosen)

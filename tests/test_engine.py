@@ -96,6 +96,18 @@ def test_a_waiting_job_is_cancelled_without_a_worker(engine):
     assert engine.job(second).events == ()
 
 
+def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
+    """Cancelling counts also when no worker is there yet that could hear it."""
+    finish(own_engine, own_engine.submit(RUN, SHORT))
+    train_worker(own_engine).kill()
+    wait(lambda: "train" not in own_engine._capacity(own_engine._client))
+    job_id = own_engine.submit(RUN, SHORT)
+    assert status(own_engine, job_id) == "starting"
+    own_engine.cancel(job_id)
+    assert status(own_engine, job_id) == "cancelled"
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+
+
 def test_the_lab_answers_while_a_run_goes_on(engine):
     """A quick question is answered while the training lane is busy."""
     job_id = engine.submit(RUN, LONG)
@@ -190,7 +202,7 @@ def test_an_engine_can_join_a_cluster_that_is_there(engine):
 
 def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
     """An address where nothing listens gives a problem in words, and no hang."""
-    monkeypatch.setattr("core.engine.START_SECONDS", 1.0)
+    monkeypatch.setattr("core.engine.CONNECT_SECONDS", 1.0)
     engine = Engine("tcp://127.0.0.1:9")
     with pytest.raises(ExplainedError, match=r"127\.0\.0\.1:9 can't be reached"):
         engine.ask("core.device:describe", seconds=10)

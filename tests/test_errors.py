@@ -19,16 +19,24 @@ def test_explained_errors_are_shown_as_they_are() -> None:
     assert errors.explain(ExplainedError(text)) == text
 
 
-@pytest.mark.parametrize("arguments", [(), (b"checkpoint", RunConfig(batch_size=256))])
-def test_host_memory_is_explained(arguments: tuple) -> None:
-    """What torch says when the host has no memory becomes advice, with the batch."""
+@pytest.mark.parametrize(
+    ("arguments", "advised"),
+    [
+        ((), False),
+        ((RunConfig(batch_size=256),), True),
+        ((b"a model to evaluate", RunConfig(batch_size=256)), False),
+    ],
+)
+def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
+    """What torch says when the host has no memory becomes advice; for a training run,
+    on its batch."""
     with pytest.raises(RuntimeError) as caught:
         torch.empty(10**15)
     for error in (caught.value, MemoryError()):
         assert errors.is_out_of_memory(error)
         said = errors.explain(error, arguments)
         assert "memory ran out" in said
-        assert ("256" in said) == bool(arguments)
+        assert ("256" in said) == advised
 
 
 @pytest.mark.gpu

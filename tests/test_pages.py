@@ -137,7 +137,7 @@ def test_another_model_brings_its_recipe():
 )
 def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
     """Missing or damaged data: the page says so, offers to fetch, presets sprites."""
-    status = {"source": source, "problem": problem}
+    status = {"source": source, "problem": problem, "named": False}
     machine = Engine.machine
     monkeypatch.setattr(
         Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
@@ -151,7 +151,7 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
 
 def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
     """A download that fails says so on the page, and can be started again."""
-    status = {"source": None, "problem": None}
+    status = {"source": None, "problem": None, "named": False}
     machine = Engine.machine
     monkeypatch.setattr(
         Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.engine import Job
+from core.errors import ExplainedError
 from core.reports import Evaluation, ModeCost
 from core.ui import charts, words
 from core.ui.runs import Run, run
@@ -41,7 +42,11 @@ def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
     """The surest of these images, with what they are and what the model says."""
     indices = sorted(indices, key=lambda i: -found.confidences[i])[:PICTURES]
     names = [each.name for each in found.classes]
-    images = pictures(shown.config.task, tuple(indices))
+    try:
+        images = pictures(shown.config.task, tuple(indices))
+    except ExplainedError as error:
+        st.error(str(error), title="The images did not come", icon=":material/error:")
+        return
     with st.grid(min_column_width=130):
         for index, image in zip(indices, images, strict=True):
             true = names[found.targets[index]]

@@ -57,10 +57,10 @@ def draw(devices: list[str]) -> None:
             help="Where batches come from: decoded once into memory, living on the "
             "device, or the textbook's DataLoader that opens every image every time.",
         )
-        _number("Epochs", "epochs", *configs.RANGES["epochs"])
-        _number("Batch size", "batch_size", *configs.RANGES["batch_size"], step=16)
-        _number("Learning rate", "learning_rate", 0.0, None, step=1e-4, format="%g")
-        _number("Seed", "seed", *configs.RANGES["seed"])
+        _number("Epochs", "epochs", step=1)
+        _number("Batch size", "batch_size", step=16)
+        _number("Learning rate", "learning_rate", step=1e-4, format="%g")
+        _number("Seed", "seed", step=1)
         _choice(
             "Schedule",
             "schedule",
@@ -70,14 +70,12 @@ def draw(devices: list[str]) -> None:
         _number(
             "Weight decay",
             "weight_decay",
-            0.0,
-            None,
             step=1e-2,
             format="%g",
             help="How strongly AdamW pulls the weights towards 0.",
         )
         if st.session_state.feed == "dataloader":
-            _number("Loader workers", "num_workers", *configs.RANGES["num_workers"])
+            _number("Loader workers", "num_workers", step=1)
         with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
             st.toggle(
                 "Flip images",
@@ -101,10 +99,10 @@ def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None
     )
 
 
-def _number(label: str, key: str, low: float, high: float | None, **more: Any) -> None:
-    st.number_input(
-        label, low, high, key=key, width=WIDTH, persist_state="session", **more
-    )
+def _number(label: str, key: str, **more: Any) -> None:
+    # Without limits here: a widget drops what it does not allow without a word, and
+    # trains with the value before. RunConfig says what is wrong, when it is started.
+    st.number_input(label, key=key, width=WIDTH, persist_state="session", **more)
 
 
 def _use_recipe() -> None:

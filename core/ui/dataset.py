@@ -21,12 +21,12 @@ def is_here(machine: dict[str, Any] | None) -> bool:
 
 
 def offer(machine: dict[str, Any]) -> None:
-    """Say what is the matter with the data, and offer to fetch it."""
-    problem = machine["fashion_mnist"]["problem"]
-    if problem:
+    """Say what is the matter with the data, and offer to fetch it where that helps."""
+    status = machine["fashion_mnist"]
+    if status["problem"]:
         st.error(
-            f"{problem} Until then, train on the sprites.",
-            title="Fashion-MNIST is damaged",
+            f"{status['problem']} Until then, train on the sprites.",
+            title="Fashion-MNIST can't be used",
             icon=":material/error:",
         )
     else:
@@ -36,6 +36,12 @@ def offer(machine: dict[str, Any]) -> None:
             "the same.",
             icon=":material/info:",
         )
+    if status["named"]:
+        st.markdown(
+            "The folder is the one that `FASHION_MNIST_DIR` names. Correct the "
+            "variable, or unset it and start the app again."
+        )
+        return
     fetching = [job.id for job in engine().jobs(FETCH) if not job.ended]
     if fetching:
         st.session_state.fetch_id = fetching[0]
@@ -52,6 +58,7 @@ def _show(job: Job) -> None:
         st.error(job.message, title="Fashion-MNIST was not fetched")
     elif job.status == "finished":
         st.success("Fashion-MNIST has arrived and is being checked.")
+        _show_when_checked()
     else:
         latest = job.events[-1] if job.events else None
         if isinstance(latest, Download):
@@ -60,3 +67,10 @@ def _show(job: Job) -> None:
             st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
         else:
             st.progress(0.0, "Asking the mirror for Fashion-MNIST")
+
+
+@st.fragment(run_every=live.POLL_SECONDS)
+def _show_when_checked() -> None:
+    """Draw the page anew as soon as the workers have seen the data."""
+    if is_here(engine().machine()):
+        st.rerun()

@@ -46,16 +46,16 @@ def device_color(backend: str) -> Literal["blue", "orange"]:
 
 
 def wait_for_machine() -> None:
-    """Look again, and draw the page anew, once the workers have said what is here."""
+    """Draw the page anew once the workers have said what is here, or why not."""
+    problem = engine().problem
+
+    @st.fragment(run_every=0.5)
+    def look_again() -> None:
+        if engine().machine() is not None or engine().problem != problem:
+            st.rerun()
+
     if engine().machine() is None:
-
-        @st.fragment(run_every=0.5)
-        def look_again() -> None:
-            if engine().machine() is not None or engine().problem:
-                st.rerun()
-
-        if not engine().problem:
-            look_again()
+        look_again()
 
 
 def _machine_badge() -> None:

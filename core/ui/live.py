@@ -39,7 +39,9 @@ def draw_run(current: Run) -> None:
 
 def _status(current: Run) -> None:
     job = current.job
-    if job.status == "queued" and job.place:
+    if engine().problem and not job.ended:
+        st.error(engine().problem, title="There are no workers; your run waits")
+    elif job.status == "queued" and job.place:
         others = job.place - 1
         st.info(
             f"Place {job.place} in the queue"
@@ -63,7 +65,7 @@ def _status(current: Run) -> None:
         text = "A worker is taking the run."
         if engine().machine() is None:
             text = "The workers are starting; this takes some seconds."
-        st.info(engine().problem or text, icon=":material/hourglass_top:")
+        st.info(text, icon=":material/hourglass_top:")
     else:
         st.progress(current.share, _progress_text(current))
 
@@ -103,7 +105,7 @@ def _figures(current: Run) -> None:
         seconds = current.result.seconds
     with st.container(horizontal=True):
         _metric("Test accuracy", f"{history[-1].test_accuracy:.2%}" if history else "–")
-        _metric("Training loss", f"{loss:.3f}" if loss else "–")
+        _metric("Training loss", "–" if loss is None else f"{loss:.3f}")
         _metric("Samples/s", f"{speed:,.0f}" if speed else "–")
         _metric("Elapsed", words.duration(seconds))
 

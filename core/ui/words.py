@@ -65,13 +65,14 @@ def run_names(configs: Sequence[RunConfig]) -> list[str]:
     return names
 
 
-def describe(result: RunResult) -> str:
-    """A finished run in a line, with the recipe's main numbers and its accuracy."""
+def describe(run_id: str, result: RunResult) -> str:
+    """A finished run in a line that no other run has."""
     config = result.config
     return (
-        f"{NAMES[config.model]} on {NAMES[config.task]}, {config.epochs} epochs, "
+        f"{NAMES[config.model]} on {NAMES[config.task]}, "
+        f"{config.epochs} epoch{'s' * (config.epochs != 1)}, "
         f"batch {config.batch_size}, lr {config.learning_rate:g}: "
-        f"{result.test_accuracy:.2%}"
+        f"{result.test_accuracy:.2%} (run {run_id[:6]})"
     )
 
 

@@ -76,7 +76,6 @@ def test_home_leads_to_training(visitor):
 def test_train_to_the_end_and_evaluate(visitor, capsys):
     """From the click on Start to a live curve, a result, and its evaluation."""
     page = ready(visitor("Train?epochs=2"))
-    expect(page.get_by_text("Sprites", exact=True)).to_be_visible()
     clicked = time.perf_counter()
     key(page, "start_training").click()
     chart = page.get_by_test_id("stVegaLiteChart").first
@@ -162,6 +161,24 @@ def test_a_link_shows_the_run_to_anyone_but_only_its_owner_cancels(visitor):
     expect(other.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
 
 
+def test_a_run_is_found_again_after_a_look_at_another(visitor):
+    """Evaluating a finished run does not hide the one that goes on."""
+    page = start(visitor(SHORT))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    epochs = page.get_by_role("spinbutton", name="Epochs")
+    epochs.fill("50")
+    epochs.press("Enter")
+    key(page, "start_training").click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Evaluate").first.click()
+    key(page, "evaluate").click()
+    expect(page.get_by_text("How good is it?")).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Train").first.click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    key(page, "cancel_run").click()
+    expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
 def test_two_people_start_at_once(visitor):
     """The second sees its place in the queue, and starts by itself."""
     first, second = start(visitor(LONG)), visitor(SHORT)
@@ -195,6 +212,17 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
     expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     expect(key(page, "start_training")).to_be_enabled()
+
+
+def test_an_impossible_number_is_answered_in_words(visitor):
+    """Too many epochs are not replaced in silence: nothing starts, and it says why."""
+    page = ready(visitor(SHORT))
+    epochs = page.get_by_role("spinbutton", name="Epochs")
+    epochs.fill("99")
+    epochs.press("Enter")
+    key(page, "start_training").click()
+    expect(page.get_by_text("from 1 to 50, not 99")).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_have_count(0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
