@@ -85,18 +85,25 @@ def test_status_where_nothing_is_here(
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "data")
     monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "debian")
-    assert data.status() == {"source": None, "problem": None}
+    assert data.status() == {"source": None, "problem": None, "named": False}
 
 
 def test_status_where_files_are_damaged(
     load: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Damaged files have a source, and the problem that loading them has."""
+    """Damaged files have a source, and the problem that loading them has.
+
+    The folder was named, so fetching the files elsewhere would not help.
+    """
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"half")
     monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
     with pytest.raises(ExplainedError) as caught:
         load("fashion-mnist")
-    assert data.status() == {"source": str(tmp_path), "problem": str(caught.value)}
+    assert data.status() == {
+        "source": str(tmp_path),
+        "problem": str(caught.value),
+        "named": True,
+    }
 
 
 @pytest.mark.real_data
