@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import controls, dataset, frame, live, runs
+from core.ui import charts, controls, dataset, frame, live, runs
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.source import lines_with, source
@@ -59,7 +59,6 @@ with st.container(border=True):
             key="start_training",
             on_click=start,
             disabled=(alive and mine) or machine is None,
-            help=None if machine else "A few seconds: the workers are loading torch.",
         )
         if current and alive and mine:
             st.button(
@@ -101,6 +100,15 @@ else:
     st.markdown(
         ":material/show_chart: The loss of your run appears here, live, a moment after "
         "you press **Start training**. The settings above are a good first run."
+        if machine
+        else ":material/hourglass: The workers are loading torch; "
+        "in a few seconds you can start."
+    )
+    # Empty axes now, so that the browser has what it needs for the first point.
+    st.vega_lite_chart(
+        runs.loss_frame([]),
+        charts.losses((), "CPU", "step", 100, charts.palette()),
+        alt="An empty chart: step against loss",
     )
 
 st.subheader("The code that ran" if current else "The code that will run")

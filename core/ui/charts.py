@@ -1,6 +1,8 @@
-"""Charts: a DataFrame in, an alt.Chart out. What lives keeps its specification."""
+"""Charts: a DataFrame in, an alt.Chart out; for what lives, a specification."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -39,6 +41,9 @@ DARK = Palette(
 # Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
 REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
 Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers
+Names = tuple[str, ...]  # of the runs on a chart, the newest last
+Specification = dict[str, Any]
+LATER = alt.UrlData("later")  # stands for the data that comes when a chart is drawn
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 
 
@@ -47,21 +52,21 @@ def palette() -> Palette:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def run_colors(names: list[str], backend: str) -> alt.Scale:
+def run_colors(names: Names, backend: str, colors: Palette) -> alt.Scale:
     """The newest run has its device's colour; the earlier ones have colours in turn."""
-    colors = palette()
     earlier = [
         colors.further[index % len(colors.further)] for index in range(len(names) - 1)
     ]
-    return alt.Scale(domain=names, range=[*earlier, colors.of(backend)])
+    return alt.Scale(domain=list(names), range=[*earlier, colors.of(backend)])
 
 
+@lru_cache(maxsize=256)
 def losses(
-    frame: pd.DataFrame, names: list[str], backend: str, x: str, most: float | None
-) -> Chart:
+    names: Names, backend: str, x: str, most: float | None, colors: Palette
+) -> Specification:
     """The loss of each drawn step, faint, under its running mean.
 
-    `frame` as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
+    For data as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
     that axis ends, None for as far as the data goes.
     """
     axis = alt.X(
@@ -72,17 +77,19 @@ def losses(
     )
     color = alt.Color(
         "run:N",
-        scale=run_colors(names, backend),
+        scale=run_colors(names, backend, colors),
         legend=None
         if len(names) < 2
         else alt.Legend(title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3),
     )
-    base = alt.Chart(frame).encode(x=axis, color=color)
+    base = alt.Chart(LATER).encode(x=axis, color=color)
+    # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
+    scale = alt.Scale(zero=True) if names else alt.Scale(domain=[0, 2.5])
     raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(
-        y=alt.Y("loss:Q", title="Loss")
+        y=alt.Y("loss:Q", title="Loss", scale=scale)
     )
     mean = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("smoothed:Q", title="Loss"),
+        y=alt.Y("smoothed:Q", title="Loss", scale=scale),
         tooltip=[
             alt.Tooltip("run:N", title="Run"),
             alt.Tooltip("step:Q", title="Step", format=",d"),
@@ -90,24 +97,20 @@ def losses(
             alt.Tooltip("loss:Q", title="Loss", format=".4f"),
         ],
     )
-    return alt.layer(raw, mean).properties(height=300)
+    return specification(alt.layer(raw, mean).properties(height=300))
 
 
+@lru_cache(maxsize=256)
 def per_epoch(
-    frame: pd.DataFrame,
-    names: list[str],
-    backend: str,
-    y: str,
-    epochs: int,
-    references: dict[str, float] | None = None,
-) -> Chart:
+    names: Names, backend: str, y: str, epochs: int, references: bool, colors: Palette
+) -> Specification:
     """Loss or accuracy after each epoch; test is the solid line, train the thin one.
 
-    `frame` as core.ui.runs.epoch_frame makes it.
+    For data as core.ui.runs.epoch_frame makes it. With `references`, REFERENCES too.
     """
     percent = y == "accuracy"
     stride = max(1, epochs // 10)
-    base = alt.Chart(frame).encode(
+    base = alt.Chart(LATER).encode(
         x=alt.X(
             "epoch:Q",
             title="Epoch",
@@ -125,7 +128,7 @@ def per_epoch(
             scale=alt.Scale(zero=False, nice=True),
             axis=alt.Axis(format=".0%" if percent else ".2f"),
         ),
-        color=alt.Color("run:N", scale=run_colors(names, backend), legend=None),
+        color=alt.Color("run:N", scale=run_colors(names, backend, colors), legend=None),
         tooltip=[
             alt.Tooltip("run:N", title="Run"),
             alt.Tooltip("images:N", title="Images"),
@@ -141,14 +144,14 @@ def per_epoch(
         test.mark_point(size=38, filled=True, opacity=1),
     ]
     if references:
-        layers = [*_reference_lines(references), *layers]
-    return alt.layer(*layers).properties(height=240)
+        layers = [*_reference_lines(colors), *layers]
+    return specification(alt.layer(*layers).properties(height=240))
 
 
-def _reference_lines(references: dict[str, float]) -> list[alt.Chart]:
-    """A thin line across the chart for each, with its name on it."""
-    quiet = palette().quiet
-    rows = pd.DataFrame({"name": list(references), "y": list(references.values())})
+def _reference_lines(colors: Palette) -> list[alt.Chart]:
+    """A thin line across the chart for each reference, with its name on it."""
+    quiet = colors.quiet
+    rows = alt.Data(values=[{"name": k, "y": v} for k, v in REFERENCES.items()])
     rules = alt.Chart(rows).mark_rule(strokeWidth=1, color=quiet, opacity=0.8)
     names = alt.Chart(rows).mark_text(
         align="right", baseline="bottom", dy=-3, fontSize=11, color=quiet
@@ -157,6 +160,24 @@ def _reference_lines(references: dict[str, float]) -> list[alt.Chart]:
         rules.encode(y="y:Q"),
         names.encode(y="y:Q", text="name:N", x=alt.value("width")),
     ]
+
+
+def specification(chart: Chart) -> Specification:
+    """Vega-Lite for st.vega_lite_chart, which brings the data.
+
+    Building a chart takes far longer than sending its data: a chart that lives is built
+    once, and its specification stays the same while its data changes.
+    """
+
+    def without_later(node: Any) -> Any:
+        if isinstance(node, dict):
+            kept = {k: v for k, v in node.items() if v != LATER.to_dict()}
+            return {k: without_later(v) for k, v in kept.items()}
+        return (
+            [without_later(each) for each in node] if isinstance(node, list) else node
+        )
+
+    return without_later(chart.to_dict())
 
 
 def confusion(counts: tuple[tuple[int, ...], ...], classes: list[str]) -> Chart:

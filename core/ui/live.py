@@ -1,5 +1,6 @@
 """Live views: a run while it goes on, and any other job while somebody waits for it."""
 
+import time
 from collections.abc import Callable
 
 import streamlit as st
@@ -10,13 +11,22 @@ from core.ui import charts, words
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
+FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
 
 
 def follow_run(run_id: str) -> None:
     """Draw a run now, and again while it goes on; the page anew when it has ended."""
     first = run(run_id)
+    # A worker that is free makes the first step within milliseconds: wait for that
+    # rather than for the next look.
+    deadline = time.monotonic() + FIRST_STEP_SECONDS
+    while first and not first.job.ended and not first.latest:
+        if first.job.place or time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+        first = run(run_id)
     alive = first is not None and not first.job.ended
 
     @st.fragment(run_every=POLL_SECONDS if alive else None)
@@ -117,7 +127,8 @@ def _metric(label: str, value: str) -> None:
 def _charts(current: Run, started: Started) -> None:
     before = [each for each in earlier(current) if each.losses]
     shown = [*before[-COMPARED:], current]
-    names = words.run_names([each.config for each in shown])
+    names = tuple(words.run_names([each.config for each in shown]))
+    colors = charts.palette()
     backend = started.environment["backend"]
 
     x = st.radio(
@@ -132,8 +143,9 @@ def _charts(current: Run, started: Started) -> None:
         "step": max(each.started.steps for each in shown if each.started),
         "epoch": max(each.config.epochs for each in shown),
     }
-    st.altair_chart(
-        charts.losses(loss_frame(shown), names, backend, x, ends.get(x)),
+    st.vega_lite_chart(
+        loss_frame(shown),
+        charts.losses(names, backend, x, ends.get(x), colors),
         key="chart_losses",
         alt=f"Training loss over {charts.AXES[x].lower()} of {len(shown)} run(s)",
     )
@@ -141,19 +153,21 @@ def _charts(current: Run, started: Started) -> None:
     if frame.empty:
         return
     epochs = max(each.config.epochs for each in shown)
-    references = charts.REFERENCES if current.config.task == "fashion-mnist" else None
+    known = current.config.task == "fashion-mnist"  # what others reached on it
     left, right = st.columns(2)
     with left:
         st.markdown("**Accuracy after each epoch**")
-        st.altair_chart(
-            charts.per_epoch(frame, names, backend, "accuracy", epochs, references),
+        st.vega_lite_chart(
+            frame,
+            charts.per_epoch(names, backend, "accuracy", epochs, known, colors),
             key="chart_accuracy",
             alt="Accuracy on training and test images after each epoch",
         )
     with right:
         st.markdown("**Loss after each epoch**")
-        st.altair_chart(
-            charts.per_epoch(frame, names, backend, "loss", epochs),
+        st.vega_lite_chart(
+            frame,
+            charts.per_epoch(names, backend, "loss", epochs, False, colors),
             key="chart_epoch_loss",
             alt="Loss on training and test images after each epoch",
         )

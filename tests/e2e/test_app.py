@@ -75,6 +75,7 @@ def test_home_leads_to_training(visitor):
 @pytest.mark.real_data
 def test_train_to_the_end_and_evaluate(visitor, capsys):
     """From the click on Start to a live curve, a result, and its evaluation."""
+    expect(result(start(visitor(SHORT)))).to_be_visible(timeout=SLOW)  # warm
     page = ready(visitor("Train?epochs=2"))
     clicked = time.perf_counter()
     key(page, "start_training").click()
