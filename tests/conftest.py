@@ -39,3 +39,14 @@ def engine() -> Iterator[Engine]:
     engine.ask("core.device:describe", seconds=120)
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Small tensors on a busy machine: threads would only wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -3,12 +3,10 @@
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from core import data, evaluation, models
 from core.config import RunConfig
@@ -20,13 +18,7 @@ ROOT = Path(__file__).parents[1]
 CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors on a busy machine: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

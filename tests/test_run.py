@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -30,13 +29,7 @@ CONFIG = RunConfig(task="sprites", epochs=2, batch_size=500, device="cpu", augme
 ONCE = replace(CONFIG, epochs=1)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors on a busy machine: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
