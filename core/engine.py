@@ -54,9 +54,12 @@ NO_WORKER = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
-    """A piece of work as it stood when it was looked at."""
+    """A piece of work as it stood when it was looked at.
+
+    A job that has ended is the same object at every look.
+    """
 
     id: str
     path: str  # of the function

@@ -1,6 +1,7 @@
 """A training job as the pages see it: its progress gathered from its events."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import pandas as pd
 
@@ -39,10 +40,21 @@ class Run:
     def result(self) -> RunResult | None:
         return self.job.value
 
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """A row a drawn step: step, seconds, loss, epoch, smoothed."""
+        curve = pd.DataFrame(self.losses, columns=["step", "seconds", "loss"])
+        steps = self.started.steps if self.started else 1
+        curve["epoch"] = curve["step"] * self.config.epochs / steps
+        # Older losses weigh less in the running mean.
+        span = max(3, min(steps, DRAWN_STEPS) * SMOOTHED_SHARE)
+        curve["smoothed"] = curve["loss"].ewm(span=span).mean()
+        return curve
+
     @property
     def smoothed_loss(self) -> float | None:
         """The running mean of the losses, where it stands now."""
-        return float(smooth(self).iloc[-1]) if self.losses else None
+        return float(self.curve["smoothed"].iloc[-1]) if self.losses else None
 
     @property
     def share(self) -> float:
@@ -58,13 +70,6 @@ class Run:
         return self.latest.seconds * (1 - self.share) / self.share
 
 
-def smooth(of: Run) -> pd.Series:
-    """The running mean at each drawn loss of a run; older losses weigh less."""
-    drawn = min(of.started.steps, DRAWN_STEPS) if of.started else DRAWN_STEPS
-    losses = pd.Series([each.loss for each in of.losses], dtype=float)
-    return losses.ewm(span=max(3, drawn * SMOOTHED_SHARE)).mean()
-
-
 def run(job_id: str | None) -> Run | None:
     """The run as it stands now; None if this server does not know it."""
     job = engine().job(job_id) if job_id else None
@@ -72,7 +77,11 @@ def run(job_id: str | None) -> Run | None:
 
 
 def view(job: Job) -> Run:
-    """A training job with its events gathered."""
+    """A training job with its events gathered; once and for all when it has ended."""
+    return _ended(job) if job.ended else _gather(job)
+
+
+def _gather(job: Job) -> Run:
     started, latest = None, None
     losses: list[Loss] = []
     history: list[Epoch] = []
@@ -87,6 +96,9 @@ def view(job: Job) -> Run:
     if isinstance(job.value, RunResult):  # complete, where the last events may be late
         losses, history = list(job.value.losses), list(job.value.history)
     return Run(job, started, tuple(losses), tuple(history), latest)
+
+
+_ended = lru_cache(maxsize=64)(_gather)  # those that are on somebody's chart
 
 
 def runs(owner: str | None = None) -> list[Run]:
@@ -106,19 +118,15 @@ def start(config: RunConfig) -> str:
 
 
 def loss_frame(shown: list[Run]) -> pd.DataFrame:
-    """A row a drawn step: run, step, epoch, seconds, loss, smoothed."""
-    frames = []
-    names = words.run_names([each.config for each in shown])
-    for name, each in zip(names, shown, strict=True):
-        if not each.losses or each.started is None:
-            continue
-        frame = pd.DataFrame(each.losses, columns=["step", "seconds", "loss"])
-        frame["epoch"] = frame["step"] * each.config.epochs / each.started.steps
-        frame["smoothed"] = smooth(each)
-        frame.insert(0, "run", name)
-        frames.append(frame)
+    """The curves of some runs, with the name of the run in the first column."""
     columns = ["run", "step", "seconds", "loss", "epoch", "smoothed"]
-    return pd.concat(frames) if frames else pd.DataFrame(columns=columns)
+    names = words.run_names([each.config for each in shown])
+    curves = [
+        each.curve.assign(run=name)
+        for name, each in zip(names, shown, strict=True)
+        if each.losses
+    ]
+    return pd.concat(curves)[columns] if curves else pd.DataFrame(columns=columns)
 
 
 def epoch_frame(shown: list[Run]) -> pd.DataFrame:
