@@ -105,6 +105,15 @@ def memory(device: torch.device) -> tuple[int | None, int | None]:
     return host.available, host.total
 
 
+def allocated(device: torch.device) -> int | None:
+    """Bytes of this process's tensors on the device; None where nothing counts them."""
+    backend = getattr(torch, device.type, None)
+    for name in ("memory_allocated", "current_allocated_memory"):  # the latter is MPS's
+        if hasattr(backend, name):
+            return getattr(backend, name)()
+    return None
+
+
 def environment(device: torch.device) -> dict[str, Any]:
     """What a measured number has to be read with."""
     return {

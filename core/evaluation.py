@@ -62,7 +62,6 @@ def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
 def compare_modes(
     checkpoint: bytes,
     config: RunConfig,
-    report: run.Report = run.unwatched,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode."""

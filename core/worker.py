@@ -8,6 +8,7 @@ to import torch in order to read an exception.
 """
 
 import importlib
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -55,8 +56,9 @@ def _rehearse() -> None:
 def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
     """Call the function at `path` ("core.run:run") and tell how it ended.
 
-    The function gets `arguments`, and `report` and `cancelled` by keyword. What it
-    reports becomes an event of the job. Returns {"status", "value", "message"}.
+    The function gets `arguments`, and by keyword `report` and `cancelled` where it has
+    such parameters. What it reports becomes an event of the job. Returns {"status",
+    "value", "message"}.
     """
     from distributed import get_worker
 
@@ -73,7 +75,10 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
     try:
         if cancelled():
             raise CancelledError
-        value = resolve(path)(*arguments, report=report, cancelled=cancelled)
+        function = resolve(path)
+        has = inspect.signature(function).parameters
+        keywords = {"report": report, "cancelled": cancelled}
+        value = function(*arguments, **{k: v for k, v in keywords.items() if k in has})
         return {"status": "finished", "value": value, "message": ""}
     except CancelledError:
         return {"status": "cancelled", "value": None, "message": ""}
