@@ -8,8 +8,10 @@ does falls on both.
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -18,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from core import batches, data, loops, models, run, timing
+from core import batches, data, loops, models, reference, run, timing, transfers
 from core import device as devices
 from core.config import RunConfig
 from core.errors import ExplainedError
@@ -139,6 +141,9 @@ def ratios(dividend: Timing, divisor: Timing) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m core.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--record", action="store_true", help="keep it in core/reference"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="default: 5")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
@@ -158,8 +163,14 @@ def main() -> None:
         "environment": devices.environment(device),
         "task": task,
         "epoch": compare_epochs(data.load(task).train, device, arguments.repeats),
+        "transfers": [
+            asdict(each) for each in transfers.measure(arguments.device).measured
+        ],
         "engine": compare_engine(arguments.repeats),
     }
+    if arguments.record:
+        path = reference.write(result)
+        print(f"recorded in {path}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result))
         return

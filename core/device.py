@@ -44,8 +44,8 @@ def resolve(name: str) -> torch.device:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all it was given; a CPU always has."""
-    if device.type != "cpu":
+    """Wait until the device has done all it was given; CPU and meta always have."""
+    if device.type not in ("cpu", "meta"):
         torch.accelerator.synchronize(device)
 
 

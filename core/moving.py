@@ -11,6 +11,7 @@ from core import models, timing
 from core.reports import Move, MovedTensor, MoveTime, OptimizerFinding
 
 REPEATS = 20
+Found = dict[str, object]  # what each expression is
 
 
 def resolve(name: str) -> torch.device:
@@ -22,7 +23,7 @@ def move(model_name: str, device_name: str) -> Move:
     """A new model moved from the host to a device, tensor by tensor."""
     device = resolve(device_name)
     model = models.build(model_name)
-    before = {name: tensor.device for name, tensor in model.state_dict().items()}
+    before = {name: t.device for name, t in model.state_dict().items()}
     allocated_before = devices.allocated(device)
 
     moved = model.to(device)
@@ -55,7 +56,7 @@ def time_move(model_name: str, device_name: str) -> MoveTime:
     return MoveTime(timed.seconds, devices.environment(device))
 
 
-def copy_of_a_tensor(device: torch.device) -> dict[str, object]:
+def copy_of_a_tensor(device: torch.device) -> Found:
     x = torch.ones(2, 3)
     y = x.to(device)
     return {
@@ -66,7 +67,7 @@ def copy_of_a_tensor(device: torch.device) -> dict[str, object]:
     }
 
 
-def module_in_place(device: torch.device) -> dict[str, object]:
+def module_in_place(device: torch.device) -> Found:
     model = nn.Linear(3, 2)
     moved = model.to(device)
     return {

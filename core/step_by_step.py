@@ -31,7 +31,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """The five steps, after the move; yields the tensors that matter after each."""
+    """The move and the five steps; yields the tensors that each has made."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}

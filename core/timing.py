@@ -52,7 +52,7 @@ def measure_side_by_side(
     warmup: int = 1,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[Timing]:
-    """Time several works in turn, A B A B, so that a drift of the machine hits all."""
+    """Time works in turn, A B A B, so that a drift of the machine hits all."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
         for work, taken in zip(works, seconds, strict=True):

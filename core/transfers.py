@@ -70,17 +70,21 @@ def host_copies(size: int) -> dict[tuple[str, str], Copy]:
 
 def device_copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy]:
     pageable = torch.ones(size, dtype=torch.uint8)
-    pinned = pageable.pin_memory()
     there = pageable.to(device)
     back = torch.empty_like(pageable)
-    back_pinned = back.pin_memory()
     to, from_ = "host to device", "device to host"
-    return {
+    kinds: dict[tuple[str, str], Copy] = {
         (to, "pageable"): lambda: pageable.to(device),
-        (to, "pinned"): lambda: pinned.to(device),
-        (to, "pinned, non_blocking"): lambda: pinned.to(device, non_blocking=True),
         (from_, "pageable"): lambda: back.copy_(there),
+    }
+    try:
+        pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
+    except (RuntimeError, NotImplementedError):  # not every accelerator has it
+        return kinds
+    return kinds | {
+        (to, "pinned"): lambda: pinned.to(device),
         (from_, "pinned"): lambda: back_pinned.copy_(there),
+        (to, "pinned, non_blocking"): lambda: pinned.to(device, non_blocking=True),
         # Read before a synchronize, these bytes would be wrong; the timer does one.
         (from_, "pinned, non_blocking"): lambda: back_pinned.copy_(
             there, non_blocking=True

@@ -20,10 +20,15 @@ CHROMIUM = next(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine lacks; in CI nothing is lacking, so nothing is skipped."""
-    if IN_CI:
-        return
+    """Skip what this machine lacks; in CI nothing is lacking but a GPU."""
+    from core.device import accelerator
+
+    has_accelerator = accelerator() is not None
     for item in items:
+        if item.get_closest_marker("gpu") and not has_accelerator:
+            item.add_marker(pytest.mark.skip(reason="no accelerator here"))
+        if IN_CI:
+            continue
         if item.get_closest_marker("browser") and CHROMIUM is None:
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
         if item.get_closest_marker("real_data") and fashion_mnist.find() is None:

@@ -195,7 +195,6 @@ def test_other_feeds_need_no_torchvision(split: Split, feed: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
 def test_device_feed_lives_on_the_device(split: Split) -> None:
     """On an accelerator, the batches of feed "device" are there, and are the same."""
     here = accelerator()

@@ -40,7 +40,6 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
 def test_device_memory_is_explained() -> None:
     """What torch says when the accelerator has no memory becomes advice."""
     with pytest.raises(RuntimeError) as caught:

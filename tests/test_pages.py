@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import reference
 from core.config import RunConfig
 from core.engine import ROOT, Engine
-from core.ui import answers, dataset
+from core.errors import ExplainedError
+from core.ui import answers, dataset, moves, steps
 from core.ui.course import LESSONS
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
@@ -84,12 +86,13 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
         assert name in texts(at.warning)
 
 
-def test_an_unknown_run_is_a_sentence():
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "runs.UNKNOWN" in (ROOT / page).read_text()]
+)
+def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""
-    for page in PAGES:
-        assert "does not know that run" in texts(
-            open_page(page, run="nosuchrun").warning
-        )
+    at = open_page(page, run="nosuchrun")
+    assert "does not know that run" in texts(at.warning)
 
 
 def test_start_trains_to_the_end(engine):
@@ -217,3 +220,85 @@ print("torch" in sys.modules, "torchvision" in sys.modules)
         check=True,
     )
     assert done.stdout.split()[-2:] == ["False", "False"]
+
+
+def test_the_model_page_moves_and_measures(engine):
+    """A press moves every tensor and times it; another one ends with a curve."""
+    at = open_page("pages/2_Model.py")
+    at.button(key="move_model").click().run()
+    at.button(key="measure_transfers").click().run()
+    for job_id in (*at.session_state.model_jobs.values(), at.session_state.transfer_id):
+        while not engine.job(job_id).ended:
+            time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert {metric.label: metric.value for metric in at.metric}["Tensors moved"] == (
+        "6 of 6"
+    )
+    said = texts(at.markdown)
+    assert "`model.to(device)` takes" in said
+    assert "levels out at" in said
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_a_batch_is_gone_through_step_by_step_and_found_again():
+    """Six steps, then the next batch; another page between changes nothing."""
+    at = open_page("pages/2_Model.py")
+    shown = []
+    for _ in range(8):
+        shown.append(texts(at.code))
+        at.button(key="step_on").click().run()
+        assert not at.exception
+    assert len(set(shown)) == 6  # the seventh is the first step of the second batch
+    assert (at.session_state.batch_number, at.session_state.batch_place) == (2, 2)
+    at.switch_page("pages/3_Train.py").run()
+    at.switch_page("pages/2_Model.py").run()
+    assert "outputs = model(inputs)" in texts(at.code)
+    at.button(key="step_back").click().run()
+    assert at.session_state.batch_place == 1
+
+
+def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
+    """Where the lab fails, each part says so and the rest of the page is there."""
+
+    def ask(*_args, **_options):
+        raise ExplainedError("The worker gave no answer.")
+
+    for name in (moves.findings, steps.batch):
+        name.clear()
+    monkeypatch.setattr(Engine, "ask", ask)
+    at = open_page("pages/2_Model.py")
+    at.button(key="move_model").click().run()
+    assert not at.exception
+    assert texts(at.error).count("no answer") == 3
+    assert len(at.title) == 1
+
+
+def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path):
+    """Its curve comes with its device and date; a damaged one with a notice."""
+    points = [
+        {"direction": d, "memory": "pinned", "bytes": 4096, "seconds": [1e-5] * 5}
+        for d in ("host to device", "device to host")
+    ]
+    figures = {"date": "2026-11-20", "environment": {"device_name": "Testing card"}}
+    reference.write({**figures, "transfers": points}, tmp_path)
+    damaged = {"date": "2026-11-20", "environment": {"device_name": "Cut card"}}
+    reference.write({**damaged, "transfers": [{"bytes": 1}]}, tmp_path)
+    found = reference.records(tmp_path)
+    monkeypatch.setattr(reference, "records", lambda: found)
+
+    def draw():
+        from core.engine import Job
+        from core.reports import Transfer
+        from core.ui import transfers
+
+        here = Transfer("host to host", "new memory", 4096, (1e-6,) * 5)
+        transfers.draw(Job("id", "path", (), "train", events=(here,)))
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    (chart,) = at.get("vega_lite_chart")
+    assert "facet" in chart.proto.spec
+    assert "Testing card, recorded 2026-11-20" in chart.proto.spec
+    assert "Cut card" in texts(at.warning)

@@ -86,7 +86,6 @@ def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> None:
     """On the accelerator, the same run ends with nearly the same accuracy."""

@@ -156,3 +156,25 @@ def test_provenance_has_all_that_matters(threads: int, said: str) -> None:
     )
     for part in ("Abacus 9", "CPU", said, "9.8.7", "3.21"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(85.2e-6, "85.2 µs"), (3.41e-3, "3.41 ms"), (1.2, "1.2 s"), (4e-8, "40 ns")],
+)
+def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
+    """Microseconds to seconds, as they are measured."""
+    assert words.precise(seconds) == text
+
+
+def test_powers_of_two_are_whole_numbers():
+    """The sizes that are measured read as 4 KB and 256 MB."""
+    assert words.power_of_two(4096) == "4 KB"
+    assert words.power_of_two(2**28) == "256 MB"
+    assert words.power_of_two(512) == "512 B"
+
+
+def test_shapes_read_as_products():
+    """A scalar, which has no dimensions, is called so."""
+    assert words.shape((64, 1, 28, 28)) == "64 × 1 × 28 × 28"
+    assert words.shape(()) == "scalar"

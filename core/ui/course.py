@@ -22,6 +22,13 @@ HOME = Lesson(
 )
 LESSONS = (
     Lesson(
+        "pages/2_Model.py",
+        "Model",
+        ":material/move_down:",
+        "After this page you can say what `.to(device)` does to a model and to a "
+        "tensor, what each of the five training steps changes, and what a copy costs.",
+    ),
+    Lesson(
         "pages/3_Train.py",
         "Train",
         ":material/model_training:",

@@ -86,6 +86,15 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def precise(seconds: float) -> str:
+    """A measured time in three digits: 85.2 µs, 3.41 ms, 1.2 s."""
+    for unit in ("s", "ms", "µs"):
+        if seconds >= 0.9995:
+            return f"{seconds:.3g} {unit}"
+        seconds *= 1000
+    return f"{seconds:.3g} ns"
+
+
 def size(count: float | None) -> str:
     """Bytes with a unit: 47 MB, 25.3 GB."""
     if count is None:
@@ -95,6 +104,20 @@ def size(count: float | None) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def power_of_two(count: int) -> str:
+    """Bytes that are a power of two, as people say it of memory: 4 KB is 4096."""
+    units = iter(("B", "KB", "MB", "GB"))
+    unit = next(units)
+    while count >= 1024:
+        count, unit = count // 1024, next(units)
+    return f"{count} {unit}"
+
+
+def shape(dimensions: tuple[int, ...]) -> str:
+    """(64, 1, 28, 28) as 64 × 1 × 28 × 28; a tensor without dimensions is a scalar."""
+    return " × ".join(map(str, dimensions)) or "scalar"
 
 
 def provenance(environment: dict) -> str:
