@@ -358,7 +358,9 @@ def transfers(frame: pd.DataFrame) -> Chart:
         color=alt.Color(
             "memory:N",
             scale=alt.Scale(domain=kinds, range=hues),
-            legend=alt.Legend(title=None, orient="top", symbolType="stroke"),
+            legend=alt.Legend(
+                title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
+            ),
         ),
         strokeDash=alt.StrokeDash(
             "where:N",

@@ -25,7 +25,7 @@ def table(move: Move) -> None:
     moved = sum(each.before != each.after for each in move.tensors)
     with st.container(horizontal=True):
         _metric("Tensors moved", f"{moved} of {len(move.tensors)}")
-        _metric("Parameters and buffers", words.size(weight))
+        _metric("Bytes in all", words.size(weight))
         if move.allocated_before is not None and move.allocated_after is not None:
             _metric("On the device before", words.size(move.allocated_before))
             _metric("On the device after", words.size(move.allocated_after))
@@ -53,7 +53,7 @@ def table(move: Move) -> None:
 
 
 def _metric(label: str, value: str) -> None:
-    st.metric(label, value, border=True, width=190)
+    st.metric(label, value, border=True, width=160)
 
 
 def time(job: Job, move: Move) -> None:

@@ -53,6 +53,7 @@ def batch(task: str, model: str, device: str, number: int) -> Batch:
     return engine().ask("core.step_by_step:look_at", task, model, device, 0, number)
 
 
+@st.fragment
 def stepper(task: str, model: str, device: str) -> None:
     """Where the learner is in the batch, what happened there, and the way on."""
     state = st.session_state
@@ -66,10 +67,6 @@ def stepper(task: str, model: str, device: str) -> None:
     name = NAMES[place]
     with st.container(border=True):
         st.markdown(f"**Batch {number}** · " + _trail(place))
-        code, meaning = STEPS[name]
-        st.code(lines_with("core/step_by_step.py", "walk", code))
-        st.markdown(meaning)
-        VIEWS[name](seen, place)
         with st.container(horizontal=True):
             st.button(
                 "Back",
@@ -97,6 +94,10 @@ def stepper(task: str, model: str, device: str) -> None:
                     on_click=_go,
                     args=(1, 0),
                 )
+        code, meaning = STEPS[name]
+        st.code(lines_with("core/step_by_step.py", "walk", code))
+        st.markdown(meaning)
+        VIEWS[name](seen, place)
     st.caption(
         f"Seed 0, 64 images a batch, AdamW with its defaults. "
         f"{words.provenance(seen.environment)}."

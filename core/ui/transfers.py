@@ -75,8 +75,7 @@ def _levels(points: pd.DataFrame) -> None:
         lines.append(
             f"- {direction}, {memory}: levels out at "
             f"**{large['rate']:.2g} GB/s**; a copy of {small['size']} takes "
-            f"{words.precise(small['us'] / 1e6)}, where at that rate its bytes alone "
-            f"would take {words.precise(small['bytes'] / large['rate'] / 1e9)}."
+            f"{words.precise(small['us'] / 1e6)}."
         )
     st.markdown("\n".join(lines))
     if set(points["direction"]) == {"host to host"}:
