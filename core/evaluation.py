@@ -59,6 +59,22 @@ def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
     return data.load(task).test.images[list(indices), 0].numpy()
 
 
+def labels(task: str, indices: tuple[int, ...]) -> list[int]:
+    """The true classes of test images, by their numbers."""
+    return data.load(task).test.labels[list(indices)].tolist()
+
+
+def probabilities(
+    checkpoint: bytes, config: RunConfig, pixels: np.ndarray
+) -> tuple[float, ...]:
+    """What the model makes of one picture, uint8 (28, 28): a probability a class."""
+    device = devices.resolve("auto")
+    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
+    with torch.inference_mode():
+        return tuple(model(image).softmax(dim=1)[0].tolist())
+
+
 def compare_modes(
     checkpoint: bytes,
     config: RunConfig,

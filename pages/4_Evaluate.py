@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.ui import answers, frame, live, runs, words
+from core.ui import answers, frame, live, predict, runs, words
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.source import source
@@ -105,6 +105,9 @@ else:
     else:
         st.markdown("There is none: all test images are classified correctly.")
 
+st.subheader("Your own picture")
+predict.draw(run.result)
+
 st.subheader("What does evaluating cost?")
 st.markdown(
     "The same forward passes three times: with autograd recording as in training, "
@@ -126,8 +129,10 @@ if chosen in jobs:
     live.follow_job(jobs[chosen], "The measurement", answers.mode_costs)
 
 st.subheader("The code that ran")
-predict, score, modes = st.tabs(["Predict", "Score", "The three modes"])
-with predict:
+predicting, score, modes, photo = st.tabs(
+    ["Predict", "Score", "The three modes", "Your picture"]
+)
+with predicting:
     st.markdown(
         "`model.eval()` turns dropout off and freezes batch norm; `inference_mode()` "
         "stops autograd. You need both. From `core/loops.py`."
@@ -142,6 +147,9 @@ with score:
 with modes:
     st.markdown("The measurement above, from `core/evaluation.py`.")
     st.code(source("core/evaluation.py", "compare_modes"), line_numbers=True)
+with photo:
+    st.markdown("A photo made into 28×28 grey pixels, from `core/picture.py`.")
+    st.code(source("core/picture.py", "prepare"), line_numbers=True)
 
 frame.question(
     "eval_mode",

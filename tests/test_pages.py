@@ -1,11 +1,13 @@
 """Every page, walked through with AppTest against a real engine."""
 
+import io
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageDraw
 from streamlit.testing.v1 import AppTest
 
 from core import reference
@@ -181,7 +183,7 @@ def test_evaluate_shows_the_answers(engine):
     result = engine.job(run_id).value
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
     assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
-    assert len(at.get("image")) == answers.PICTURES
+    assert len(at.get("image")) == answers.PICTURES + 1  # and the one to predict
 
 
 def test_evaluate_measures_the_three_modes(engine):
@@ -194,7 +196,7 @@ def test_evaluate_measures_the_three_modes(engine):
     at.run()
     assert not at.exception
     assert not at.error
-    assert len(at.get("vega_lite_chart")) == 2
+    assert len(at.get("vega_lite_chart")) == 3  # one is of a prediction
 
 
 def test_no_page_makes_the_server_import_torch():
@@ -302,3 +304,26 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
     assert "facet" in chart.proto.spec
     assert "Testing card, recorded 2026-11-20" in chart.proto.spec
     assert "Cut card" in texts(at.warning)
+
+
+def test_a_picture_is_predicted(engine):
+    """A test image by its number, and a file; both end with ten probabilities."""
+    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at.number_input(key="picture_number").set_value(7).run()
+    assert not at.error
+    assert "Test image 7" in texts(at.markdown)
+    assert "The model says" in texts(at.markdown)
+    at.radio(key="picture_source").set_value("A file").run()
+    assert "The model says" not in texts(at.markdown)
+    drawn = io.BytesIO()
+    shirt = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
+    shirt.rectangle((25, 30, 65, 90), fill=40)
+    image.save(drawn, "PNG")
+    uploader = at.file_uploader(key="picture_file")
+    uploader.upload("shirt.png", drawn.getvalue(), "image/png").run()
+    assert not at.error
+    assert "The model says" in texts(at.markdown)
+    assert "Photos are unlike the training set" in texts(at.markdown)
+    at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
+    assert not at.exception
+    assert "not a picture" in texts(at.error)

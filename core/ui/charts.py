@@ -391,3 +391,28 @@ def transfers(frame: pd.DataFrame) -> Chart:
         .properties(height=200)
         .facet(row=alt.Row("direction:N", title=None, sort=panels))
     )
+
+
+def probabilities(classes: list[str], values: tuple[float, ...], backend: str) -> Chart:
+    """A bar a class with its probability; the likeliest one in the device's colour."""
+    colors = palette()
+    frame = pd.DataFrame({"class": classes, "p": values, "best": False})
+    frame.loc[frame["p"].idxmax(), "best"] = True
+    base = alt.Chart(frame).encode(
+        y=alt.Y("class:N", sort=classes, title=None),
+        x=alt.X(
+            "p:Q",
+            title="Probability",
+            scale=alt.Scale(domain=[0, 1.12]),
+            axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
+        ),
+    )
+    bar = base.mark_bar(height=14).encode(
+        color=alt.condition(
+            "datum.best", alt.value(colors.of(backend)), alt.value(colors.quiet)
+        )
+    )
+    number = base.mark_text(align="left", dx=5, color=colors.text).encode(
+        text=alt.Text("p:Q", format=".1%")
+    )
+    return alt.layer(bar, number).properties(height=alt.Step(24))
