@@ -140,15 +140,12 @@ def test_results_are_read_without_torch(result: RunResult, found: Evaluation) ->
     assert done.stdout.decode().split() == ["False", correct, correct]
 
 
-def test_probabilities_are_those_of_the_evaluation():
+def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
     """One picture by itself gets the class and confidence it gets among the others."""
-    config = RunConfig(task="sprites", epochs=1, batch_size=256)
-    checkpoint = run.run(config).checkpoint
-    found = evaluation.evaluate(checkpoint, config)
     for index in (0, 7):
-        (pixels,) = evaluation.images("sprites", (index,))
-        values = evaluation.probabilities(checkpoint, config, pixels)
+        (pixels,) = evaluation.images(result.config.task, (index,))
+        values = evaluation.probabilities(result.checkpoint, result.config, pixels)
         assert sum(values) == pytest.approx(1, abs=1e-5)
         assert values.index(max(values)) == found.predictions[index]
         assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
-        assert evaluation.labels("sprites", (index,)) == [found.targets[index]]
+        assert evaluation.labels(result.config.task, (index,)) == [found.targets[index]]
