@@ -192,6 +192,22 @@ def test_a_run_without_memory_fails_with_a_smaller_batch_to_try(own_engine):
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
 
 
+def a_full_device(_config: RunConfig) -> None:
+    """What torch raises where an accelerator has no memory left."""
+    import torch
+
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+
+def test_a_full_device_fails_the_run_with_a_smaller_batch_to_try(engine):
+    """The device's own error arrives as advice; the next run works."""
+    greedy = RunConfig(batch_size=4096)
+    job = finish(engine, engine.submit("tests.test_engine:a_full_device", greedy))
+    assert job.status == "failed"
+    assert "Try 1,024" in job.message
+    assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"
+
+
 def test_an_engine_can_join_a_cluster_that_is_there(engine):
     """With a scheduler's address, work runs there, and closing leaves it up."""
     guest = Engine(engine._client.scheduler.address)
