@@ -192,7 +192,8 @@ def computation_failed(facts: Facts) -> Diagnosis | None:
         "computation_failed",
         "broken",
         f"torch sees the {first.name}, but a first computation on it failed.",
-        f"torch said: {_quote(first.complaint)}",
+        "`is_available()` is True, so the driver answers and lists it. When asked to "
+        f"compute, torch said: {_quote(first.complaint)}",
         "Another program may hold the memory or the whole device: `nvidia-smi`, or "
         "`rocm-smi` for AMD, lists them. If nothing else is running, restart the "
         "machine, then update the driver.",
@@ -570,7 +571,8 @@ CAUSES: tuple[Callable[[Facts], Diagnosis | None], ...] = (
 
 def diagnose(facts: Facts) -> Diagnosis:
     """The first cause that applies; the last one always does."""
-    return next(found for cause in CAUSES if (found := cause(facts)) is not None)
+    found = (cause(facts) for cause in CAUSES)
+    return next(each for each in found if each is not None)
 
 
 def runs_on(built: tuple[str, ...], architecture: str) -> bool:

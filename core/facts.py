@@ -98,7 +98,7 @@ def ask_torch() -> tuple[str, tuple[Seen, ...], str]:
 
 
 def try_to_compute(device: torch.device) -> str:
-    """What torch says to a first computation there; "" where the result is right."""
+    """What torch says to a first computation there; "" if it is right."""
     try:
         total = (torch.ones(2, device=device) + 1).sum().item()
     except Exception as error:

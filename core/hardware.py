@@ -37,7 +37,7 @@ def describe() -> list[Device]:
             "device_name": devices.name(each),
             "backend": devices.backend(each),
             "total_bytes": devices.memory(each)[1],
-            **tell[each.type](each),
+            **(tell[each.type](each) if each.type in tell else {}),
         }
         for each in every_device()
     ]
@@ -53,9 +53,6 @@ def now() -> list[Device]:
         figures["total_bytes"] = total
         if free is not None and total is not None:
             figures["used_bytes"] = total - free
-        if each.type != "cpu" and hasattr(torch.accelerator, "memory_allocated"):
-            with suppress(RuntimeError):
-                figures["own_bytes"] = torch.accelerator.memory_allocated(each)
         gpu = gpus.get(uuid(each))
         if gpu is not None:
             figures |= {"busy_percent": gpu.busy_percent, "celsius": gpu.celsius}
@@ -134,7 +131,7 @@ def mps(_: torch.device) -> Device:
 
 
 def cpu(_: torch.device) -> Device:
-    """Of the CPU: cores, the threads that training takes, and what torch makes of it."""
+    """Of the CPU: cores, the threads that training takes, what torch makes of it."""
     has = capabilities()
     found: Device = {
         "cores": physical_cores(),

@@ -22,6 +22,13 @@ HOME = Lesson(
 )
 LESSONS = (
     Lesson(
+        "pages/1_Device.py",
+        "Device",
+        ":material/memory:",
+        "After this page you can say what this machine trains on and why, and find "
+        "out the same on any other.",
+    ),
+    Lesson(
         "pages/3_Train.py",
         "Train",
         ":material/model_training:",
