@@ -110,9 +110,9 @@ def works(facts: Facts) -> Diagnosis | None:
     if not facts.accelerator or any(each.complaint for each in facts.seen[:1]):
         return None
     kind = "MPS" if facts.accelerator == "mps" else facts.build
-    first = facts.seen[0].name if facts.seen else kind
+    first = (facts.seen[0].name if facts.seen else "") or kind
     why = (
-        f"torch {facts.torch} was built for {kind}, the driver answers, and a small "
+        f"{_torch(facts)} was built for {kind}, the driver answers, and a small "
         "computation on the device gave the right result just now."
     )
     if len(facts.seen) > 1:
@@ -261,7 +261,7 @@ def macos_too_old(facts: Facts) -> Diagnosis | None:
         return None
     return _cpu(
         "macos_too_old",
-        f"MPS in torch {facts.torch} needs macOS {least}, and this is {facts.macos}",
+        f"MPS in {_torch(facts)} needs macOS {least}, and this is {facts.macos}",
         "torch was built with MPS and says that it is not available. The message "
         f"that it gives may name another version: {_quote(facts.complaint)}",
         f"Update macOS to {least} or later; or, on macOS 13, stay with torch 2.8.",
@@ -399,7 +399,7 @@ def driver_too_old(facts: Facts) -> Diagnosis | None:
     )
     return _cpu(
         "driver_too_old",
-        f"the NVIDIA driver {facts.nvidia_driver} is too old for this torch",
+        f"{_driver(facts)} is too old for this torch",
         f"The driver runs programs up to CUDA {facts.driver_cuda}, and this torch was "
         f"built with CUDA {facts.cuda}. {_said(facts)}",
         way + (", with the command." if fitting else "."),
@@ -436,7 +436,7 @@ def cuda_failed(facts: Facts) -> Diagnosis | None:
     return _cpu(
         "cuda_failed",
         "CUDA does not start, although the driver is there",
-        f"The driver {facts.nvidia_driver} runs CUDA {facts.driver_cuda or 'programs'} "
+        f"The NVIDIA driver runs CUDA {facts.driver_cuda or 'programs'}, "
         f"and torch was built with CUDA {facts.cuda}, so the versions fit. "
         f"{_said(facts)}",
         "Restart the machine: that helps after an update of the driver, and after a "
@@ -538,8 +538,8 @@ def no_gpu(facts: Facts) -> Diagnosis | None:
         f"{build}, and all lessons work on the CPU with the same code. {_said(facts)}",
         "To train on a GPU, start this app on a machine that has one, your own or a "
         "rented one: nothing in the code changes. If you know that one is built in, "
-        "then it is switched off in the firmware, or not given to this virtual "
-        "machine.",
+        "then it is switched off in the firmware, or not given to this container or "
+        "virtual machine.",
     )
 
 
@@ -713,6 +713,14 @@ def _said(facts: Facts) -> str:
 def _quote(text: str) -> str:
     """As code, so that nothing in it is taken for Markdown."""
     return f"`{_plain(text)}`" if text.strip() else "nothing."
+
+
+def _torch(facts: Facts) -> str:
+    return f"torch {_plain(facts.torch)}".strip()
+
+
+def _driver(facts: Facts) -> str:
+    return f"the NVIDIA driver {_plain(facts.nvidia_driver)}".strip()
 
 
 def _plain(text: str) -> str:

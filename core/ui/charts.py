@@ -266,3 +266,16 @@ def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:
         ranges = base.mark_rule(color=colors.text, strokeWidth=1)
         layers.append(ranges.encode(x="low:Q", x2="high:Q"))
     return alt.layer(*layers).properties(height=alt.Step(36))
+
+
+@lru_cache(maxsize=16)
+def share(backend: str, colors: Palette) -> Specification:
+    """A thin bar, full at 1, in the colour of the device; for data with `share`."""
+    whole = {"domain": [0, 1], "clamp": True}
+    base = alt.Chart(LATER)
+    x = alt.X("share:Q", scale=alt.Scale(**whole), axis=None)
+    ground = base.mark_bar(color=colors.quiet, opacity=0.25, height=8).encode(
+        x=alt.value(0), x2=alt.value("width")
+    )
+    bar = base.mark_bar(color=colors.of(backend), height=8).encode(x=x)
+    return specification(alt.layer(ground, bar).properties(height=12))

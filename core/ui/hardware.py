@@ -3,11 +3,12 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
+import pandas as pd
 import streamlit as st
 
 from core.diagnosis import Diagnosis, Facts
 from core.errors import ExplainedError
-from core.ui import frame, words
+from core.ui import charts, frame, words
 from core.ui.server import engine
 
 LIVE_SECONDS = 2.0
@@ -22,7 +23,7 @@ LABELS = {
     "fast_formats": "Formats faster than float32",
     "lacks": "Can't compute in",
     "vectors": "Vector instructions",
-    "kernels": "Kernels that torch takes",
+    "kernels": "Kernels in use",
     "blas": "Matrix library",
     "driver": "Driver",
     "runtime": "Runtime",
@@ -89,24 +90,30 @@ def _card(device: dict[str, Any], figures: dict[str, Any]) -> None:
     color = frame.device_color(device["backend"])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(device["device"], icon=":material/memory:", color=color)
-        st.markdown(f"**{device['device_name']}** ({device['backend']})")
+        st.markdown(f"**{device['device_name']}**")
     used, total = figures.get("used_bytes"), figures.get("total_bytes")
+    shown: dict[str, Any] = {}
     if used is not None and total:
-        shared = ", shared with the CPU" if device.get("shared_memory") else ""
-        st.progress(
-            min(1.0, used / total),
-            f"Memory: {words.size(used)} used, {words.size(total - used)} free "
-            f"of {words.size(total)}{shared}",
+        st.vega_lite_chart(
+            pd.DataFrame({"share": [used / total]}),
+            charts.share(device["backend"], charts.palette()),
+            key=f"memory_{device['device']}",
+            alt=f"{used / total:.0%} of the memory is used",
         )
+        shown["Memory used"] = words.size(used)
+        shown["Memory free"] = words.size(total - used)
+        shared = ", the CPU's too" if device.get("shared_memory") else ""
+        shown["Memory in all"] = f"{words.size(total)}{shared}"
     if figures.get("busy_percent") is not None:
-        text = f"Busy: {figures['busy_percent']} %"
-        if figures.get("celsius") is not None:
-            text += f" of the time, at {figures['celsius']} °C"
-        st.progress(figures["busy_percent"] / 100, text)
+        shown["Busy"] = f"{figures['busy_percent']} % of the time"
+    if figures.get("celsius") is not None:
+        shown["Temperature"] = f"{figures['celsius']} °C"
+    shown |= {
+        label: _text(device[key]) for key, label in LABELS.items() if key in device
+    }
     with st.grid(min_column_width=150):
-        for key, label in LABELS.items():
-            if key in device:
-                st.markdown(f"{label}  \n**{_text(device[key])}**")
+        for label, text in shown.items():
+            st.markdown(f"{label}  \n**{text}**")
 
 
 def _text(value: Any) -> str:
@@ -173,7 +180,7 @@ def default_places(compared: dict[str, Any]) -> None:
         ("Afterwards", block["after"], setting["after"]),
     ]
     st.markdown(
-        "| | In and after the block | With the setting |\n"
+        "| | With the block | With the setting |\n"
         "| --- | --- | --- |\n"
         + "\n".join(f"| {a} | `{b}` | `{c}` |" for a, b, c in rows)
     )
