@@ -110,7 +110,7 @@ def works(facts: Facts) -> Diagnosis | None:
     if not facts.accelerator or any(each.complaint for each in facts.seen[:1]):
         return None
     kind = "MPS" if facts.accelerator == "mps" else facts.build
-    first = (facts.seen[0].name if facts.seen else "") or kind
+    first = _name(facts.seen[0]) if facts.seen else kind
     why = (
         f"{_torch(facts)} was built for {kind}, the driver answers, and a small "
         "computation on the device gave the right result just now."
@@ -123,7 +123,7 @@ def works(facts: Facts) -> Diagnosis | None:
         )
     failing = [each for each in facts.seen if each.complaint]
     if failing:
-        names = ", ".join(each.name for each in failing)
+        names = ", ".join(_name(each) for each in failing)
         why += f" Not all of them compute, though: {names}."
     hidden = len(facts.nvidia_gpus) - len(facts.seen)
     setting = _setting(facts, "CUDA")
@@ -152,7 +152,7 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
         (
             release
             for release, architectures in reversed(facts.releases)
-            if runs_on(architectures, first.architecture)
+            if _version(release) and runs_on(architectures, first.architecture)
         ),
         "",
     )
@@ -174,7 +174,7 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
     return Diagnosis(
         "architecture_missing",
         "broken",
-        f"torch sees the {first.name} but can't compute on it: this build has no code "
+        f"torch sees the {_name(first)} but can't compute on it: this build has no code "
         f"for {_architecture(first.architecture)}.",
         f"`torch.cuda.is_available()` is True all the same. `torch.cuda.get_arch_list()"
         f"` has {codes}. When asked to compute, torch said: {_quote(first.complaint)}",
@@ -191,7 +191,7 @@ def computation_failed(facts: Facts) -> Diagnosis | None:
     return Diagnosis(
         "computation_failed",
         "broken",
-        f"torch sees the {first.name}, but a first computation on it failed.",
+        f"torch sees the {_name(first)}, but a first computation on it failed.",
         "`is_available()` is True, so the driver answers and lists it. When asked to "
         f"compute, torch said: {_quote(first.complaint)}",
         "Another program may hold the memory or the whole device: `nvidia-smi`, or "
@@ -391,7 +391,7 @@ def driver_too_old(facts: Facts) -> Diagnosis | None:
     major = _version(facts.driver_cuda)[:1]
     if major >= _version(facts.cuda)[:1]:
         return None
-    fitting = [each for each, _ in facts.releases if _version(each)[:1] <= major]
+    fitting = [each for each, _ in facts.releases if () < _version(each)[:1] <= major]
     way = (
         f"Update the driver ([NVIDIA]({NVIDIA_DRIVERS})), which is best. Or install a "
         f"torch that was built for CUDA {major[0]} "
@@ -674,7 +674,8 @@ def _install_command(facts: Facts, vendor: str) -> str:
     if vendor == "AMD":
         return ""  # its address changes with every version of ROCm
     driver = _version(facts.driver_cuda)
-    fitting = [r for r, _ in facts.releases if not driver or _version(r) <= driver]
+    known = [each for each, _ in facts.releases if _version(each)]
+    fitting = [each for each in known if not driver or _version(each) <= driver]
     return _pip(f"cu{fitting[-1].replace('.', '')}") if fitting else ""
 
 
@@ -713,6 +714,10 @@ def _said(facts: Facts) -> str:
 def _quote(text: str) -> str:
     """As code, so that nothing in it is taken for Markdown."""
     return f"`{_plain(text)}`" if text.strip() else "nothing."
+
+
+def _name(device: Seen) -> str:
+    return _plain(device.name) or "GPU"
 
 
 def _torch(facts: Facts) -> str:

@@ -271,9 +271,8 @@ def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:
 @lru_cache(maxsize=16)
 def share(backend: str, colors: Palette) -> Specification:
     """A thin bar, full at 1, in the colour of the device; for data with `share`."""
-    whole = {"domain": [0, 1], "clamp": True}
     base = alt.Chart(LATER)
-    x = alt.X("share:Q", scale=alt.Scale(**whole), axis=None)
+    x = alt.X("share:Q", scale=alt.Scale(domain=[0, 1], clamp=True), axis=None)
     ground = base.mark_bar(color=colors.quiet, opacity=0.25, height=8).encode(
         x=alt.value(0), x2=alt.value("width")
     )
