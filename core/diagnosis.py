@@ -174,8 +174,8 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
     return Diagnosis(
         "architecture_missing",
         "broken",
-        f"torch sees the {_name(first)} but can't compute on it: this build has no code "
-        f"for {_architecture(first.architecture)}.",
+        f"torch sees the {_name(first)} but can't compute on it: this build has no "
+        f"code for {_architecture(first.architecture)}.",
         f"`torch.cuda.is_available()` is True all the same. `torch.cuda.get_arch_list()"
         f"` has {codes}. When asked to compute, torch said: {_quote(first.complaint)}",
         way,

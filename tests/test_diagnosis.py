@@ -60,7 +60,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("cause", [each.__name__ for each in CAUSES])
+def test_no_cause_is_without_a_case() -> None:
+    """The machines above are one for each cause, in the order of the diagnosis."""
+    assert list(CASES) == [each.__name__ for each in CAUSES]
+
+
+@pytest.mark.parametrize("cause", CASES)
 def test_every_cause_is_found(cause: str) -> None:
     """Each cause has a machine that it is the diagnosis of, and no other is."""
     found = diagnose(CASES[cause])
