@@ -35,7 +35,8 @@ def test_a_report_names_no_person_host_or_folder() -> None:
         [asdict(facts.gather()), hardware.describe(), detection.answers()]
     )
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home())):
-        assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
+        if len(private) > 1:  # "/" is the home of some users
+            assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
     assert not re.search(r"\b\d{1,3}(\.\d{1,3}){3}\b", text)  # an IP address
     assert "GPU-" not in text
 
