@@ -10,6 +10,7 @@ to import torch in order to read an exception.
 import importlib
 import inspect
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ def dask_setup(worker: Any) -> None:
     """Pay for slow first times now, so that the first click does not."""
     import torch
 
+    from core import child
     from core import device as devices
 
     if "train" in worker.state.total_resources:
@@ -30,6 +32,7 @@ def dask_setup(worker: Any) -> None:
         _rehearse()
     else:
         torch.set_num_threads(1)  # never slow down a training run that is measured
+        threading.Thread(target=child.warm_up, daemon=True).start()
 
 
 def _rehearse() -> None:
