@@ -416,6 +416,8 @@ def probabilities(classes: list[str], values: tuple[float, ...], backend: str) -
         text=alt.Text("p:Q", format=".1%")
     )
     return alt.layer(bar, number).properties(height=alt.Step(24))
+
+
 @lru_cache(maxsize=16)
 def share(backend: str, colors: Palette) -> Specification:
     """A thin bar, full at 1, in the colour of the device; for data with `share`."""

@@ -22,16 +22,18 @@ HOME = Lesson(
 )
 LESSONS = (
     Lesson(
-        "pages/2_Model.py",
-        "Model",
-        ":material/move_down:",
-        "After this page you can say what `.to(device)` does to a model and to a "
-        "tensor, what each of the five training steps changes, and what a copy costs.",
         "pages/1_Device.py",
         "Device",
         ":material/memory:",
         "After this page you can say what this machine trains on and why, and find "
         "out the same on any other.",
+    ),
+    Lesson(
+        "pages/2_Model.py",
+        "Model",
+        ":material/move_down:",
+        "After this page you can say what `.to(device)` does to a model and to a "
+        "tensor, what each of the five training steps changes, and what a copy costs.",
     ),
     Lesson(
         "pages/3_Train.py",
