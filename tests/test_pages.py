@@ -12,9 +12,10 @@ from PIL import Image, ImageDraw
 from streamlit.testing.v1 import AppTest
 
 from core import reference
+from core.cluster import ROOT
 from core.config import RunConfig
 from core.diagnosis import CAUSES, Facts, Seen, diagnose
-from core.engine import ROOT, Engine
+from core.engine import Engine
 from core.errors import ExplainedError
 from core.ui import answers, dataset, hardware, moves, steps
 from core.ui.course import LESSONS
