@@ -47,21 +47,21 @@ MISTAKES = (
     Mistake(
         "data_not_moved",
         "The model is moved, the data is not",
-        "A layer needs its input and its weights on the same device. "
-        "`model.to(device)` moves the weights; each batch starts on the CPU and has to "
-        "be moved too.",
+        "PyTorch expects all tensors of an operation on the same device, and finds "
+        "two. `model.to(device)` moves the weights; each input batch starts on the "
+        "CPU and has to be moved too.",
     ),
     Mistake(
         "labels_not_moved",
         "The labels are forgotten",
-        "The model's outputs are on the device, so the loss, be it cross entropy or "
-        "another criterion, wants its targets there as well.",
+        "The loss expects outputs and targets on the same device. The outputs are where "
+        "the model is, so the labels have to be moved like the inputs.",
     ),
     Mistake(
-        "predictions_compared",
+        "predictions_vs_labels",
         "Predictions on the GPU, labels on the CPU",
-        "Comparing with `==` is an operation like any other: predictions and labels "
-        "have to be on one device before accuracy can be counted.",
+        "`==` is an operation like any other, and expects both tensors on the same "
+        "device: move the labels before you count what is correct.",
     ),
     Mistake(
         "to_not_reassigned",
@@ -92,8 +92,9 @@ MISTAKES = (
     Mistake(
         "cuda_hard_coded",
         "`.cuda()` hard-coded",
-        "On a machine without an NVIDIA GPU or its driver `.cuda()` can only fail. Ask "
-        "torch what is there, once, and write `.to(device)` everywhere else.",
+        "Without an NVIDIA GPU, its driver, and a torch compiled with CUDA enabled, "
+        "`.cuda()` can only fail. Ask torch once what is there, and write "
+        "`.to(device)` everywhere else.",
         broken_on=NO_GPU,
         fixed_on=(NO_GPU,),
         note="Any GPU is hidden from the process that runs this.",
@@ -140,7 +141,8 @@ MISTAKES = (
         fixed_on=(BEST,),
         memory_bytes=256 * 2**20,
         note="The process may take 256 MiB, so that the rest of the machine notices "
-        "nothing. macOS and Windows set no such limit for the CPU.",
+        "nothing. macOS and Windows set no such limit for the CPU. Python and "
+        "NumPy raise a `MemoryError` in its place.",
     ),
     Mistake(
         "label_outside_classes",
@@ -150,8 +152,8 @@ MISTAKES = (
         broken_on=BEST,
         fixed_on=(BEST,),
         without_accelerator="On CUDA the assert is raised in a kernel, and is seen "
-        "only at a later line that waits for the device. From then on every call to the "
-        "GPU fails in that process: only a new process helps.",
+        "only at a later line that waits for the device. From then on every call to "
+        "the GPU fails in that process: only a new process helps.",
     ),
     Mistake(
         "softmax_before_loss",

@@ -56,7 +56,7 @@ def fixed_labels_not_moved(device):
     return criterion(outputs, targets.to(device))
 
 
-def broken_predictions_compared(device):
+def broken_predictions_vs_labels(device):
     model = ANN().to(device)
     inputs, targets = batch()
     outputs = model(inputs.to(device))
@@ -65,7 +65,7 @@ def broken_predictions_compared(device):
     return correct.sum()
 
 
-def fixed_predictions_compared(device):
+def fixed_predictions_vs_labels(device):
     model = ANN().to(device)
     inputs, targets = batch()
     outputs = model(inputs.to(device))
