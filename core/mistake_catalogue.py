@@ -54,8 +54,8 @@ MISTAKES = (
     Mistake(
         "labels_not_moved",
         "The labels are forgotten",
-        "The loss expects outputs and targets on the same device. The outputs are where "
-        "the model is, so the labels have to be moved like the inputs.",
+        "The loss expects outputs and targets on the same device. The outputs are "
+        "where the model is, so the labels have to be moved like the inputs.",
     ),
     Mistake(
         "predictions_vs_labels",

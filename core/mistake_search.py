@@ -24,51 +24,11 @@ UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare on
 # An exception's class is one word; other identifiers fall into theirs.
 WORD = re.compile(r"[A-Z]\w*(?:Error|Exception)\b|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|==")
 STOP_WORDS = frozenset(
-    [
-        "all",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "for",
-        "from",
-        "has",
-        "have",
-        "if",
-        "in",
-        "is",
-        "it",
-        "its",
-        "least",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "so",
-        "than",
-        "that",
-        "the",
-        "there",
-        "they",
-        "this",
-        "to",
-        "too",
-        "was",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "with",
-        "you",
-        "your",
-    ]
+    """
+    all an and are as at be but by can for from has have if in is it its least no not of
+    on or so than that the there they this to too was what when where which who with you
+    your
+    """.split()  # noqa: SIM905
 )
 # What a traceback ends with: a class, and a message of one line or more.
 ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Warning)\b", re.MULTILINE)

@@ -353,7 +353,7 @@ def broken_no_eval_mode(device):
         for inputs, targets in by_class(device):
             said = model(inputs).argmax(dim=1)
             correct += (said == targets).sum()
-    return correct.item() / TEST
+    return int(correct) / TEST
 
 
 def fixed_no_eval_mode(device):
@@ -364,7 +364,7 @@ def fixed_no_eval_mode(device):
         for inputs, targets in by_class(device):
             said = model(inputs).argmax(dim=1)
             correct += (said == targets).sum()
-    return correct.item() / TEST
+    return int(correct) / TEST
 
 
 def broken_timing_unsynchronized(device):
@@ -428,7 +428,7 @@ def fixed_mean_of_batch_means(device):
             said = model(inputs).argmax(dim=1)
             correct += (said == targets).sum()
             total += len(targets)
-    return correct.item() / total
+    return int(correct) / total
 
 
 def broken_list_never_trained(device):
@@ -506,11 +506,12 @@ def training(device):
     torch.manual_seed(0)
     model = ANN().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    return model, optimizer, 2 * batches_of(32, *images(TRAIN), device)
+    return model, optimizer, 2 * batches_of(32, images(TRAIN), device)
 
 
-def batches_of(size, inputs, targets, device):
-    """A list of batches, moved to the device."""
+def batches_of(size, images, device):
+    """A list of batches of images with their labels, moved to the device."""
+    inputs, targets = images
     pairs = zip(inputs.split(size), targets.split(size), strict=True)
     return [(inputs.to(device), targets.to(device)) for inputs, targets in pairs]
 
@@ -534,7 +535,7 @@ def trained_with_norm(device):
         nn.Linear(128, 10),
     ).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    fit(model, optimizer, 3 * batches_of(32, *images(TRAIN), device))
+    fit(model, optimizer, 3 * batches_of(32, images(TRAIN), device))
     return model
 
 
@@ -561,12 +562,12 @@ def by_class(device):
     """Test images in batches of 50, one class after the other, as folders list them."""
     inputs, targets = images(TEST, seed=1)
     order = targets.argsort()
-    return batches_of(50, inputs[order], targets[order], device)
+    return batches_of(50, (inputs[order], targets[order]), device)
 
 
 def ragged(device):
     """1,001 test images in batches of 500: the last batch is one image."""
-    return batches_of(500, *images(RAGGED_TEST, seed=1), device)
+    return batches_of(500, images(RAGGED_TEST, seed=1), device)
 
 
 def device_queue(device):

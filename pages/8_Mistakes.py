@@ -68,8 +68,8 @@ for place, slug in enumerate(first):
 rest = [mistake for mistake in MISTAKES if mistake.slug not in first]
 st.subheader("Loud: an exception")
 st.markdown(
-    "These stop the program. **Run it** makes the mistake, in a process that may die of "
-    "it, and then its fix."
+    "These stop the program. **Run it** makes the mistake, in a process that may die "
+    "of it, and then its fix."
 )
 if machine and len(machine["devices"]) == 1:
     st.markdown(
