@@ -234,7 +234,7 @@ class Failure:
 
     kind: str  # the exception's class
     message: str
-    line: int | None  # of the function as it is shown, from 1
+    line: int | None  # of the function's body, from 1
     traceback: str
     poisoned: bool  # whether the device failed its process from then on
 

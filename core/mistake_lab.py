@@ -136,10 +136,10 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
 
 
 def guilty_line(error: Exception, function: Callable) -> int | None:
-    """The last line of `function`, classes in it included, that the error came by."""
+    """The last line of the function's body, from 1, that the error came by."""
     lines, first = inspect.getsourcelines(function)
     own = [
-        frame.lineno - first + 1
+        frame.lineno - first
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename == function.__code__.co_filename
         and frame.lineno is not None

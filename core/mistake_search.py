@@ -111,15 +111,15 @@ class Index:
         self, failures: Mapping[str, Failure], sources: Mapping[str, str]
     ) -> None:
         """`failures` of the loud ones, and the broken code of all, by their slugs."""
-        said, code = [], []
+        told, raised, code = [], [], []
         for each in MISTAKES:
             failure = failures.get(each.slug)
-            raised = f"{failure.kind}: {failure.message}" if failure else ""
             trace = split_traceback(failure.traceback)[0] if failure else ""
-            texts = (each.title, each.why, each.note, each.without_accelerator, raised)
-            said.append("\n".join(texts))
             code.append(f"{trace}\n{sources[each.slug]}")
-        self.said, self.code = Corpus(said), Corpus(code)
+            raised.append(f"{failure.kind}: {failure.message}" if failure else "")
+            texts = (each.title, each.why, each.note, each.without_accelerator)
+            told.append("\n".join([*texts, raised[-1]]))
+        self.told, self.raised, self.code = map(Corpus, (told, raised, code))
 
     def find(self, text: str) -> list[Match]:
         """The mistakes that fit a message, a traceback or a word, the best one first.
@@ -127,12 +127,11 @@ class Index:
         An empty list where none fits.
         """
         code, message = split_traceback(text[-MOST_CHARACTERS:])
-        said = self.said.cosines(message)
-        if not self._fits(message, said):
+        told = self.told.cosines(message)
+        if not self._fits(message, told):
             return []
-        scores = said
-        if code:
-            scores = [a + b for a, b in zip(said, self.code.cosines(code), strict=True)]
+        each = (told, self.raised.cosines(message), self.code.cosines(code))
+        scores = [sum(of_one) for of_one in zip(*each, strict=True)]
         best = max(scores)
         matches = [
             Match(mistake.slug, score)
@@ -141,14 +140,14 @@ class Index:
         ]
         return sorted(matches, key=lambda match: -match.score)[:MOST_MATCHES]
 
-    def _fits(self, message: str, said: list[float]) -> bool:
+    def _fits(self, message: str, told: list[float]) -> bool:
         """Whether the message is about any of the mistakes at all."""
-        best = max(said)
+        best = max(told)
         if not ERROR.search(message):
             return best >= LEAST_SCORE_OF_QUESTION
         asked = set(words(message))
         # The class alone tells little: anything may be a RuntimeError.
-        told = {word for word in asked if not word.endswith(("error", "exception"))}
-        shared = (told or asked) & set(self.said.vectors[said.index(best)])
-        needed = min(LEAST_SHARED, max(2, len(told))) if told else 1
+        telling = {word for word in asked if not word.endswith(("error", "exception"))}
+        shared = (telling or asked) & set(self.told.vectors[told.index(best)])
+        needed = min(LEAST_SHARED, max(2, len(telling))) if telling else 1
         return best >= LEAST_SCORE and len(shared) >= needed

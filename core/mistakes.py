@@ -3,7 +3,8 @@
 `broken_<slug>(device)` raises, or returns a figure that misleads;
 `fixed_<slug>(device)` does not. What each is called and why it is one stands in
 core.mistake_catalogue, what runs them in core.mistake_lab. The two halves are read side
-by side, each on half a screen: hence short lines, and no annotations.
+by side, each on half a screen: hence lines of at most 42 characters, and no
+annotations.
 """
 
 import io
@@ -20,7 +21,8 @@ from core import sprites
 from core.config import RunConfig
 from core.models import ANN, as_floats
 
-TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001
+TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
+STEPS = 126  # two epochs of TRAIN in batches of 32
 
 
 # Loud: an exception
@@ -44,7 +46,8 @@ def broken_labels_not_moved(device):
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
+    inputs = inputs.to(device)
+    outputs = model(inputs)
     return criterion(outputs, targets)
 
 
@@ -52,8 +55,10 @@ def fixed_labels_not_moved(device):
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return criterion(outputs, targets.to(device))
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    return criterion(outputs, targets)
 
 
 def broken_predictions_vs_labels(device):
@@ -70,14 +75,15 @@ def fixed_predictions_vs_labels(device):
     inputs, targets = batch()
     outputs = model(inputs.to(device))
     predictions = outputs.argmax(dim=1)
-    correct = predictions == targets.to(device)
+    targets = targets.to(device)
+    correct = predictions == targets
     return correct.sum()
 
 
 def broken_to_not_reassigned(device):
     model = ANN().to(device)
     inputs, targets = batch()
-    inputs.to(device)  # the copy is thrown away
+    inputs.to(device)
     outputs = model(inputs)
     return outputs.mean()
 
@@ -92,24 +98,26 @@ def fixed_to_not_reassigned(device):
 
 def broken_tensor_in_forward(device):
     class Noisy(ANN):
-        def forward(self, images):
-            noise = torch.rand(images.shape)
-            return super().forward(images + noise)
+        def forward(self, x):
+            noise = torch.rand(x.shape)
+            return super().forward(x + noise)
 
     model = Noisy().to(device)
     inputs, targets = batch()
-    return model(inputs.to(device)).mean()
+    outputs = model(inputs.to(device))
+    return outputs.mean()
 
 
 def fixed_tensor_in_forward(device):
     class Noisy(ANN):
-        def forward(self, images):
-            noise = torch.rand_like(images)
-            return super().forward(images + noise)
+        def forward(self, x):
+            noise = torch.rand_like(x)
+            return super().forward(x + noise)
 
     model = Noisy().to(device)
     inputs, targets = batch()
-    return model(inputs.to(device)).mean()
+    outputs = model(inputs.to(device))
+    return outputs.mean()
 
 
 def broken_layers_in_list(device):
@@ -120,15 +128,16 @@ def broken_layers_in_list(device):
             second = nn.Linear(64, 10)
             self.layers = [first, second]
 
-        def forward(self, images):
-            x = images.flatten(1)
+        def forward(self, x):
+            x = x.flatten(1)
             for layer in self.layers:
                 x = layer(x).relu()
             return x
 
     model = Stack().to(device)
     inputs, targets = batch()
-    return model(inputs.to(device)).mean()
+    outputs = model(inputs.to(device))
+    return outputs.mean()
 
 
 def fixed_layers_in_list(device):
@@ -137,79 +146,74 @@ def fixed_layers_in_list(device):
             super().__init__()
             first = nn.Linear(784, 64)
             second = nn.Linear(64, 10)
-            layers = [first, second]
-            self.layers = nn.ModuleList(layers)
+            self.layers = nn.ModuleList(
+                [first, second],
+            )
 
-        def forward(self, images):
-            x = images.flatten(1)
+        def forward(self, x):
+            x = x.flatten(1)
             for layer in self.layers:
                 x = layer(x).relu()
             return x
 
     model = Stack().to(device)
     inputs, targets = batch()
-    return model(inputs.to(device)).mean()
+    outputs = model(inputs.to(device))
+    return outputs.mean()
 
 
 def broken_loss_not_moved(device):
-    class ScaledLoss(nn.CrossEntropyLoss):
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(10))
-
-        def forward(self, outputs, targets):
-            scaled = outputs * self.scale
-            return super().forward(scaled, targets)
-
-    criterion = ScaledLoss()
     model = ANN().to(device)
-    inputs, targets = (t.to(device) for t in batch())
-    return criterion(model(inputs), targets)
+    criterion = ScaledLoss()
+    inputs, targets = batch()
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    return criterion(outputs, targets)
 
 
 def fixed_loss_not_moved(device):
-    class ScaledLoss(nn.CrossEntropyLoss):
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(10))
-
-        def forward(self, outputs, targets):
-            scaled = outputs * self.scale
-            return super().forward(scaled, targets)
-
-    criterion = ScaledLoss().to(device)
     model = ANN().to(device)
-    inputs, targets = (t.to(device) for t in batch())
-    return criterion(model(inputs), targets)
+    criterion = ScaledLoss().to(device)
+    inputs, targets = batch()
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    return criterion(outputs, targets)
 
 
 def broken_cuda_hard_coded(device):
     model = ANN().cuda()
     inputs, targets = batch()
-    return model(inputs.cuda()).mean()
+    outputs = model(inputs.cuda())
+    return outputs.mean()
 
 
 def fixed_cuda_hard_coded(device):
+    found = torch.accelerator
     device = torch.device("cpu")
-    if torch.accelerator.is_available():
-        device = torch.accelerator.current_accelerator()
+    if found.is_available():
+        device = found.current_accelerator()
     model = ANN().to(device)
     inputs, targets = batch()
-    return model(inputs.to(device)).mean()
+    outputs = model(inputs.to(device))
+    return outputs.mean()
 
 
 def broken_numpy_on_device(device):
     model = ANN().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device)).detach()
+    outputs = model(inputs.to(device))
+    outputs = outputs.detach()
     return outputs.numpy().mean()
 
 
 def fixed_numpy_on_device(device):
     model = ANN().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device)).detach()
-    return outputs.cpu().numpy().mean()
+    outputs = model(inputs.to(device))
+    outputs = outputs.detach().cpu()
+    return outputs.numpy().mean()
 
 
 def broken_numpy_requires_grad(device):
@@ -222,8 +226,8 @@ def broken_numpy_requires_grad(device):
 def fixed_numpy_requires_grad(device):
     model = ANN()
     inputs, targets = batch()
-    outputs = model(inputs)
-    return outputs.detach().numpy().mean()
+    outputs = model(inputs).detach()
+    return outputs.numpy().mean()
 
 
 def broken_cuda_checkpoint(device):
@@ -236,46 +240,67 @@ def broken_cuda_checkpoint(device):
 def fixed_cuda_checkpoint(device):
     checkpoint = saved_on_cuda(ANN())
     model = ANN()
-    state = torch.load(checkpoint, map_location="cpu")
+    state = torch.load(
+        checkpoint,
+        map_location="cpu",
+    )
     return model.load_state_dict(state)
 
 
 def broken_pickle_refused(device):
-    file, config = io.BytesIO(), RunConfig(epochs=5)
+    file = io.BytesIO()
+    config = RunConfig(epochs=5)
     torch.save({"config": config}, file)
     file.seek(0)
-    loaded = torch.load(file, weights_only=True)
+    loaded = torch.load(
+        file,
+        weights_only=True,
+    )
     return loaded["config"]
 
 
 def fixed_pickle_refused(device):
-    file, config = io.BytesIO(), RunConfig(epochs=5)
-    torch.save({"config": asdict(config)}, file)
+    file = io.BytesIO()
+    config = asdict(RunConfig(epochs=5))
+    torch.save({"config": config}, file)
     file.seek(0)
-    loaded = torch.load(file, weights_only=True)
+    loaded = torch.load(
+        file,
+        weights_only=True,
+    )
     return RunConfig(**loaded["config"])
 
 
 def broken_out_of_memory(device):
     model = wide_model().to(device)
-    criterion = nn.CrossEntropyLoss(reduction="sum")
+    criterion = nn.CrossEntropyLoss(
+        reduction="sum",
+    )
     inputs, targets = batch(4_000)
-
-    outputs = model(inputs.to(device))
-    loss = criterion(outputs, targets.to(device))
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    loss = criterion(outputs, targets)
     loss.backward()
     return model[0].weight.grad.norm()
 
 
 def fixed_out_of_memory(device):
     model = wide_model().to(device)
-    criterion = nn.CrossEntropyLoss(reduction="sum")
+    criterion = nn.CrossEntropyLoss(
+        reduction="sum",
+    )
     inputs, targets = batch(4_000)
-    pieces = zip(inputs.split(250), targets.split(250))
+    pieces = zip(
+        inputs.split(250),
+        targets.split(250),
+    )
     for inputs, targets in pieces:
-        outputs = model(inputs.to(device))
-        loss = criterion(outputs, targets.to(device))
-        loss.backward()  # gradients add up
+        inputs = inputs.to(device)
+        targets = targets.to(device)
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
+        loss.backward()  # adds up
     return model[0].weight.grad.norm()
 
 
@@ -283,8 +308,10 @@ def broken_label_outside_classes(device):
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     inputs, targets = batch(first_label=1)
-    outputs = model(inputs.to(device))
-    loss = criterion(outputs, targets.to(device))
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    loss = criterion(outputs, targets)
     return loss.item()
 
 
@@ -292,9 +319,10 @@ def fixed_label_outside_classes(device):
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     inputs, targets = batch(first_label=1)
-    targets = targets - 1  # classes count from 0
-    outputs = model(inputs.to(device))
-    loss = criterion(outputs, targets.to(device))
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    outputs = model(inputs)
+    loss = criterion(outputs, targets - 1)
     return loss.item()
 
 
@@ -302,10 +330,11 @@ def fixed_label_outside_classes(device):
 
 
 def broken_softmax_before_loss(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
-    for inputs, targets in batches:
-        outputs = model(inputs).softmax(dim=1)
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
+        outputs = outputs.softmax(dim=1)
         loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
@@ -314,10 +343,10 @@ def broken_softmax_before_loss(device):
 
 
 def fixed_softmax_before_loss(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
-    for inputs, targets in batches:
-        outputs = model(inputs)  # logits
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
         loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
@@ -326,20 +355,22 @@ def fixed_softmax_before_loss(device):
 
 
 def broken_no_zero_grad(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
-    for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         loss.backward()
         optimizer.step()
     return accuracy(model, device)
 
 
 def fixed_no_zero_grad(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
-    for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -351,8 +382,10 @@ def broken_no_eval_mode(device):
     correct = 0
     with torch.inference_mode():
         for inputs, targets in by_class(device):
-            said = model(inputs).argmax(dim=1)
-            correct += (said == targets).sum()
+            outputs = model(inputs)
+            said = outputs.argmax(dim=1)
+            right = said == targets
+            correct += right.sum()
     return int(correct) / TEST
 
 
@@ -362,51 +395,55 @@ def fixed_no_eval_mode(device):
     correct = 0
     with torch.inference_mode():
         for inputs, targets in by_class(device):
-            said = model(inputs).argmax(dim=1)
-            correct += (said == targets).sum()
+            outputs = model(inputs)
+            said = outputs.argmax(dim=1)
+            right = said == targets
+            correct += right.sum()
     return int(correct) / TEST
 
 
 def broken_timing_unsynchronized(device):
-    queue_work, synchronize = device_queue(device)
+    queue = DeviceQueue(device)
     start = time.perf_counter()
-    queue_work()
+    queue.put_work()
     return time.perf_counter() - start
 
 
 def fixed_timing_unsynchronized(device):
-    queue_work, synchronize = device_queue(device)
-    synchronize()
+    queue = DeviceQueue(device)
+    queue.synchronize()
     start = time.perf_counter()
-    queue_work()
-    synchronize()
+    queue.put_work()
+    queue.synchronize()
     return time.perf_counter() - start
 
 
 def broken_item_every_step(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
     total = 0.0
-    for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         total += loss.item()
-    return total / len(batches)
+    return total / STEPS
 
 
 def fixed_item_every_step(device):
-    model, optimizer, batches = training(device)
+    model, optimizer = new_model(device)
     criterion = nn.CrossEntropyLoss()
     total = torch.zeros((), device=device)
-    for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+    for inputs, targets in steps(device):
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         total += loss.detach()
-    return total.item() / len(batches)
+    return total.item() / STEPS
 
 
 def broken_mean_of_batch_means(device):
@@ -414,10 +451,12 @@ def broken_mean_of_batch_means(device):
     means = []
     with torch.inference_mode():
         for inputs, targets in ragged(device):
-            said = model(inputs).argmax(dim=1)
+            outputs = model(inputs)
+            said = outputs.argmax(dim=1)
             right = said == targets
-            means.append(right.float().mean())
-    return torch.stack(means).mean().item()
+            mean = right.float().mean()
+            means.append(mean.item())
+    return sum(means) / len(means)
 
 
 def fixed_mean_of_batch_means(device):
@@ -425,9 +464,11 @@ def fixed_mean_of_batch_means(device):
     correct = total = 0
     with torch.inference_mode():
         for inputs, targets in ragged(device):
-            said = model(inputs).argmax(dim=1)
-            correct += (said == targets).sum()
-            total += len(targets)
+            outputs = model(inputs)
+            said = outputs.argmax(dim=1)
+            right = said == targets
+            correct += right.sum()
+            total += len(right)
     return int(correct) / total
 
 
@@ -440,9 +481,9 @@ def broken_list_never_trained(device):
             self.hidden = [first, second]
             self.head = nn.Linear(64, 10)
 
-    optimizer = torch.optim.AdamW(Stack().parameters())
-    trained = optimizer.param_groups[0]["params"]
-    return sum(weights.numel() for weights in trained)
+    weights = Stack().parameters()
+    optimizer = torch.optim.AdamW(weights)
+    return updated_by(optimizer)
 
 
 def fixed_list_never_trained(device):
@@ -451,13 +492,14 @@ def fixed_list_never_trained(device):
             super().__init__()
             first = nn.Linear(784, 128)
             second = nn.Linear(128, 64)
-            hidden = [first, second]
-            self.hidden = nn.ModuleList(hidden)
+            self.hidden = nn.ModuleList(
+                [first, second],
+            )
             self.head = nn.Linear(64, 10)
 
-    optimizer = torch.optim.AdamW(Stack().parameters())
-    trained = optimizer.param_groups[0]["params"]
-    return sum(weights.numel() for weights in trained)
+    weights = Stack().parameters()
+    optimizer = torch.optim.AdamW(weights)
+    return updated_by(optimizer)
 
 
 # What they begin with
@@ -501,12 +543,16 @@ def saved_on_cuda(model):
     return file
 
 
-def training(device):
-    """The ANN, its optimizer, and two epochs of batches that are on the device."""
+def new_model(device):
+    """The ANN, and its optimizer, always from the same seed."""
     torch.manual_seed(0)
     model = ANN().to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    return model, optimizer, 2 * batches_of(32, images(TRAIN), device)
+    return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+
+def steps(device):
+    """Two epochs of batches of 32, on the device."""
+    return 2 * batches_of(32, images(TRAIN), device)
 
 
 def batches_of(size, images, device):
@@ -518,8 +564,8 @@ def batches_of(size, images, device):
 
 def trained_ann(device):
     """The ANN after those two epochs."""
-    model, optimizer, batches = training(device)
-    fit(model, optimizer, batches)
+    model, optimizer = new_model(device)
+    fit(model, optimizer, steps(device))
     return model
 
 
@@ -570,26 +616,49 @@ def ragged(device):
     return batches_of(500, images(RAGGED_TEST, seed=1), device)
 
 
-def device_queue(device):
-    """A function that queues work for the device, and one that waits for it.
+def updated_by(optimizer):
+    """How many numbers the optimizer may change."""
+    groups = optimizer.param_groups
+    return sum(weights.numel() for group in groups for weights in group["params"])
 
-    A CPU has no queue: there, a thread takes its place, so that the call returns at
-    once as it does with an accelerator.
+
+class ScaledLoss(nn.CrossEntropyLoss):
+    """Cross entropy of logits that are scaled by a learned factor for each class."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(10))
+
+    def forward(self, outputs, targets):
+        return super().forward(outputs * self.scale, targets)
+
+
+class DeviceQueue:
+    """Work for the device: `put_work` returns at once, `synchronize` waits for it.
+
+    A CPU has no queue: there, a thread takes its place.
     """
-    side, products = (400, 40) if device.type == "cpu" else (4096, 20)
-    matrix = torch.rand(side, side, device=device)
 
-    def work():
-        for _ in range(products):
-            torch.mm(matrix, matrix)
+    def __init__(self, device):
+        self.device = device
+        self.thread = ThreadPoolExecutor(1) if device.type == "cpu" else None
+        side, self.products = (400, 40) if device.type == "cpu" else (4096, 20)
+        self.matrix = torch.rand(side, side, device=device)
+        self.put_work()  # the first time pays for setting up
+        self.synchronize()
 
-    work()  # the first call pays for setting up
-    if device.type != "cpu":
-        devices.synchronize(device)
-        return work, lambda: devices.synchronize(device)
-    thread, queued = ThreadPoolExecutor(1), []
-    thread.submit(int).result()
-    return (
-        lambda: queued.append(thread.submit(work)),
-        lambda: [each.result() for each in queued],
-    )
+    def put_work(self):
+        if self.thread is not None:
+            self.done = self.thread.submit(self.work)
+        else:
+            self.work()
+
+    def work(self):
+        for _ in range(self.products):
+            torch.mm(self.matrix, self.matrix)
+
+    def synchronize(self):
+        if self.thread is not None:
+            self.done.result()
+        else:
+            devices.synchronize(self.device)

@@ -104,7 +104,7 @@ with finding:
     st.code(source("core/mistake_search.py", "Corpus"), line_numbers=True)
 with setting:
     st.markdown("The functions that the mistakes call. From `core/mistakes.py`.")
-    for name in ("batch", "training", "device_queue"):
+    for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue"):
         st.code(source("core/mistakes.py", name), line_numbers=True)
 
 frame.question(

@@ -1,6 +1,7 @@
 """The cards of the Mistakes page: run one, see how both halves end."""
 
 import re
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ FAILURES = "core.mistake_lab:failures"
 SECONDS = 45.0  # that a person waits at most: for the others, then for three processes
 AT_ONCE = 2  # of all people: the lab worker has other questions to answer too
 RETRY_SECONDS = 30.0
+MOST_SHOWN = 300  # characters of a message; the traceback has them all
 
 ALREADY = (
     "You have a mistake running already, in another tab or from a moment ago. It ends "
@@ -145,50 +147,57 @@ def card(mistake: Mistake, opened: bool = False) -> None:
 
 def _halves(mistake: Mistake, report: Report | None) -> None:
     """Both functions side by side, and under each how it ended."""
-    broken = source(FILE, f"broken_{mistake.slug}")
-    fixed = source(FILE, f"fixed_{mistake.slug}")
+    broken, fixed = (body(f"{half}_{mistake.slug}") for half in ("broken", "fixed"))
     left, right = st.columns(2)
     with left:
         if report is None:
-            st.markdown("Broken")
-            st.code(broken, line_numbers=True)
+            st.markdown("**Broken**")
+            st.code(broken, wrap_lines=True)
         else:
-            st.markdown(f"Broken, run on {_device(report.broken)}")
-            st.code(marked(broken, report.broken.failure), line_numbers=True)
-            _broken(mistake, report.broken, broken)
+            st.markdown(f"**Broken**, run on {_device(report.broken)}")
+            st.code(marked(broken, report.broken.failure), wrap_lines=True)
+            _broken(mistake, report.broken)
     with right:
         if report is None:
-            st.markdown("Fixed")
-            st.code(fixed, line_numbers=True)
+            st.markdown("**Fixed**")
+            st.code(fixed, wrap_lines=True)
         else:
             devices = " and on ".join(map(_device, report.fixed))
-            st.markdown(f"Fixed, run on {devices}")
-            st.code(fixed, line_numbers=True)
+            st.markdown(f"**Fixed**, run on {devices}")
+            st.code(fixed, wrap_lines=True)
             for each in report.fixed:
                 _fixed(mistake, each)
 
 
+def body(name: str) -> str:
+    """What a function of core.mistakes does, without the line that names it."""
+    return textwrap.dedent(source(FILE, name).partition("\n")[2])
+
+
 def marked(code: str, failure: Failure | None) -> str:
-    """The code, with a remark on the line that raised the exception."""
+    """The code, with a remark under the line that raised the exception."""
     lines = code.splitlines()
     if failure is not None and failure.line is not None:
-        lines[failure.line - 1] += f"  # <- {failure.kind}"
+        guilty = lines[failure.line - 1]
+        margin = guilty[: len(guilty) - len(guilty.lstrip())]
+        carets = "^" * max(1, len(guilty.strip()) - 2)
+        lines.insert(failure.line, f"{margin}# {carets}\n{margin}# {failure.kind}")
     return "\n".join(lines)
 
 
-def _broken(mistake: Mistake, outcome: Outcome, code: str) -> None:
+def _broken(mistake: Mistake, outcome: Outcome) -> None:
     failure = outcome.failure
     if failure is not None:
-        st.error(literal(failure.message), title=failure.kind, icon=":material/error:")
-        if failure.line is not None:
-            guilty = code.splitlines()[failure.line - 1].strip()
-            st.markdown(f"Raised in line {failure.line}: `{guilty}`")
+        message = textwrap.shorten(failure.message, MOST_SHOWN, placeholder=" ...")
+        if len(failure.message) <= MOST_SHOWN:
+            message = failure.message
+        st.error(literal(message), title=failure.kind, icon=":material/error:")
         if failure.poisoned:
             st.markdown(
                 "After it, every call to the device failed in that process. The "
                 "process has ended, and nobody else noticed: the fix ran in a new one."
             )
-        with st.expander("The full traceback"):
+        with st.expander("The whole traceback"):
             st.code(failure.traceback, language=None)
     elif outcome.died:
         st.error(outcome.died, title="Its process died", icon=":material/error:")
@@ -213,7 +222,8 @@ def _fixed(mistake: Mistake, outcome: Outcome) -> None:
             icon=":material/check:",
         )
     else:
-        st.success(f"It returns `{outcome.result}`", icon=":material/check:")
+        result = textwrap.shorten(outcome.result, 60, placeholder=" ...")
+        st.success(f"It returns `{result}`", icon=":material/check:")
 
 
 def _figure(mistake: Mistake, outcome: Outcome) -> None:
