@@ -19,6 +19,7 @@ LEAST_SCORE = 0.13  # of the message
 LEAST_SCORE_OF_QUESTION = 0.2  # of a text that has no error in it
 LEAST_SHARED = 4  # words, or all where the message has fewer
 MOST_MATCHES = 3
+CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them apart
 UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare one
 
 # An exception's class is one word; other identifiers fall into theirs.
@@ -111,15 +112,15 @@ class Index:
         self, failures: Mapping[str, Failure], sources: Mapping[str, str]
     ) -> None:
         """`failures` of the loud ones, and the broken code of all, by their slugs."""
-        told, raised, code = [], [], []
+        told, code = [], []
         for each in MISTAKES:
             failure = failures.get(each.slug)
             trace = split_traceback(failure.traceback)[0] if failure else ""
             code.append(f"{trace}\n{sources[each.slug]}")
-            raised.append(f"{failure.kind}: {failure.message}" if failure else "")
-            texts = (each.title, each.why, each.note, each.without_accelerator)
-            told.append("\n".join([*texts, raised[-1]]))
-        self.told, self.raised, self.code = map(Corpus, (told, raised, code))
+            raised = f"{failure.kind}: {failure.message}" if failure else ""
+            texts = (each.title, each.why, each.note, each.without_accelerator, raised)
+            told.append("\n".join(texts))
+        self.told, self.code = Corpus(told), Corpus(code)
 
     def find(self, text: str) -> list[Match]:
         """The mistakes that fit a message, a traceback or a word, the best one first.
@@ -130,8 +131,8 @@ class Index:
         told = self.told.cosines(message)
         if not self._fits(message, told):
             return []
-        each = (told, self.raised.cosines(message), self.code.cosines(code))
-        scores = [sum(of_one) for of_one in zip(*each, strict=True)]
+        pairs = zip(told, self.code.cosines(code), strict=True)
+        scores = [of_message + CODE_WEIGHT * of_code for of_message, of_code in pairs]
         best = max(scores)
         matches = [
             Match(mistake.slug, score)
