@@ -141,8 +141,8 @@ MISTAKES = (
         fixed_on=(BEST,),
         memory_bytes=256 * 2**20,
         note="The process may take 256 MiB, so that the rest of the machine notices "
-        "nothing. macOS and Windows set no such limit for the CPU. Python and "
-        "NumPy raise a `MemoryError` in its place.",
+        "nothing. macOS and Windows set no such limit for the CPU. Where Python "
+        "or NumPy runs out it is a `MemoryError`.",
     ),
     Mistake(
         "label_outside_classes",
@@ -189,7 +189,7 @@ MISTAKES = (
         "at once. Whoever stops the clock without waiting has timed the queueing.",
         broken_on=BEST,
         fixed_on=(BEST,),
-        figure=Figure("Time measured for the same work", "{:.6f} s"),
+        figure=Figure("Time measured for the same work", "{:.5f} s"),
         without_accelerator="An operation on the CPU returns when it is done, so here "
         "a thread takes the place of the device's queue. On an accelerator the queue "
         "is the device's own, and `synchronize` waits for it.",

@@ -1,5 +1,6 @@
 """The cards of the Mistakes page: run one, see how both halves end."""
 
+import ast
 import re
 import textwrap
 import threading
@@ -19,7 +20,7 @@ from core.ui.source import source
 FILE = "core/mistakes.py"
 RUN = "core.mistake_lab:run"
 FAILURES = "core.mistake_lab:failures"
-SECONDS = 45.0  # that a person waits at most: for the others, then for three processes
+SECONDS = 60.0  # that a person waits at most: for the others, then for three processes
 AT_ONCE = 2  # of all people: the lab worker has other questions to answer too
 RETRY_SECONDS = 30.0
 MOST_SHOWN = 300  # characters of a message; the traceback has them all
@@ -175,14 +176,30 @@ def body(name: str) -> str:
 
 
 def marked(code: str, failure: Failure | None) -> str:
-    """The code, with a remark under the line that raised the exception."""
+    """The code, with a remark under the statement that raised the exception."""
     lines = code.splitlines()
     if failure is not None and failure.line is not None:
         guilty = lines[failure.line - 1]
-        margin = guilty[: len(guilty) - len(guilty.lstrip())]
+        margin = " " * (len(guilty) - len(guilty.lstrip()))
         carets = "^" * max(1, len(guilty.strip()) - 2)
-        lines.insert(failure.line, f"{margin}# {carets}\n{margin}# {failure.kind}")
+        remark = f"{margin}# {carets}\n{margin}# {failure.kind}"
+        lines.insert(_end(code, failure.line), remark)
     return "\n".join(lines)
+
+
+def _end(code: str, line: int) -> int:
+    """The last line of the simple statement that begins in that line."""
+    # In a function, since it may return; that makes one line more.
+    tree = ast.parse("def f():\n" + textwrap.indent(code, " "))
+    ends = [
+        node.end_lineno - 1
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and node.end_lineno is not None
+        and node.lineno == line + 1
+        and not hasattr(node, "body")
+    ]
+    return max(ends, default=line)
 
 
 def _broken(mistake: Mistake, outcome: Outcome) -> None:
@@ -223,7 +240,8 @@ def _fixed(mistake: Mistake, outcome: Outcome) -> None:
         )
     else:
         result = textwrap.shorten(outcome.result, 60, placeholder=" ...")
-        st.success(f"It returns `{result}`", icon=":material/check:")
+        where = _device(outcome)
+        st.success(f"It returns `{result}` on {where}.", icon=":material/check:")
 
 
 def _figure(mistake: Mistake, outcome: Outcome) -> None:
