@@ -65,13 +65,15 @@ def split_traceback(text: str) -> tuple[str, str]:
     if not errors:
         return "", text
     end = errors[-1].start()
-    code, shown = [], True
+    code, shown = [], False
     for line in text[:end].splitlines():
         frame = FRAME.match(line)
         if frame:
             parts = [*re.split(r"[/\\]", frame["path"]), frame["name"]]
             shown = not any(re.match(r"_(?!_)", part) for part in parts)
             line = frame["name"]
+        elif not line.startswith(" "):  # a log around the traceback
+            shown = False
         if shown and not set(line) <= set(" ^~"):
             code.append(line)
     return "\n".join(code), text[end:]
