@@ -23,7 +23,7 @@ CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them a
 UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare one
 
 # An exception's class is one word; other identifiers fall into theirs.
-WORD = re.compile(r"[A-Z]\w*(?:Error|Exception)\b|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|==")
+WORD = re.compile(r"[A-Z]\w{0,60}(?:Error|Exception)\b|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|==")
 STOP_WORDS = frozenset(
     """
     all an and are as at be but by can for from has have if in is it its least no not of

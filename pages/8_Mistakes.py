@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.mistake_catalogue import BY_SLUG, MISTAKES
+from core.mistake_search import MOST_CHARACTERS
 from core.ui import frame, mistakes
 from core.ui.course import lesson
 from core.ui.server import engine
@@ -25,7 +26,7 @@ with st.form("find_mistake"):
         persist_state="session",
     )
     if st.form_submit_button("Find the mistake", icon=":material/search:"):
-        state.searched_error = state.pasted_error.strip()
+        state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
         st.query_params.pop("mistake", None)
 
 wanted = st.query_params.get("mistake")

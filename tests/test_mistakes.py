@@ -63,6 +63,11 @@ def test_each_mistake_is_short_and_fits_half_a_screen():
 @pytest.mark.parametrize("slug", LOUD)
 def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
     """The broken half raises; the guilty line is a statement of its function."""
+    if slug == "out_of_memory" and reports[slug].broken.device == "cpu":
+        limited = sys.platform == "linux"
+        assert (reports[slug].broken.failure is not None) == limited
+        if not limited:
+            pytest.skip("only Linux limits the memory of a process")
     failure = reports[slug].broken.failure
     assert failure is not None
     assert failure.message
