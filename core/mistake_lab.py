@@ -85,7 +85,7 @@ def half(which: str, mistake: Mistake, where: str) -> Outcome:
 def attempt(which: str, slug: str, device_name: str, hide_gpus: bool) -> Outcome:
     """Call one function of core.mistakes; runs in the child."""
     if hide_gpus:
-        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
+        os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     mistake, device = BY_SLUG[slug], torch.device(device_name)
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)

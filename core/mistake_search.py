@@ -80,14 +80,14 @@ def split_traceback(text: str) -> tuple[str, str]:
 
 
 class Corpus:
-    """Some documents, and how much each word tells about which of them is meant."""
+    """Some documents, and how much each word tells about which one is meant."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         counts = [words(document) for document in documents]
         in_documents = Counter(word for count in counts for word in count)
         n = len(documents)
         self.unknown = UNKNOWN * math.log(1 + n)
-        self.weights = {word: math.log(1 + n / k) for word, k in in_documents.items()}
+        self.weights = {w: math.log(1 + n / k) for w, k in in_documents.items()}
         self.vectors = [self._vector(count) for count in counts]
 
     def _vector(self, count: Counter[str]) -> Vector:
@@ -100,9 +100,9 @@ class Corpus:
 
     def cosines(self, text: str) -> list[float]:
         """How alike the text is to each document, 0 to 1."""
-        asked = self._vector(words(text))
+        asked = self._vector(words(text)).items()
         return [
-            sum(weight * vector.get(word, 0.0) for word, weight in asked.items())
+            sum(weight * vector.get(word, 0.0) for word, weight in asked)
             for vector in self.vectors
         ]
 

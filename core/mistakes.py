@@ -381,7 +381,7 @@ def broken_no_eval_mode(device):
     model = trained_with_norm(device)
     correct = 0
     with torch.inference_mode():
-        for inputs, targets in folders(device):
+        for inputs, targets in groups(device):
             outputs = model(inputs)
             said = outputs.argmax(dim=1)
             right = said == targets
@@ -394,7 +394,7 @@ def fixed_no_eval_mode(device):
     model.eval()
     correct = 0
     with torch.inference_mode():
-        for inputs, targets in folders(device):
+        for inputs, targets in groups(device):
             outputs = model(inputs)
             said = outputs.argmax(dim=1)
             right = said == targets
@@ -604,7 +604,7 @@ def accuracy(model, device):
     return (said == targets).sum().item() / len(targets)
 
 
-def folders(device):
+def groups(device):
     """Test images in batches of 50, one class after the other, as folders list them."""
     inputs, targets = images(TEST, seed=1)
     order = targets.argsort()
