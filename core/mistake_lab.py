@@ -82,9 +82,9 @@ def half(which: str, mistake: Mistake, where: str) -> Outcome:
         return Outcome(device, died=str(error))
 
 
-def attempt(which: str, slug: str, device_name: str, hide_gpus: bool) -> Outcome:
+def attempt(which: str, slug: str, device_name: str, no_gpu: bool) -> Outcome:
     """Call one function of core.mistakes; runs in the child."""
-    if hide_gpus:
+    if no_gpu:
         os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     mistake, device = BY_SLUG[slug], torch.device(device_name)
     if mistake.memory_bytes is not None and device.type != "cpu":

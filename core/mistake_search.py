@@ -80,14 +80,14 @@ def split_traceback(text: str) -> tuple[str, str]:
 
 
 class Corpus:
-    """Some documents, and how much each word tells about which one is meant."""
+    """Some documents, and how much each word tells about which is meant."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         counts = [words(document) for document in documents]
-        in_documents = Counter(word for count in counts for word in count)
+        found_in = Counter(word for count in counts for word in count)
         n = len(documents)
         self.unknown = UNKNOWN * math.log(1 + n)
-        self.weights = {w: math.log(1 + n / k) for w, k in in_documents.items()}
+        self.weights = {w: math.log(1 + n / k) for w, k in found_in.items()}
         self.vectors = [self._vector(count) for count in counts]
 
     def _vector(self, count: Counter[str]) -> Vector:
