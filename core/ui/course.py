@@ -49,6 +49,13 @@ LESSONS = (
         "After this page you can say how good a model is, where it goes wrong, and "
         "what evaluating it should cost.",
     ),
+    Lesson(
+        "pages/8_Mistakes.py",
+        "Mistakes",
+        ":material/bug_report:",
+        "After this page you know the classic mistakes by their messages, and those "
+        "that give none by what they cost.",
+    ),
 )
 
 

@@ -259,6 +259,31 @@ def test_an_impossible_number_is_answered_in_words(visitor):
     expect(result(page)).to_have_count(0)
 
 
+def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
+    """Paste, find, run with many clicks; two people at once, and on a phone."""
+    page, other = ready(visitor("Mistakes")), visitor("Mistakes", **VIEWS["phone"])
+    page.get_by_label("Paste an error message").fill(
+        "RuntimeError: Expected all tensors to be on the same device, but found at "
+        "least two devices, cuda:0 and cpu!"
+    )
+    page.get_by_role("button", name="Find the mistake").click()
+    expect(page.get_by_text("It fits best")).to_be_visible(timeout=SLOW)
+
+    key(ready(other), "run_mistake_out_of_memory").click()
+    for _ in range(5):
+        key(page, "run_mistake_data_not_moved").click()
+    expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("# RuntimeError")).to_be_visible()
+    expect(page.get_by_text("It returns").first).to_be_visible()
+    # By its mark, since a machine of another kind may set no limit of memory.
+    expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("It returns")).to_be_visible()
+    for each in (page, other):
+        expect(each.get_by_test_id("stException")).to_have_count(0)
+        main = each.get_by_test_id("stMain")
+        assert main.evaluate("main => main.scrollWidth - main.clientWidth") <= 2
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_server_has_not_loaded_torch(server):
     """After all of the above, no library of torch is mapped in the server."""
