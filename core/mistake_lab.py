@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -25,7 +24,6 @@ from core.mistake_catalogue import (
     Outcome,
     Report,
 )
-from core.run import unwatched
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
@@ -43,16 +41,13 @@ def run(slug: str) -> Report:
     return Report(slug, broken, fixed, {**environment, "threads": 1})
 
 
-def failures(
-    report: Callable[[Any], None] = unwatched,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> dict[str, Failure]:
+def failures() -> dict[str, Failure]:
     """What each loud mistake raises on this machine, by its slug."""
     child.warm_up()
     outcomes = {
         each.slug: half("broken", each, each.broken_on)
         for each in MISTAKES
-        if each.loud and not cancelled()
+        if each.loud
     }
     return {slug: found.failure for slug, found in outcomes.items() if found.failure}
 

@@ -17,6 +17,7 @@ from typing import Any
 from core.errors import CancelledError, ExplainedError, explain
 from core.reports import PickedUp
 
+WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
 
 
@@ -32,7 +33,9 @@ def dask_setup(worker: Any) -> None:
         _rehearse()
     else:
         torch.set_num_threads(1)  # never slow down a training run that is measured
-        threading.Thread(target=child.warm_up, daemon=True).start()
+        warm_up = threading.Timer(WARM_UP_SECONDS, child.warm_up)
+        warm_up.daemon = True
+        warm_up.start()
 
 
 def _rehearse() -> None:
