@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from core import child, mistake_lab, mistakes
-from core.engine import ROOT, Engine
+from core.cluster import ROOT
+from core.engine import Engine
 from core.mistake_catalogue import BY_SLUG, MISTAKES, NO_GPU, Report
 from core.ui.source import source
 
