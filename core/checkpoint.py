@@ -34,9 +34,8 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
         saved_from[storage.data_ptr()] = location
         return storage
 
-    content = torch.load(
-        io.BytesIO(data), map_location=keep_on_cpu, weights_only=True
-    )
+    file = io.BytesIO(data)
+    content = torch.load(file, map_location=keep_on_cpu, weights_only=True)
     return content, saved_from
 
 
@@ -50,9 +49,7 @@ def describe(
             tuple(tensor.shape),
             str(tensor.dtype).removeprefix("torch."),
             tensor.numel() * tensor.element_size(),
-            (saved_from or {}).get(
-                tensor.untyped_storage().data_ptr(), "not recorded"
-            ),
+            (saved_from or {}).get(tensor.untyped_storage().data_ptr(), "not recorded"),
         )
         for name, tensor in tensors.items()
     )
@@ -89,9 +86,8 @@ def save(model: nn.Module, dtype: torch.dtype) -> bytes:
 def load(file: bytes, name: str, device: torch.device) -> nn.Module:
     """The model again, on any device."""
     model = models.build(name).to(device)
-    state_dict = torch.load(
-        io.BytesIO(file), map_location=device, weights_only=True
-    )
+    opened = io.BytesIO(file)
+    state_dict = torch.load(opened, map_location=device, weights_only=True)
     model.load_state_dict(state_dict)
     return model
 
@@ -132,9 +128,7 @@ def round_trip(
         values=before.numel(),
         greatest_difference=difference.max().item(),
         differing_values=int((before != after).sum()),
-        differing_predictions=int(
-            (before.argmax(dim=1) != after.argmax(dim=1)).sum()
-        ),
+        differing_predictions=int((before.argmax(dim=1) != after.argmax(dim=1)).sum()),
         images=len(test),
         environment=devices.environment(here),
     )

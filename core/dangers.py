@@ -104,9 +104,8 @@ def cuda_on_cpu(checkpoint: bytes, model: str) -> Demonstration:
     file = saved_from_cuda(checkpoint, device)
     message = _refusal(lambda: torch.load(io.BytesIO(file), weights_only=True))
 
-    state_dict = torch.load(
-        io.BytesIO(file), map_location="cpu", weights_only=True
-    )
+    opened = io.BytesIO(file)
+    state_dict = torch.load(opened, map_location="cpu", weights_only=True)
     restored = models.build(model)
     restored.load_state_dict(state_dict)
     before = from_checkpoint(checkpoint, model, CPU).state_dict()
@@ -124,9 +123,8 @@ def cuda_on_cpu(checkpoint: bytes, model: str) -> Demonstration:
 def wrong_architecture(checkpoint: bytes, model: str) -> Demonstration:
     """Load a checkpoint into the other model, strictly and then not."""
     other = next(name for name in models.MODELS if name != model)
-    state_dict = torch.load(
-        io.BytesIO(checkpoint), map_location="cpu", weights_only=True
-    )
+    opened = io.BytesIO(checkpoint)
+    state_dict = torch.load(opened, map_location="cpu", weights_only=True)
     message = _refusal(lambda: models.build(other).load_state_dict(state_dict))
 
     # Under names that no layer has, so that no shape can disagree.

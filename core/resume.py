@@ -18,9 +18,7 @@ from core import device as devices
 from core.config import RunConfig
 from core.errors import CancelledError
 from core.meter import REPORT_SECONDS
-from core.reports import PartLosses, Resumed
-
-IMAGES = 4000  # of the training set: the comparison takes seconds, also on a laptop
+from core.reports import RESUME_IMAGES, PartLosses, Resumed
 
 
 class Training:
@@ -33,7 +31,7 @@ class Training:
         self.model = models.build(config.model).to(device)
         self.criterion = nn.CrossEntropyLoss()
         self.optimizer = run.make_optimizer(self.model, config, device)
-        split = data.load(config.task).train.first(IMAGES)
+        split = data.load(config.task).train.first(RESUME_IMAGES)
         self.order = batches.EpochOrder(len(split), config.seed, config.augment)
         self.feed = batches.TensorBatches(split, config.batch_size, self.order)
         self.scheduler = run.make_scheduler(
@@ -77,9 +75,8 @@ def save(training: Training) -> bytes:
 
 def load(file: bytes, training: Training) -> dict[str, Any]:
     """Put a new training where the one in the file was; returns what was in it."""
-    checkpoint = torch.load(
-        io.BytesIO(file), map_location="cpu", weights_only=True
-    )
+    opened = io.BytesIO(file)
+    checkpoint = torch.load(opened, map_location="cpu", weights_only=True)
     training.epoch = checkpoint["epoch"]
     training.model.load_state_dict(checkpoint["model"])
     training.optimizer.load_state_dict(checkpoint["optimizer"])
@@ -96,9 +93,8 @@ def load(file: bytes, training: Training) -> dict[str, Any]:
 
 def load_weights_alone(file: bytes, training: Training) -> None:
     """What is often done, and is not resuming."""
-    checkpoint = torch.load(
-        io.BytesIO(file), map_location="cpu", weights_only=True
-    )
+    opened = io.BytesIO(file)
+    checkpoint = torch.load(opened, map_location="cpu", weights_only=True)
     training.model.load_state_dict(checkpoint["model"])
 
 
@@ -110,7 +106,7 @@ def compare(
     """Train through, and once more with an interruption after half of the epochs.
 
     The second half is trained twice: from all of the checkpoint, and from its weights
-    alone. `config.epochs` is even; an epoch has the first IMAGES training images.
+    alone. `config.epochs` is even, and an epoch has RESUME_IMAGES images.
     """
     assert config.epochs % 2 == 0
     device = devices.resolve(config.device)

@@ -366,9 +366,7 @@ def _expected(model: str) -> dict[str, Tensor]:
         return models.build(model).state_dict()
 
 
-def _rename(
-    tensors: dict[str, Tensor], expected: dict[str, Tensor]
-) -> dict[str, str]:
+def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
     """Their names to ours, where shapes leave no doubt; else {}.
 
     Either all shapes agree in order, or each (last part of the name, shape) is there
