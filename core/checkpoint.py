@@ -25,8 +25,8 @@ NO_SAFETENSORS = (
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     """What is in a file of torch.save, without running any of it.
 
-    Also the device that each storage was saved from, by its address in memory. Nothing
-    is moved there: the file stays in the host's memory, whatever it asks for.
+    Also the device that each storage was saved from, by its address in memory.
+    Nothing is moved there: all stays on the host, whatever the file asks for.
     """
     saved_from: dict[int, str] = {}
 

@@ -109,14 +109,15 @@ def cuda_on_cpu(checkpoint: bytes, model: str) -> Demonstration:
     restored = models.build(model)
     restored.load_state_dict(state_dict)
     before = from_checkpoint(checkpoint, model, CPU).state_dict()
-    same = all(torch.equal(before[n], t) for n, t in restored.state_dict().items())
+    after = restored.state_dict()
+    same = all(torch.equal(before[name], after[name]) for name in before)
     if not message or not same:
-        raise ExplainedError("This version of torch loads the file in another way.")
+        raise ExplainedError("This torch loads the file in another way.")
     return Demonstration(
         message,
-        f"Every tensor in the file says {device}, which this machine does not have.",
-        right=f'With map_location="cpu" it loads: all {len(state_dict)} tensors are '
-        "equal, bit for bit, to those that were saved.",
+        f"Every tensor in the file says {device}, which is not here.",
+        right='With map_location="cpu" it loads: '
+        f"all {len(state_dict)} tensors are as they were, bit for bit.",
     )
 
 
@@ -128,15 +129,15 @@ def wrong_architecture(checkpoint: bytes, model: str) -> Demonstration:
     message = _refusal(lambda: models.build(other).load_state_dict(state_dict))
 
     # Under names that no layer has, so that no shape can disagree.
-    prefixed = {f"module.{name}": tensor for name, tensor in state_dict.items()}
+    prefixed = {f"module.{name}": each for name, each in state_dict.items()}
     silent = models.build(model).load_state_dict(prefixed, strict=False)
     return Demonstration(
         message,
-        f"The weights of the {model.upper()} were loaded into the {other.upper()}.",
-        right="With strict=False and names that all begin with module., PyTorch says "
-        f"nothing, and {len(silent.unexpected_keys)} of {len(state_dict)} tensors are "
-        "left out: the model is as untrained as before. Leave strict as it is, and "
-        "correct the names.",
+        f"{model.upper()} weights were loaded into the {other.upper()}.",
+        right="With strict=False and names that begin with module., PyTorch "
+        f"says nothing and leaves {len(silent.unexpected_keys)} of "
+        f"{len(state_dict)} tensors out: the model is as untrained as before. "
+        "Leave strict as it is, and correct the names.",
     )
 
 

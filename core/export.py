@@ -43,7 +43,7 @@ def command(config: RunConfig) -> str:
     words = [
         f"--{name.replace('_', '-')} {_argument(value)}" for name, value in settings
     ]
-    return " \\\n  ".join(["python -m core.run", *words])
+    return " ".join(["python -m core.run", *words])
 
 
 def _argument(value: Any) -> str:

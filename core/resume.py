@@ -74,7 +74,7 @@ def save(training: Training) -> bytes:
 
 
 def load(file: bytes, training: Training) -> dict[str, Any]:
-    """Put a new training where the one in the file was; returns what was in it."""
+    """Put a new training where the saved one was; returns what was in it."""
     opened = io.BytesIO(file)
     checkpoint = torch.load(opened, map_location="cpu", weights_only=True)
     training.epoch = checkpoint["epoch"]

@@ -39,7 +39,7 @@ with load:
         "and time, and never with `weights_only=False`. Missing, unexpected and "
         "misshapen entries are listed."
     )
-    uploads.draw(machine)
+    uploads.draw(machine, run.config.task if run else None)
     st.markdown(
         "**The code that runs.** `weights_only=True` accepts tensors and refuses "
         "programs. `map_location` says where the tensors go, whatever device they were "
@@ -57,8 +57,8 @@ with trip:
     )
     if len(devices) == 1:
         st.markdown(
-            "Here is only the CPU, so both ends are the CPU, and with float32 in the "
-            "file the difference must be exactly 0. With an accelerator you choose "
+            "This machine has only a CPU, so both ends are the CPU; with float32 in "
+            "the file, the difference must be exactly 0. With an accelerator you choose "
             "another device for each end."
         )
     if run is None:
@@ -88,8 +88,8 @@ with wrong:
         "A file of `torch.save` holds a pickle, and a pickle may name any function and "
         "have it called when it is opened. This one would only write an empty file; "
         "another could do whatever you can. `weights_only=True` knows the few "
-        "functions that rebuild tensors and refuses all others. It is the default since "
-        "torch 2.6; with `weights_only=False`, opening a file is running it."
+        "functions that rebuild tensors and refuses all others. It is the default "
+        "since torch 2.6; with `weights_only=False`, opening a file is running it."
     )
     st.code(source("core/dangers.py", "Payload"), line_numbers=True)
     checkpoints.demonstration(

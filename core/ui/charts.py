@@ -284,7 +284,7 @@ def resumed(backend: str, steps: int, at_step: int, colors: Palette) -> Specific
     """
     scale = alt.Scale(
         domain=list(PARTS.values()),
-        range=[colors.of(backend), colors.text, colors.further[1]],
+        range=[colors.of(backend), colors.text, colors.further[0]],
     )
     base = alt.Chart(LATER).encode(
         x=alt.X(
@@ -293,12 +293,16 @@ def resumed(backend: str, steps: int, at_step: int, colors: Palette) -> Specific
             scale=alt.Scale(domain=[0, steps], nice=False),
             axis=alt.Axis(tickCount=8),
         ),
-        y=alt.Y("loss:Q", title="Loss"),
+        y=alt.Y("loss:Q", title="Loss", scale=alt.Scale(zero=False)),
         color=alt.Color(
             "part:N",
             scale=scale,
             legend=alt.Legend(
-                title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
+                title=None,
+                orient="top",
+                columns=2,
+                symbolOpacity=1,
+                symbolStrokeWidth=3,
             ),
         ),
         tooltip=[

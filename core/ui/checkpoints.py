@@ -121,7 +121,7 @@ def plain_script(run: Run) -> str:
         "import torch\n\n"
         f'state_dict = torch.load("{takehome.file_name(run)}.pt",\n'
         '                        map_location="cpu", weights_only=True)\n'
-        f"model = {run.config.model.upper()}()  # the class, from the next tab\n"
+        f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
         "model.load_state_dict(state_dict)\n"
         "model.to(device).eval()"
     )
@@ -185,19 +185,19 @@ def _round_trip_result(job: Job) -> None:
             "Greatest difference",
             f"{found.greatest_difference:.3g}",
             border=True,
-            width=200,
+            width=170,
         )
         st.metric(
             "Logits that differ",
             f"{found.differing_values:,} of {found.values:,}",
             border=True,
-            width=270,
+            width=250,
         )
         st.metric(
             "Predictions that differ",
             f"{found.differing_predictions:,} of {found.images:,}",
             border=True,
-            width=250,
+            width=230,
         )
     way = f"{found.saved_on} → file of {found.dtype} → {found.loaded_on}"
     if found.differing_values == 0:

@@ -42,7 +42,7 @@ def downloads(shown: Run) -> None:
             on_click="ignore",
         )
     st.markdown("Or with this app's own code, in its folder:")
-    st.code(export.command(result.config), language="bash")
+    st.code(export.command(result.config), language="bash", wrap_lines=True)
 
 
 def preview(result: RunResult) -> None:

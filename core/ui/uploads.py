@@ -19,8 +19,8 @@ MAX_MEGABYTES = 20
 SUGGESTED = "as the file suggests"
 
 
-def draw(machine: dict[str, Any] | None) -> None:
-    """The uploader, what was found in the file, and its accuracy."""
+def draw(machine: dict[str, Any] | None, task: str | None) -> None:
+    """The uploader, what was found in the file, and its accuracy on a task's images."""
     file = st.file_uploader(
         "A checkpoint: yours from here, or anybody's with the same layers",
         key="upload_checkpoint",
@@ -28,7 +28,7 @@ def draw(machine: dict[str, Any] | None) -> None:
         help="A state_dict as torch.save or safetensors writes it, bare or inside a "
         "dictionary under state_dict, model_state_dict or model.",
     )
-    has_data = dataset.is_here(machine)
+    task = task or (RunConfig.task if dataset.is_here(machine) else "sprites")
     devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
     with st.container(horizontal=True):
         model = st.selectbox(
@@ -41,7 +41,7 @@ def draw(machine: dict[str, Any] | None) -> None:
         task = st.selectbox(
             "Test images",
             configs.TASKS,
-            index=configs.TASKS.index(RunConfig.task if has_data else "sprites"),
+            index=configs.TASKS.index(task),
             format_func=words.NAMES.__getitem__,
             key="upload_task",
             width=180,
