@@ -26,6 +26,7 @@ MAX_BYTES = 20_000_000  # of a file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in it; our models have 6 and 26
 MAX_TENSOR_BYTES = 100_000_000  # that its tensors may claim to have
 MAX_NAME = 200  # characters
+MAX_INDEX_BYTES = 2_000_000  # of the pickle with names and shapes; ours have 2,000
 MEMORY_BYTES = 400_000_000  # that opening it may take
 SECONDS = 20.0
 LISTED = 20  # names in one list
@@ -154,12 +155,14 @@ def _check_zip(data: bytes) -> None:
     if len(entries) > MAX_ENTRIES + 20:
         raise ExplainedError(_too_many(len(entries)))
     unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > len(data) or any(entry.compress_type for entry in entries):
+    if any(entry.compress_type for entry in entries):
         raise ExplainedError(
             f"The archive has {len(data) / 1e6:,.2g} MB and claims to unpack to "
             f"{unpacked / 1e6:,.3g} MB, like a zip bomb: torch.save never compresses. "
             "It was not unpacked."
         )
+    if unpacked > len(data):
+        raise ExplainedError(DAMAGED.format(why="its parts do not fit into it"))
     names = [entry.filename for entry in entries]
     for name in names:
         if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name):
@@ -174,7 +177,15 @@ def _check_zip(data: bytes) -> None:
             "This is a TorchScript archive: a program with its weights. "
             "Save model.state_dict() instead."
         )
-    if not any(re.fullmatch(r"[^/]+/data\.pkl", name) for name in names):
+    index = [
+        each for each in entries if re.fullmatch(r"[^/]+/data\.pkl", each.filename)
+    ]
+    if sum(each.file_size for each in index) > MAX_INDEX_BYTES:
+        raise ExplainedError(
+            f"The list of names and shapes alone has {index[0].file_size / 1e6:,.3g} "
+            "MB, where a checkpoint of these models has 2 kB. It was not read."
+        )
+    if not index:
         raise ExplainedError(
             "This is a zip archive, but not one of torch.save: it has no data.pkl. "
             f"Choose {EXPECTED}."
@@ -188,7 +199,8 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
         called = ""
         if data.startswith(b"PK"):
             unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
-            called = ", ".join(_shown(each) for each in unsafe(io.BytesIO(data))[:3])
+            names = sorted(unsafe(io.BytesIO(data)))
+            called = ", ".join(_shown(each) for each in names[:3])
         if not called:
             raise
         raise ExplainedError(

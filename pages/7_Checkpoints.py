@@ -58,8 +58,8 @@ with trip:
     if len(devices) == 1:
         st.markdown(
             "This machine has only a CPU, so both ends are the CPU; with float32 in "
-            "the file, the difference must be exactly 0. With an accelerator you choose "
-            "another device for each end."
+            "the file, the difference must be exactly 0. With an accelerator you can "
+            "choose another device for each end."
         )
     if run is None:
         checkpoints.nothing_yet("The comparison appears here.")
