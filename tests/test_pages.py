@@ -280,7 +280,7 @@ def test_a_file_of_another_model_is_listed(checkpoints_run, engine):
     at = open_checkpoints(checkpoints_run)
     at.selectbox(key="upload_model").set_value("cnn")
     upload(at, engine.job(checkpoints_run).value.checkpoint)
-    assert "26 are missing, 6 are unexpected" in texts(at.error)
+    assert "26 missing, 6 unexpected" in texts(at.error)
     columns = [str(each.value.columns[0]) for each in at.dataframe]
     assert any(column.startswith("Missing") for column in columns)
     assert any(column.startswith("Unexpected") for column in columns)
