@@ -50,6 +50,13 @@ LESSONS = (
         "what evaluating it should cost.",
     ),
     Lesson(
+        "pages/7_Checkpoints.py",
+        "Checkpoints",
+        ":material/save:",
+        "After this page you can save what was trained, load it on another device, "
+        "prove that it is the same model, and say which files not to open.",
+    ),
+    Lesson(
         "pages/8_Mistakes.py",
         "Mistakes",
         ":material/bug_report:",
