@@ -103,7 +103,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     key(page, "evaluate").click()
     expect(page.get_by_text("The most confident mistakes")).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stMetricValue").first).to_have_text(f"{accuracy:.2f}%")
-    expect(page.get_by_test_id("stImage")).to_have_count(12, timeout=SLOW)
+    expect(page.get_by_test_id("stImage")).to_have_count(13, timeout=SLOW)
 
     # A cell of the confusion matrix shows its images: Shirt taken for T-shirt/top.
     cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")
