@@ -8,6 +8,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,9 +59,25 @@ def leave_a_core() -> None:
     one (784-128-64-10, batch 64); with both cores idle they were no quicker.
     """
     if "OMP_NUM_THREADS" not in os.environ:
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-        cores = usable or os.cpu_count() or 1
-        torch.set_num_threads(max(1, min(torch.get_num_threads(), cores - 1)))
+        spare = usable_cores() - 1
+        torch.set_num_threads(max(1, min(torch.get_num_threads(), spare)))
+
+
+def usable_cores() -> int:
+    """The logical cores that this process may run on."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return usable or os.cpu_count() or 1
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Within it, torch's CPU work has `count` threads; after it, as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def backend(device: torch.device) -> str:
@@ -139,4 +157,5 @@ def describe() -> dict[str, Any]:
             for device in map(torch.device, available())
         ],
         "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
     }

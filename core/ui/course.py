@@ -42,6 +42,13 @@ LESSONS = (
         "After this page you can say how good a model is, where it goes wrong, and "
         "what evaluating it should cost.",
     ),
+    Lesson(
+        "pages/5_Compare.py",
+        "Compare",
+        ":material/speed:",
+        "After this page you can say which of two devices is faster for your model, by "
+        "how much and why, and time it so that others believe you.",
+    ),
 )
 
 
