@@ -20,6 +20,7 @@ from core.errors import CancelledError, explain
 from core.meter import LossMeter
 from core.reports import Steps
 
+FEWEST_STEPS = 20  # fewer would time the clock and the first batch
 WARM_UP_SECONDS = 3.0  # of training, at most; an epoch may take a hundred times that
 
 Report = Callable[[RaceStarted | Lap | Heat | Failure], None]
@@ -114,7 +115,7 @@ def heat(
         for step, batch in enumerate(epochs(source), 1):
             yield batch
             late = at[1] == 0 and time.perf_counter() > deadline
-            if step == steps or late:
+            if step == steps or (late and step >= FEWEST_STEPS):
                 return
 
     def epochs(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:

@@ -213,8 +213,8 @@ def draw_lab(done: TimingLab) -> None:
             f"After the first call, the naive clock reads 1/{short:.3g} of the truth: "
             "it times how fast the work is queued."
             if short > 1.5
-            else "Here the naive clock reads nearly the truth, since it had to wait for "
-            "a full queue. Do not count on it."
+            else "Here the naive clock reads nearly the truth: it had to wait for a "
+            "full queue. Do not count on it."
         )
     st.caption(
         f"{done.size:,} × {done.size:,}, n = {len(done.readings[0].seconds)} calls in "
@@ -242,7 +242,7 @@ def _threads(done: TimingLab) -> None:
             most = max(found)
             factor = median(found[1]) / median(found[most])
             sentences.append(
-                f"At {size:,} × {size:,}, {most} threads are {factor:.2g} times as "
+                f"At {size:,} × {size:,}, {most} threads are {factor:.2f} times as "
                 "fast as one."
             )
     st.dataframe(

@@ -10,6 +10,7 @@ import streamlit as st
 from core import figures
 from core.comparison import (
     LOOPS,
+    RACE_STEPS,
     Contender,
     Failure,
     Heat,
@@ -26,7 +27,6 @@ from core.config import MODELS, TASKS, RunConfig
 from core.engine import Job
 from core.ui import charts, downloads, words
 
-STEPS = {"ann": 500, "cnn": 60}  # about a second of training each, on a laptop's CPU
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 WIDTH = 152
 
@@ -87,7 +87,7 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
         )
         steps = st.number_input(
             "Steps",
-            value=STEPS[model],
+            value=RACE_STEPS[model],
             step=10,
             key=f"race_steps_{model}",
             width=WIDTH,
