@@ -14,14 +14,24 @@ from torch import Tensor, nn
 
 from core import batches, data, energy, loops, models, run
 from core import device as devices
-from core.comparison import Contender, Failure, Heat, Lap, Race, RaceStarted, now
+from core.comparison import (
+    FEWEST_REPEATS,
+    Contender,
+    Failure,
+    Heat,
+    Lap,
+    Race,
+    RaceStarted,
+    now,
+)
 from core.config import RunConfig
 from core.errors import CancelledError, explain
 from core.meter import LossMeter
 from core.reports import Steps
 
 FEWEST_STEPS = 20  # fewer would time the clock and the first batch
-WARM_UP_SECONDS = 3.0  # of training, at most; an epoch may take a hundred times that
+WARM_UP_SECONDS = 2.0  # of training, at most; an epoch may take a hundred times that
+RACE_SECONDS = 40.0  # after which a race ends that has FEWEST_REPEATS
 
 Report = Callable[[RaceStarted | Lap | Heat | Failure], None]
 
@@ -37,8 +47,10 @@ def race(
     """`repeats` counted heats of `steps` training steps each, fewer if they are slow.
 
     A contender that fails is out, with its reason; the other one goes on alone.
-    CancelledError ends the race.
+    CancelledError ends the race. One that takes longer than RACE_SECONDS ends after as
+    few repeats as a verdict needs.
     """
+    deadline = time.perf_counter() + RACE_SECONDS
     data.load(config.task)  # if that fails, it is nobody's defeat
     report(RaceStarted(contenders, config, steps, repeats))
     environments: list[dict | None] = [None, None]
@@ -61,6 +73,8 @@ def race(
                 failures[index] = Failure(index, explain(error, (config,)))
                 report(failures[index])
         steps = min([steps, *(each.steps for each in heats)])
+        if repeat >= FEWEST_REPEATS and time.perf_counter() > deadline:
+            break
     return Race(
         contenders,
         (environments[0], environments[1]),

@@ -92,7 +92,7 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
             key=f"race_steps_{model}",
             width=WIDTH,
             help="Training steps in a heat. Fewer where the slower contender would "
-            "take more than three seconds for them.",
+            "take more than two seconds for them.",
         )
         repeats = st.number_input(
             "Repeats",
@@ -311,10 +311,12 @@ def _caption(race: Race) -> None:
     config = race.config
     where = [words.provenance(each) for each in race.environments if each]
     fewer = race.heats[0].steps if race.heats else race.steps
+    n = max(len(race.counted(index)) for index in (0, 1))
+    cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
     st.caption(
         f"{words.NAMES[config.model]} on {words.NAMES[config.task]}, batch "
         f"{config.batch_size:,}, {race.steps:,} steps and the whole test set in each "
-        f"heat, seed {config.seed}; bars are medians of n = {race.repeats}, the thin "
+        f"heat, seed {config.seed}; bars are medians of n = {n}{cut}, the thin "
         "line spans least to most, the hollow point is the warm-up"
         + (f" ({fewer:,} steps, scaled)" if fewer != race.steps else "")
         + f". {'; '.join(dict.fromkeys(where))}. {race.date[:10]}."
