@@ -438,5 +438,10 @@ class Breakdown:
 
     @property
     def covered(self) -> float:
-        """What the parts add up to, as a share of the step."""
-        return sum(map(self.typical, self.parts)) / self.typical("step")
+        """What the parts add up to, as a share of the step: the median over steps.
+
+        Between two ranges there is only the profiler, unless another program takes the
+        core just there.
+        """
+        sums = map(sum, zip(*self.parts.values(), strict=True))
+        return median(a / b for a, b in zip(sums, self.step, strict=True))

@@ -5,6 +5,7 @@ a drift of the machine hits both. The first heat of each is the warm-up: it also
 how many steps the slower one can make in a bearable time, and both then make as many.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,7 +28,6 @@ from core.comparison import (
 from core.config import RunConfig
 from core.errors import CancelledError, explain
 from core.meter import LossMeter
-from core.reports import Steps
 
 FEWEST_STEPS = 20  # fewer would time the clock and the first batch
 WARM_UP_SECONDS = 2.0  # of training, at most; an epoch may take a hundred times that
@@ -118,47 +118,27 @@ def heat(
     )
     test = run.evaluation_batches(dataset.test, device)
 
-    def stoppable(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:
-        for batch in source:
-            if cancelled():
-                raise CancelledError
-            yield batch
-
-    def some(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:
-        deadline = time.perf_counter() + WARM_UP_SECONDS
-        for step, batch in enumerate(epochs(source), 1):
-            yield batch
-            late = at[1] == 0 and time.perf_counter() > deadline
-            if step == steps or (late and step >= FEWEST_STEPS):
-                return
-
-    def epochs(source: batches.Batches) -> Iterator[tuple[Tensor, Tensor]]:
-        while True:
-            yield from stoppable(source)
-
-    def lap(event: Steps) -> None:
-        report(Lap(*at, event.step, steps, event.losses))
-
     meter = LossMeter(
         device,
         steps * config.batch_size,
         config.batch_size,
         steps,
         config.learning_rate,
-        lap,
+        lambda made: report(Lap(*at, made.step, steps, made.losses)),
     )
+    is_warm_up = at[1] == 0
+    limit = WARM_UP_SECONDS if is_warm_up else math.inf
     joules = energy.counter(device)
     before = joules() if joules else 0.0
 
     meter.begin_epoch()
-    for loss in loops.train_epoch(
-        model, some(feed), criterion, optimizer, device, scheduler
-    ):
+    some = first(feed, steps, limit, cancelled)
+    for loss in loops.train_epoch(model, some, criterion, optimizer, device, scheduler):
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 
     start = time.perf_counter()  # end_epoch has synchronized
-    loops.predict(model, stoppable(test), device)
+    loops.predict(model, stoppable(test, cancelled), device)
     devices.synchronize(device)
     evaluate_seconds = time.perf_counter() - start
 
@@ -172,3 +152,31 @@ def heat(
         joules() - before if joules else None,
         tuple(meter.drawn),
     )
+
+
+def first(
+    source: batches.Batches,
+    steps: int,
+    limit_seconds: float,
+    cancelled: Callable[[], bool],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """So many batches, epoch after epoch; fewer where they take longer than that."""
+    deadline = time.perf_counter() + limit_seconds
+    made = 0
+    while True:
+        for batch in stoppable(source, cancelled):
+            yield batch
+            made += 1
+            late = time.perf_counter() > deadline
+            if made == steps or (late and made >= FEWEST_STEPS):
+                return
+
+
+def stoppable(
+    source: batches.Batches, cancelled: Callable[[], bool]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches; CancelledError as soon as somebody cancels."""
+    for batch in source:
+        if cancelled():
+            raise CancelledError
+        yield batch

@@ -37,7 +37,7 @@ with st.container(border=True):
     except ValueError as error:
         st.warning(f"{error} Nothing can be started.", icon=":material/info:")
 elsewhere = compare.of(records, "races")
-started = compare.measure(
+compare.measure(
     "core.race:race",
     "Start the race",
     "compare",
@@ -46,12 +46,9 @@ started = compare.measure(
     lambda job: race.draw(
         job, [each for each in elsewhere if race.fits(each[1], race.gather(job))]
     ),
+    ":material/flag: Both train the same model on the same batches and evaluate it, in "
+    "turn, after a warm-up. Who wins, by how much and why appears here.",
 )
-if not started:
-    st.markdown(
-        ":material/flag: Both train the same model on the same batches and evaluate "
-        "it, in turn, after a warm-up. Who wins, by how much and why appears here."
-    )
 for label, other in elsewhere:
     race.recorded(label, other)
 
@@ -64,6 +61,7 @@ compare.measure(
     (devices[0],) if guessed else None,
     "The measurement",
     lambda job: compare.lab(job, guessed),
+    ":material/timer: Choose a guess, then time it: every call appears here.",
 )
 for label, other in compare.of(records, "labs"):
     with st.expander(f"Recorded: {label}"):
@@ -79,7 +77,7 @@ model = st.selectbox(
 profiled = RunConfig.with_recipe(task=task, model=model)
 feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
 parts_elsewhere = compare.of(records, "breakdowns")
-compare.measure(
+profiling = compare.measure(
     "core.breakdown:measure",
     "Take it apart",
     "take_apart",
@@ -88,7 +86,11 @@ compare.measure(
     lambda job: compare.breakdown(
         job, [e for e in parts_elsewhere if e[1].config.model == job.arguments[0].model]
     ),
+    ":material/bar_chart: A bar for each, in its five parts, appears here, and which "
+    "part is the bottleneck.",
 )
+if not profiling and parts_elsewhere:
+    compare.draw_breakdown([], parts_elsewhere)
 
 st.subheader("The crossover map")
 st.markdown(
@@ -97,7 +99,12 @@ st.markdown(
     f"you say. The contenders are those of the race: {pair[0].name} and {pair[1].name}."
 )
 budget = st.selectbox(
-    "Time", compare.BUDGETS, format_func="{} seconds".format, key="budget", width=152
+    "Time",
+    compare.BUDGETS,
+    index=1,
+    format_func="{} seconds".format,
+    key="budget",
+    width=152,
 )
 compare.measure(
     "core.crossover:measure",
@@ -106,6 +113,8 @@ compare.measure(
     (pair, float(budget)),
     "The map",
     compare.crossover,
+    ":material/grid_on: The map appears here, cell by cell, with the line where both "
+    "are equally fast.",
 )
 for label, other in compare.of(records, "crossovers"):
     with st.expander(f"Recorded: {label}"):

@@ -473,9 +473,10 @@ def race_bars(frame: pd.DataFrame, hues: dict[str, str]) -> Chart:
         base.mark_tick(color=colors.text, size=9).encode(x=end)
         for end in ("low:Q", "high:Q")
     ]
-    warm_up = base.mark_point(filled=False, size=45, color=colors.quiet).encode(
-        x="warm_up:Q"
-    )
+    ground = "#fdfcfa" if colors is LIGHT else "#14171c"
+    warm_up = base.mark_point(
+        fill=ground, stroke=colors.text, size=45, opacity=1
+    ).encode(x="warm_up:Q")
     speed = base.mark_text(align="left", dx=8, color=colors.text).encode(
         x=alt.X("end:Q"), text="speed:N"
     )
@@ -494,7 +495,7 @@ def readings(frame: pd.DataFrame, ways: tuple[str, ...]) -> Chart:
         "way:N",
         sort=list(ways),
         scale=alt.Scale(domain=list(ways), range=hues),
-        legend=alt.Legend(title=None, orient="top", columns=1),
+        legend=alt.Legend(title=None, orient="top"),
     )
     base = alt.Chart(frame).encode(
         x=alt.X("call:Q", title="Call", axis=alt.Axis(format="d", tickMinStep=1)),

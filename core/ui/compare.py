@@ -61,11 +61,18 @@ def of(records: Sequence[Record], section: str) -> list[tuple[str, Any]]:
 
 
 def measure(
-    path: str, label: str, key: str, arguments: tuple | None, what: str, draw: Draw
+    path: str,
+    label: str,
+    key: str,
+    arguments: tuple | None,
+    what: str,
+    draw: Draw,
+    empty: str,
 ) -> bool:
     """A button that queues the job at `path`, and the newest such job of this visitor.
 
-    Answers whether there is one. Without arguments there is nothing to start.
+    Answers whether there is one; if not, `empty` says what will appear. Without
+    arguments there is nothing to start.
     """
     own = engine().jobs(path, visitor())
     job = own[-1] if own else None
@@ -93,6 +100,7 @@ def measure(
                 args=(job.id,),
             )
     if job is None:
+        st.markdown(empty)
         return False
     if engine().problem and not job.ended:
         st.error(engine().problem, title="There are no workers; your job waits")
@@ -202,10 +210,16 @@ def draw_lab(done: TimingLab) -> None:
     )
     environment = done.environment
     if environment["backend"] == "CPU":
+        stands_out = first_call(done) >= 2
         st.markdown(
-            "On the CPU, naive and synchronized readings mean the same. Only the first "
-            "call stands out, which a warm-up leaves out and a mean over all calls "
-            "hides."
+            "On the CPU, naive and synchronized readings mean the same. "
+            + (
+                "Only the first call stands out: a warm-up leaves it out, a mean over "
+                "all calls hides it."
+                if stands_out
+                else "Here the first call does not even stand out of the others; on an "
+                "accelerator, which has more to set up, it does."
+            )
         )
     else:
         short = later["synchronize and warm-up"] / later["naive"]
@@ -427,14 +441,18 @@ def map_in_words(cells: Sequence[Cell], contenders: tuple[Contender, Contender])
         f"cells {second.name} wins {winners.count(1)}, {first.name} "
         f"{winners.count(0)}; {winners.count(None)} are too close to call."
     )
-    kept = [c for c, winner in zip(cells, winners, strict=True) if winner == 0]
+    on_cpu = [index for index in (0, 1) if contenders[index].device == "cpu"]
+    index = on_cpu[0] if on_cpu else 0
+    kept = [c for c, winner in zip(cells, winners, strict=True) if winner == index]
     if not kept:
         return text
     largest = max(kept, key=lambda cell: cell.width * cell.batch_size)
-    stay = "stay on the CPU" if first.device == "cpu" != second.device else "stay there"
+    stay = f"take {contenders[index].name}: it is faster and cheaper"
+    if len(on_cpu) == 1:
+        stay = "stay on the CPU: it is faster and cheaper"
     return (
-        f"{text} Where {first.name} wins, {stay}: it is cheaper. The largest such cell "
-        f"is batch size {largest.batch_size:,} with {largest.width:,} hidden units."
+        f"{text} Where {contenders[index].name} wins, {stay}. The largest such cell is "
+        f"batch size {largest.batch_size:,} with {largest.width:,} hidden units."
     )
 
 

@@ -247,7 +247,7 @@ def _speedups(race: Race) -> None:
         called = "too close to call"
         if found.winner is not None:
             called = race.contenders[found.winner].name
-        rows.append((loop, f"{found.median:.2f}", f"{low:.2f} to {high:.2f}", called))
+        rows.append((loop, f"{found.median:.3g}", f"{low:.3g} to {high:.3g}", called))
     columns = ["Loop", "Speed-up", "Interval", "Faster"]
     st.dataframe(
         pd.DataFrame(rows, columns=columns),
