@@ -238,6 +238,9 @@ def verdict(race: Race) -> str:
     )
 
 
+SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
+
+
 def why(race: Race, winner: int) -> str:
     """What speaks for it, from the time of a step."""
     won, lost = race.contenders[winner], race.contenders[1 - winner]
@@ -250,11 +253,17 @@ def why(race: Race, winner: int) -> str:
                 f"{won.threads / lost.threads:g} times the threads could bring that "
                 "much at best, and the parts that are not shared take their toll."
             )
-        if won.threads < lost.threads:
+        if won.threads < lost.threads and step < SMALL_STEP_MS:
             return (
                 f"A step takes only {step:.2g} ms. Threads split each operation of it "
                 "and then wait for the slowest of them, also for one that lost its "
                 "core to another program."
+            )
+        if won.threads < lost.threads:
+            return (
+                f"A step of {step:.2g} ms is worth sharing, so there was no free core "
+                "for every thread: all wait for the one that shares its core with "
+                "another program. Race again when the machine is idle."
             )
         return "Both are the same device, so the machine itself has changed meanwhile."
     if lost.backend == "CPU":

@@ -21,8 +21,8 @@ def counter(device: torch.device) -> Callable[[], float] | None:
         import pynvml
     except ImportError:
         return None
-    uuid = str(torch.cuda.get_device_properties(device).uuid)
-    return _counter(pynvml, f"GPU-{uuid}")
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return None if uuid is None else _counter(pynvml, f"GPU-{uuid}")
 
 
 def _counter(nvml: ModuleType, uuid: str) -> Callable[[], float] | None:

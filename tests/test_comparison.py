@@ -113,6 +113,12 @@ def test_the_verdict_names_winner_and_factor():
     assert "4.00 to 5.00 over 3 pairs" in said
 
 
+def test_fewer_threads_win_for_a_reason_that_fits_the_step():
+    """A small step is not worth sharing; for a large one a core must be missing."""
+    assert "takes only" in comparison.verdict(a_race([0.01] * 3, [0.02] * 3))
+    assert "no free core" in comparison.verdict(a_race([1] * 3, [2] * 3))
+
+
 def test_the_verdict_can_be_too_close_to_call():
     """An interval that holds 1 names no winner."""
     said = comparison.verdict(a_race([1, 1, 1], [0.5, 2, 1]))

@@ -497,9 +497,11 @@ def readings(frame: pd.DataFrame, ways: tuple[str, ...]) -> Chart:
         scale=alt.Scale(domain=list(ways), range=hues),
         legend=alt.Legend(title=None, orient="top"),
     )
+    low, high = frame["milliseconds"].min(), frame["milliseconds"].max()
+    scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
     base = alt.Chart(frame).encode(
         x=alt.X("call:Q", title="Call", axis=alt.Axis(format="d", tickMinStep=1)),
-        y=alt.Y("milliseconds:Q", title="Milliseconds", scale=alt.Scale(type="log")),
+        y=alt.Y("milliseconds:Q", title="Milliseconds", scale=scale),
         color=color,
         tooltip=["way", "call", alt.Tooltip("milliseconds", format=".4g")],
     )
@@ -593,7 +595,8 @@ def crossover(
             alt.Tooltip("interval:N", title="Least to most"),
         ],
     )
-    numbers = base.mark_text(fontSize=10).encode(
+    # Below the middle, where the line of equality may pass.
+    numbers = base.mark_text(fontSize=10, dy=9).encode(
         x="batch:Q",
         y="width:Q",
         text="label:N",
