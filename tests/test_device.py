@@ -145,3 +145,12 @@ def test_accelerator_is_waited_for() -> None:
         square @ square
     device.synchronize(here)
     assert torch.cuda.current_stream(here).query()
+
+
+def test_threads_are_given_back_after_an_error():
+    """Within cpu_threads there are as many as asked for; after it, as before."""
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError), device.cpu_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        _ = 1 / 0
+    assert torch.get_num_threads() == before

@@ -416,3 +416,25 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     assert all("Testing card, recorded 2026-11-20" in label for label in labels)
     assert "old.json is left out" in texts(at.warning)
     assert "Testing card wins" in texts(at.markdown)
+
+
+def test_a_worker_that_dies_mid_race_leaves_its_heats():
+    """The page says why it ended, and keeps the bars of what was measured."""
+
+    def draw():
+        from core.comparison import RaceStarted
+        from core.engine import Job
+        from core.ui import race
+        from tests.test_figures import RACE
+
+        started = RaceStarted(RACE.contenders, RACE.config, RACE.steps, 3)
+        events = (started, *RACE.heats[:5])
+        lost = "The worker process ended while it was at it."
+        job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
+        race.draw(job)
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    assert "The worker process ended" in texts(at.error)
+    assert len(at.get("vega_lite_chart")) == 2
+    assert not at.info  # no verdict on half a race

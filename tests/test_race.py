@@ -138,11 +138,11 @@ def test_threads_are_set_for_a_heat_and_given_back(monkeypatch):
 
     monkeypatch.setattr(race, "heat", heat)
     before = torch.get_num_threads()
-    result = race.race(CONFIG, (comparison.cpu(1), comparison.cpu(2)), 2, 1)
-    assert seen == [1, 2, 1]
+    result = race.race(CONFIG, (comparison.cpu(2), comparison.cpu(1)), 2, 1)
+    assert seen == [2, 1, 2]
     assert torch.get_num_threads() == before
     assert "the device has gone" in result.failures[0].message
-    assert result.environments[0]["threads"] == 1
+    assert result.environments[0]["threads"] == 2
 
 
 @pytest.mark.gpu
