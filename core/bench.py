@@ -1,6 +1,7 @@
 """The benchmark: what our choices bring, as ratios measured side by side.
 
-    python -m core.bench --json
+    python -m core.bench --json            # some minutes
+    python -m core.bench --json --quick    # under a minute, and less sure
 
 Each pair is timed in turn, A B A B, in one process, so that whatever else the machine
 does falls on both.
@@ -12,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,13 +20,38 @@ from typing import Any
 import torch
 from torch import nn
 
-from core import batches, data, loops, models, reference, run, timing, transfers
+from core import (
+    batches,
+    breakdown,
+    crossover,
+    data,
+    figures,
+    loops,
+    models,
+    pitfalls,
+    race,
+    reference,
+    run,
+    timing,
+    transfers,
+)
 from core import device as devices
+from core.comparison import (
+    FEWEST_REPEATS,
+    RACE_STEPS,
+    contenders,
+    default_pair,
+    now,
+    tell_apart,
+    verdict,
+)
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.timing import Timing
 
 ROOT = Path(__file__).parents[1]
+MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
+QUICK_IMAGES = 6000  # of an epoch
 
 
 def textbook_epoch(split: data.Split, device: torch.device) -> Callable[[], None]:
@@ -121,6 +146,42 @@ def compare_engine(repeats: int) -> dict[str, Any] | None:
     }
 
 
+def comparisons(
+    task: str, device: torch.device, repeats: int, quick: bool
+) -> dict[str, Any]:
+    """What the Compare page measures, by the names of core.figures.RESTORE.
+
+    "figures" holds the same as rows, each with n, median, spread, device and date.
+    """
+    found = contenders(devices.describe())
+    if device.type == "cpu":
+        found = [each for each in found if each.device == "cpu"]
+    pair = tell_apart(*default_pair(found))
+    configs = [
+        RunConfig.with_recipe(task=task, model=model, epochs=1)
+        for model in (["ann"] if quick else RACE_STEPS)
+    ]
+    repeats = max(repeats, FEWEST_REPEATS)
+    races = [race.race(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
+    lab = pitfalls.measure(str(device))
+    feeds = [(feed, str(device)) for feed in ("dataloader", "memory", "device")]
+    steps = [each for c in configs for each in breakdown.measure(c, tuple(feeds))]
+    cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
+    return {
+        "races": [figures.race_to_json(each) for each in races],
+        "labs": [asdict(lab)],
+        "breakdowns": [figures.breakdown_to_json(each) for each in steps],
+        "crossovers": [asdict(cells)],
+        "verdicts": [verdict(each) for each in races],
+        "figures": [
+            *(row for each in races for row in figures.of_race(each)),
+            *figures.of_lab(lab),
+            *figures.of_breakdown(steps),
+            *figures.of_crossover(cells),
+        ],
+    }
+
+
 def figure(timed: Timing) -> dict[str, Any]:
     """A timing with everything it has to be read with."""
     least, most = timed.spread
@@ -144,10 +205,15 @@ def main() -> None:
     parser.add_argument(
         "--record", action="store_true", help="keep it in core/reference"
     )
-    parser.add_argument("--repeats", type=int, default=5, help="default: 5")
+    parser.add_argument(
+        "--quick", action="store_true", help="less of everything, without the engine"
+    )
+    parser.add_argument("--repeats", type=int, help="default: 5, quick: 1")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
-    if arguments.repeats < 1:
+    quick = arguments.quick
+    repeats = (1 if quick else 5) if arguments.repeats is None else arguments.repeats
+    if repeats < 1:
         parser.exit(2, f"{parser.prog}: --repeats must be 1 or more\n")
 
     devices.leave_a_core()
@@ -155,18 +221,24 @@ def main() -> None:
     task = "sprites" if status["source"] is None else "fashion-mnist"
     try:
         device = devices.resolve(arguments.device)
-        data.load(task)
+        split = data.load(task).train
     except ExplainedError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
+    split = split.first(QUICK_IMAGES) if quick else split
+    sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
+    environment = devices.environment(device)
+    date = now()
+    where = {**environment, "date": date}
+    epochs = compare_epochs(split, device, repeats)
+    measured = transfers.measure(arguments.device, sizes=sizes).measured
     result: dict[str, Any] = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": devices.environment(device),
+        "date": date,
+        "environment": environment,
         "task": task,
-        "epoch": compare_epochs(data.load(task).train, device, arguments.repeats),
-        "transfers": [
-            asdict(each) for each in transfers.measure(arguments.device).measured
-        ],
-        "engine": compare_engine(arguments.repeats),
+        "epoch": {name: {**each, **where} for name, each in epochs.items()},
+        "transfers": [asdict(each) for each in measured],
+        "engine": None if quick else compare_engine(repeats),
+        **comparisons(task, device, repeats, quick),
     }
     if arguments.record:
         path = reference.write(result)
@@ -179,6 +251,8 @@ def main() -> None:
             f"{name:20} {each['seconds']:7.3f} s an epoch   "
             f"{each['speedup']['median']:5.1f} times as fast as the textbook loop"
         )
+    for text in result["verdicts"]:
+        print(text.replace("**", ""))
     if result["engine"] is not None:
         slower = result["engine"]["watched"]["times_as_long"]["median"]
         print(f"a watched run takes {slower:.3f} times as long as the same run alone")

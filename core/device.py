@@ -8,6 +8,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,14 +64,29 @@ def training_threads(own: int = OWN_THREADS) -> int:
     """
     if "OMP_NUM_THREADS" in os.environ:
         return own
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    cores = usable or os.cpu_count() or 1
-    return max(1, min(own, cores - 1))
+    return max(1, min(own, usable_cores() - 1))
 
 
 def leave_a_core() -> None:
     """Give torch's CPU work as many threads as `training_threads` says."""
     torch.set_num_threads(training_threads(torch.get_num_threads()))
+
+
+def usable_cores() -> int:
+    """The logical cores that this process may run on."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return usable or os.cpu_count() or 1
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Within it, torch's CPU work has `count` threads; after it, as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def backend(device: torch.device) -> str:
@@ -149,4 +166,5 @@ def describe() -> dict[str, Any]:
             for device in map(torch.device, available())
         ],
         "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
     }

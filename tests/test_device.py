@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,14 @@ def test_accelerator_is_waited_for() -> None:
         square @ square
     device.synchronize(here)
     assert torch.cuda.current_stream(here).query()
+
+
+def test_threads_are_given_back_after_an_error():
+    """Within cpu_threads there are as many as asked for; after it, as before."""
+    before = torch.get_num_threads()
+    within = []
+    with suppress(ZeroDivisionError), device.cpu_threads(before + 1):
+        within.append(torch.get_num_threads())
+        _ = 1 / 0
+    assert within == [before + 1]
+    assert torch.get_num_threads() == before

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import reference
 from core.cluster import ROOT
+from core.comparison import Cell, contenders
 from core.config import RunConfig
 from core.diagnosis import CAUSES, Facts, Seen, diagnose
 from core.engine import Engine
@@ -708,3 +709,138 @@ def test_a_picture_is_predicted(engine):
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
     assert "not a picture" in texts(at.error)
+
+
+def press(at: AppTest, engine: Engine, key: str, path: str) -> AppTest:
+    """Press a button, wait for the job that it starts, draw the page again."""
+    at.button(key=key).click().run()
+    job = engine.jobs(path)[-1]
+    while not engine.job(job.id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    return at
+
+
+def test_a_race_ends_with_a_verdict_and_files(engine):
+    """Bars, speed-ups, curves, why they agree, and both files to download."""
+    at = open_page("pages/5_Compare.py")
+    # The machine that tests run on is busy: one thread against itself.
+    for name in ("first_contender", "second_contender"):
+        box = at.selectbox(key=name)
+        box.set_value(next(o for o in compared() if o.threads == 1))
+    at.selectbox(key="race_task").set_value("sprites")
+    at.number_input(key="race_steps_ann").set_value(20)
+    at.number_input(key="race_repeats").set_value(3).run()
+    at = press(at, engine, "compare", "core.race:race")
+    said = texts(at.info)
+    assert "wins" in said or "Too close to call" in said
+    assert "bit for bit" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 3
+    assert "n = 3" in texts(at.caption)
+    labels = [button.proto.label for button in at.get("download_button")]
+    assert labels == ["CSV", "JSON"]
+
+
+def compared():
+    """The contenders on the page."""
+    from core.ui.server import engine
+
+    return contenders(engine().machine())
+
+
+def test_an_impossible_race_is_not_started():
+    """A number out of range is answered with a sentence; the button is off."""
+    at = open_page("pages/5_Compare.py")
+    at.number_input(key="race_repeats").set_value(1).run()
+    assert "Repeats must be from 3 to 30" in texts(at.warning)
+    assert at.button(key="compare").disabled
+    at.number_input(key="race_repeats").set_value(3).run()
+    assert not at.button(key="compare").disabled
+
+
+def test_the_learner_guesses_before_the_readings_show(engine):
+    """No guess, no button; then readings, and what the guess was worth."""
+    at = open_page("pages/5_Compare.py")
+    assert at.button(key="time_it").disabled
+    at.radio(key="timing_guess").set_value("About as long").run()
+    at = press(at, engine, "time_it", "core.pitfalls:measure")
+    said = texts(at.info) + texts(at.success)
+    assert "The first call took" in said
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_a_step_is_taken_apart_and_the_map_measured(engine):
+    """The bottleneck is named, the trace can be taken; a map says who wins where."""
+    at = open_page("pages/5_Compare.py")
+    at = press(at, engine, "take_apart", "core.breakdown:measure")
+    assert "**load**" in texts(at.markdown)
+    labels = [button.proto.label for button in at.get("download_button")]
+    assert "Trace for Perfetto" in labels
+    first = at.selectbox(key="second_contender")
+    first.set_value(next(o for o in compared() if o.threads == 1))
+    at.selectbox(key="budget").set_value(60).run()
+    before = len(at.get("vega_lite_chart"))
+    at.button(key="measure_map").click().run()
+    job = engine.jobs("core.crossover:measure")[-1]
+    while not any(isinstance(e, Cell) for e in engine.job(job.id).events):
+        time.sleep(0.05)
+    at.run()
+    at.button(key="cancel_measure_map").click().run()
+    while not engine.job(job.id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert len(at.get("vega_lite_chart")) == before + 1
+    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert "too close to call" in texts(at.markdown)
+
+
+def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
+    """Each section shows them with device and date; a damaged one gives a notice."""
+    from dataclasses import asdict
+
+    from core import figures
+    from tests.test_figures import CARD, LAB, MAP, PARTED, RACE
+
+    whole = {
+        "date": "2026-11-20T10:00:00+00:00",
+        "environment": CARD,
+        "races": [figures.race_to_json(RACE)],
+        "crossovers": [asdict(MAP)],
+        "labs": [asdict(LAB)],
+        "breakdowns": [figures.breakdown_to_json(PARTED)],
+    }
+    reference.write(whole, tmp_path)
+    (tmp_path / "old.json").write_text('{"format": 0}')
+    found = reference.records(tmp_path)
+    monkeypatch.setattr(reference, "records", lambda: found)
+    at = open_page("pages/5_Compare.py")
+    labels = [expander.label for expander in at.expander]
+    assert len(labels) >= 3
+    assert all("Testing card, recorded 2026-11-20" in label for label in labels)
+    assert "old.json is left out" in texts(at.warning)
+    assert "Testing card wins" in texts(at.markdown)
+
+
+def test_a_worker_that_dies_mid_race_leaves_its_heats():
+    """The page says why it ended, and keeps the bars of what was measured."""
+
+    def draw():
+        from core.comparison import RaceStarted
+        from core.engine import Job
+        from core.ui import race
+        from tests.test_figures import RACE
+
+        started = RaceStarted(RACE.contenders, RACE.config, RACE.steps, 3)
+        events = (started, *RACE.heats[:5])
+        lost = "The worker process ended while it was at it."
+        job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
+        race.draw(job)
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    assert "The worker process ended" in texts(at.error)
+    assert len(at.get("vega_lite_chart")) == 2
+    assert not at.info  # no verdict on half a race

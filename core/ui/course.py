@@ -50,6 +50,13 @@ LESSONS = (
         "what evaluating it should cost.",
     ),
     Lesson(
+        "pages/5_Compare.py",
+        "Compare",
+        ":material/speed:",
+        "After this page you can say which of two devices is faster for your model, by "
+        "how much and why, and time it so that others believe you.",
+    ),
+    Lesson(
         "pages/7_Checkpoints.py",
         "Checkpoints",
         ":material/save:",

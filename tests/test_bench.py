@@ -1,0 +1,56 @@
+"""core.bench: what it measures for the Compare page, and that records can hold it."""
+
+import json
+
+import pytest
+import torch
+
+from core import bench, breakdown, crossover, device, figures, pitfalls, reference
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """The comparisons of a very quick benchmark, on one core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "RACE_STEPS", {"ann": 5})
+        patch.setattr(bench, "QUICK_MAP_SECONDS", 5.0)
+        patch.setattr(crossover, "coarse_to_fine", lambda *_: [(32, 16), (64, 16)])
+        patch.setattr(breakdown, "STEPS", 4)
+        patch.setattr(pitfalls, "THREAD_SIZES", (16,))
+        patch.setattr(device, "usable_cores", lambda: 1)
+        with device.cpu_threads(1):
+            cpu = torch.device("cpu")
+            return bench.comparisons("sprites", cpu, repeats=1, quick=True)
+
+
+def test_every_figure_says_how_it_was_measured(measured):
+    """n, median, spread, device, torch, threads and date are in every row."""
+    assert {"training", "first call", "load", "training step"} <= {
+        row["what"] for row in measured["figures"]
+    }
+    for row in measured["figures"]:
+        assert row["n"] >= 1
+        assert row["least_seconds"] <= row["median_seconds"] <= row["most_seconds"]
+        assert row["threads"] >= 1
+        assert row["device_name"]
+        assert row["torch"]
+        assert row["date"]
+
+
+def test_a_record_holds_every_section(measured, tmp_path):
+    """Written and read again, all four sections come back whole."""
+    environment = device.environment(torch.device("cpu"))
+    reference.write({"date": "2026", "environment": environment, **measured}, tmp_path)
+    (record,), notices = reference.records(tmp_path)
+    assert not notices
+    for section in figures.RESTORE:
+        found, problem = figures.recorded(record, section)
+        assert not problem
+        assert len(found) == len(measured[section]) > 0
+
+
+def test_there_are_repeats_enough_for_a_verdict(measured):
+    """However few repeats are asked for, a race has those that a winner needs."""
+    (race,) = measured["races"]
+    assert race["repeats"] == bench.FEWEST_REPEATS
+    assert json.dumps(measured)

@@ -1,0 +1,155 @@
+"""core.figures: rows that stand by themselves, and records that come back."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from core import figures
+from core.comparison import (
+    PARTS,
+    WAYS,
+    Breakdown,
+    Cell,
+    Contender,
+    Crossover,
+    Failure,
+    Heat,
+    Race,
+    Reading,
+    ThreadReading,
+    TimingLab,
+)
+from core.config import RunConfig
+from core.reference import Record
+
+HERE = {
+    "device": "cpu",
+    "device_name": "A processor",
+    "backend": "CPU",
+    "threads": 2,
+    "torch": "2.15.0",
+    "python": "3.11.7",
+    "system": "Linux x86_64",
+}
+CARD = {**HERE, "device": "cuda", "device_name": "Testing card", "backend": "CUDA"}
+PAIR = (
+    Contender("cpu", "CPU", "CPU, 2 threads", 2),
+    Contender("cuda", "CUDA", "Testing card", 2),
+)
+DATE = "2026-11-20T10:00:00+00:00"
+RACE = Race(
+    PAIR,
+    (HERE, CARD),
+    RunConfig(model="ann", epochs=1),
+    10,
+    3,
+    tuple(
+        Heat(
+            c,
+            repeat,
+            10,
+            1.0 + repeat - 0.5 * c,
+            640,
+            0.1,
+            1000,
+            5.0 if c else None,
+            (),
+        )
+        for repeat in range(4)
+        for c in (0, 1)
+    ),
+    (),
+    DATE,
+)
+MAP = Crossover(
+    PAIR, (HERE, CARD), (Cell(32, 16, (1.0, 2.0), (3.0, 4.0)),), 72, 10.0, "", DATE
+)
+LAB = TimingLab(
+    "cuda",
+    4096,
+    tuple(Reading(way, (9.0, 1.0, 2.0, 3.0)) for way in WAYS),
+    (ThreadReading(32, 1, (0.1, 0.2, 0.3)), ThreadReading(32, 2, (0.4, 0.5, 0.6))),
+    CARD,
+    HERE,
+    DATE,
+)
+PARTED = Breakdown(
+    "memory",
+    {part: (0.1, 0.2, 0.3, 0.4) for part in PARTS},
+    (0.5, 1.0, 1.5, 2.0),
+    (0.4, 0.9, 1.4, 1.9),
+    RunConfig(),
+    CARD,
+    DATE,
+)
+SECTIONS = {
+    "races": (RACE, figures.race_to_json(RACE)),
+    "crossovers": (MAP, asdict(MAP)),
+    "labs": (LAB, asdict(LAB)),
+    "breakdowns": (PARTED, figures.breakdown_to_json(PARTED)),
+}
+
+
+def test_every_row_has_all_it_is_read_with():
+    """n, median, spread, device, torch, threads and date, in all four kinds."""
+    rows = [
+        *figures.of_race(RACE),
+        *figures.of_crossover(MAP),
+        *figures.of_lab(LAB),
+        *figures.of_breakdown([PARTED]),
+    ]
+    for row in rows:
+        for name in ("device_name", "torch", "threads", "date", "n"):
+            assert row[name]
+        assert row["least_seconds"] <= row["median_seconds"] <= row["most_seconds"]
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_a_race_has_its_warm_up_apart():
+    """Median and spread are of the counted heats; the warm-up has its own row."""
+    rows = {(r["contender"], r["what"]): r for r in figures.of_race(RACE)}
+    training = rows["CPU, 2 threads", "training"]
+    assert (training["median_seconds"], training["n"]) == (3.0, 3)
+    assert (training["least_seconds"], training["most_seconds"]) == (2.0, 4.0)
+    assert training["samples_per_second"] == pytest.approx(640 / 3)
+    assert training["joules_a_heat"] is None
+    assert rows["Testing card", "training"]["joules_a_heat"] == 5.0
+    assert rows["CPU, 2 threads", "training, warm-up"]["median_seconds"] == 1.0
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_what_is_recorded_comes_back(section):
+    """Through JSON and a record, every section is what it was."""
+    measured, as_json = SECTIONS[section]
+    text = json.dumps({section: [as_json]})
+    record = Record("Testing card", DATE, json.loads(text))
+    (found,), problem = figures.recorded(record, section)
+    assert not problem
+    rows = {"races": figures.of_race, "labs": figures.of_lab}.get(section)
+    if rows is not None:
+        assert rows(found) == rows(measured)
+    else:
+        assert found == measured
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("damage", [{}, 3, {"contenders": []}, None])
+def test_damage_is_a_sentence(section, damage):
+    """A section that is not what it should be is left out, and said to be."""
+    record = Record("Cut card", DATE, {section: [damage]})
+    found, problem = figures.recorded(record, section)
+    assert found == []
+    assert "Cut card, recorded 2026-11-20" in problem
+
+
+def test_a_record_without_a_section_is_no_damage():
+    """Older records know nothing of races."""
+    assert figures.recorded(Record("A card", DATE, {}), "races") == ([], "")
+
+
+def test_a_failure_is_recorded_too():
+    """Who did not come to the end has its reason in the record."""
+    failed = Race(*[*vars(RACE).values()][:6], (Failure(1, "no memory"),), DATE)
+    again = figures.race_from_json(json.loads(json.dumps(figures.race_to_json(failed))))
+    assert again.failures == failed.failures
