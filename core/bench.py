@@ -118,6 +118,7 @@ def compare_engine(repeats: int) -> dict[str, Any] | None:
         from core.ui.server import engine
     except ImportError:
         return None
+    main_module = sys.modules["__main__"]  # AppTest puts its script there
     config = RunConfig(epochs=5)
     alone: list[float] = []
     watched: list[float] = []
@@ -139,6 +140,7 @@ def compare_engine(repeats: int) -> dict[str, Any] | None:
                 watched.append(job.value.seconds)
     finally:
         engine().close()
+        sys.modules["__main__"] = main_module
     first, second = Timing(tuple(alone)), Timing(tuple(watched))
     return {
         "alone": figure(first),

@@ -141,7 +141,7 @@ def many(step: Step, count: int) -> Step:
 
 
 def training_step(width: int, batch_size: int, contender: Contender) -> Step:
-    """Zero, forward, loss, backward and step of 784-width-10, data on the device."""
+    """The five steps of 784-width-10, with the data on the device."""
     device = devices.resolve(contender.device)
     model = nn.Sequential(
         nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, CLASSES)

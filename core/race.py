@@ -133,7 +133,8 @@ def heat(
 
     meter.begin_epoch()
     some = first(feed, steps, limit, cancelled)
-    for loss in loops.train_epoch(model, some, criterion, optimizer, device, scheduler):
+    others = criterion, optimizer, device, scheduler
+    for loss in loops.train_epoch(model, some, *others):
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 

@@ -27,8 +27,10 @@ SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 
 
 @pytest.fixture(autouse=True)
-def machine_is_known(engine):
+def machine_is_known(engine, monkeypatch):
     """Pages are drawn as they are once the workers have said what is here."""
+    # AppTest puts its script there, and children of multiprocessing would run that.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     deadline = time.monotonic() + 60
     while engine.machine() is None:
         assert time.monotonic() < deadline
