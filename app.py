@@ -18,6 +18,7 @@ st.markdown(
 - move a model and its batches to a device, and know which of the two you forgot
 - train and evaluate on the CPU, on CUDA, ROCm, XPU or MPS with the same lines
 - read a loss curve, and say from a chart why one run is faster than another
+- save a model, load it elsewhere, and leave with a script that repeats your run
 - tell an honest measurement from one that only looks like it
 """
 )

@@ -23,9 +23,11 @@ MODES: dict[str, Callable[[], AbstractContextManager]] = {
 }
 
 
-def evaluate(checkpoint: bytes, config: RunConfig) -> Evaluation:
+def evaluate(
+    checkpoint: bytes, config: RunConfig, device_name: str = "auto"
+) -> Evaluation:
     """The answers of the model in `checkpoint`, which was trained as `config` says."""
-    device = devices.resolve("auto")
+    device = devices.resolve(device_name)
     dataset = data.load(config.task)
     model = run.from_checkpoint(checkpoint, config.model, device)
     outputs, targets = loops.predict(

@@ -152,18 +152,23 @@ def evaluation_batches(split: data.Split, device: torch.device) -> batches.Batch
 
 
 def to_checkpoint(model: nn.Module) -> bytes:
-    """The state_dict, on the CPU so that it loads anywhere, as torch.save writes it."""
+    """The state_dict as torch.save writes it, on the CPU, for anywhere."""
     buffer = io.BytesIO()
-    torch.save({name: t.cpu() for name, t in model.state_dict().items()}, buffer)
+    state_dict = model.state_dict()
+    torch.save({name: t.cpu() for name, t in state_dict.items()}, buffer)
     return buffer.getvalue()
 
 
-def from_checkpoint(checkpoint: bytes, model: str, device: torch.device) -> nn.Module:
+def from_checkpoint(
+    checkpoint: bytes,
+    model: str,
+    device: torch.device,
+) -> nn.Module:
     """The trained model, on `device`."""
+    opened = io.BytesIO(checkpoint)
+    state_dict = torch.load(opened, map_location="cpu", weights_only=True)
     restored = models.build(model)
-    restored.load_state_dict(
-        torch.load(io.BytesIO(checkpoint), map_location="cpu", weights_only=True)
-    )
+    restored.load_state_dict(state_dict)
     return restored.to(device)
 
 

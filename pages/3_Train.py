@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import charts, controls, dataset, frame, live, runs
+from core.ui import charts, controls, dataset, frame, live, runs, takehome
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.source import lines_with, source
@@ -84,6 +84,9 @@ if current is not None:
             st.markdown("Whoever opens this address sees this run, live or finished.")
             address = (st.context.url or "").partition("?")[0]
             st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
+    if current.result is not None:
+        with st.expander("Take this run home", icon=":material/luggage:"):
+            takehome.downloads(current)
 else:
     if state.get("run_id"):
         st.warning(runs.UNKNOWN, icon=":material/search_off:")

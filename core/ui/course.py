@@ -42,6 +42,13 @@ LESSONS = (
         "After this page you can say how good a model is, where it goes wrong, and "
         "what evaluating it should cost.",
     ),
+    Lesson(
+        "pages/7_Checkpoints.py",
+        "Checkpoints",
+        ":material/save:",
+        "After this page you can save what was trained, load it on another device, "
+        "prove that it is the same model, and say which files not to open.",
+    ),
 )
 
 

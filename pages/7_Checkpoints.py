@@ -1,0 +1,154 @@
+"""Save what was trained, load it elsewhere, prove that it is the same, take it home."""
+
+import streamlit as st
+
+from core.ui import checkpoints, frame, takehome, uploads
+from core.ui.course import lesson
+from core.ui.server import engine
+from core.ui.source import source
+
+HERE = lesson("Checkpoints")
+
+frame.begin(HERE)
+frame.wait_for_machine()
+machine = engine().machine()
+devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
+run = checkpoints.choose()
+
+save, load, trip, wrong, home = st.tabs(
+    ["Save", "Load", "Round trip", "What can go wrong", "Take it home"]
+)
+
+with save:
+    st.markdown(
+        "A checkpoint is the model's `state_dict`: a dictionary of names and tensors, "
+        "and nothing else. The layers themselves stay in your code."
+    )
+    if run is None:
+        checkpoints.nothing_yet("What is in a checkpoint appears here.")
+    else:
+        checkpoints.saved(run)
+        st.markdown("**The code that ran**, from `core/run.py`:")
+        st.code(source("core/run.py", "to_checkpoint"), line_numbers=True)
+        st.markdown("**In a script of your own**, it loads without this app:")
+        st.code(checkpoints.plain_script(run))
+
+with load:
+    st.markdown(
+        "The file is opened by a worker, in a process of its own with little memory "
+        "and time, and never with `weights_only=False`. Missing, unexpected and "
+        "misshapen entries are listed."
+    )
+    uploads.draw(machine, run.config.task if run else None)
+    st.markdown(
+        "**The code that runs.** `weights_only=True` accepts tensors and refuses "
+        "programs. `map_location` says where the tensors go, whatever device they were "
+        "saved from: a stranger's file is kept in the host's memory until it is known "
+        "to fit. From `core/checkpoint.py` and `core/run.py`."
+    )
+    st.code(source("core/checkpoint.py", "read"), line_numbers=True)
+    st.code(source("core/run.py", "from_checkpoint"), line_numbers=True)
+
+with trip:
+    st.subheader("Is it the same model?")
+    st.markdown(
+        "The trained model answers all test images, is saved on one device, loaded on "
+        "another, and answers them again. Every logit is compared."
+    )
+    if len(devices) == 1:
+        st.markdown(
+            "This machine has only a CPU, so both ends are the CPU; with float32 in "
+            "the file, the difference must be exactly 0. With an accelerator you can "
+            "choose another device for each end."
+        )
+    if run is None:
+        checkpoints.nothing_yet("The comparison appears here.")
+    else:
+        checkpoints.round_trip(run, devices)
+    st.code(source("core/checkpoint.py", "save"), line_numbers=True)
+    st.code(source("core/checkpoint.py", "load"), line_numbers=True)
+
+    st.subheader("Does training go on as before?")
+    st.markdown(
+        "To resume you need more than the weights: the optimizer's moments, the place "
+        "in the schedule, the epoch, and the state of every random generator. Train "
+        "through, and beside it stop in the middle, save, load into new objects, and "
+        "go on; then once more with what is often done, the weights alone."
+    )
+    if run is None:
+        checkpoints.nothing_yet("The curves appear here.")
+    else:
+        checkpoints.resume(run)
+    st.code(source("core/resume.py", "save"), line_numbers=True)
+    st.code(source("core/resume.py", "load"), line_numbers=True)
+
+with wrong:
+    st.subheader("A pickle is a program")
+    st.markdown(
+        "A file of `torch.save` holds a pickle, and a pickle may name any function and "
+        "have it called when it is opened. This one would only write an empty file; "
+        "another could do whatever you can. `weights_only=True` knows the few "
+        "functions that rebuild tensors and refuses all others. It is the default "
+        "since torch 2.6; with `weights_only=False`, opening a file is running it."
+    )
+    st.code(source("core/dangers.py", "Payload"), line_numbers=True)
+    checkpoints.demonstration(
+        "pickle", "Open it the safe way", "core.dangers:pickle_is_a_program"
+    )
+
+    st.subheader("A CUDA checkpoint on a CPU")
+    st.markdown(
+        "Each tensor in a file says which device it came from, and without "
+        "`map_location` torch puts it back there. The file for this was made here, by "
+        "changing the device's name in a real checkpoint."
+    )
+    st.code(source("core/dangers.py", "cuda_on_cpu"), line_numbers=True)
+    if run is None:
+        checkpoints.nothing_yet("PyTorch's message appears here.")
+    else:
+        checkpoints.demonstration(
+            "cuda",
+            "Load it without map_location",
+            "core.dangers:cuda_on_cpu",
+            run.result.checkpoint,
+            run.config.model,
+        )
+
+    st.subheader("The wrong architecture")
+    st.markdown(
+        "Names and shapes must be those of the model. `load_state_dict` lists what is "
+        "missing, unexpected and misshapen, unless you tell it not to."
+    )
+    st.code(source("core/dangers.py", "wrong_architecture"), line_numbers=True)
+    if run is not None:
+        checkpoints.demonstration(
+            "architecture",
+            "Load it into the other model",
+            "core.dangers:wrong_architecture",
+            run.result.checkpoint,
+            run.config.model,
+        )
+
+with home:
+    if run is None:
+        checkpoints.nothing_yet("A script that repeats your run appears here.")
+    else:
+        takehome.downloads(run)
+        st.markdown("**The heart of the script**, made of the code that ran:")
+        takehome.preview(run.result)
+
+frame.question(
+    "resume",
+    "You resume from the weights alone, with a new AdamW. What happens?",
+    {
+        "Nothing changes, the weights are the model": "They are the model, but not the "
+        "training: AdamW keeps two moments for each weight, and the schedule and the "
+        "order of the images begin anew. Look at the third curve of the round trip.",
+        "The loss goes another way": "Yes. The model is the same at that step, and "
+        "from the next one on it is not: other moments, other batches, another rate.",
+        "PyTorch raises an error": "It can't know that something is missing. A new "
+        "optimizer is a valid one, which is why this mistake is so common.",
+    },
+    right="The loss goes another way",
+)
+frame.end(HERE)
