@@ -238,6 +238,9 @@ class Transfers:
 
     measured: tuple[Transfer, ...]
     environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class TensorInfo:
     """One entry of a state_dict."""
 

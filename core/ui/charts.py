@@ -416,6 +416,8 @@ def probabilities(classes: list[str], values: tuple[float, ...], backend: str) -
         text=alt.Text("p:Q", format=".1%")
     )
     return alt.layer(bar, number).properties(height=alt.Step(24))
+
+
 # The parts of the comparison between training through and resuming.
 PARTS = {
     "through": "Trained through",
