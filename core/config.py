@@ -72,10 +72,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "simple": {
         "epochs": 30,
-        "batch_size": 64,
-        "learning_rate": 3e-3,
+        "batch_size": 32,
+        "learning_rate": 5e-3,
         "weight_decay": 0.0,
-        "schedule": "constant",
+        "schedule": "one-cycle",
         "augment": False,
     },
 }

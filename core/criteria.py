@@ -1,4 +1,4 @@
-"""The losses. One has a parameter of its own, so it is moved and trained as a model is."""
+"""The losses. One has a parameter of its own: it is moved and trained as models are."""
 
 import torch
 from torch import Tensor, nn

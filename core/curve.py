@@ -1,11 +1,14 @@
-"""The noisy curve of the task regression. Nothing here imports torch: pages draw it too."""
+"""The noisy curve of the task regression.
+
+Nothing here imports torch: the web server draws the same points.
+"""
 
 import math
 import random
 
 TRAIN, TEST = 4000, 1000  # points
 LOW, HIGH = -3.0, 3.0  # of x
-NOISE = 0.2  # standard deviation: no model can have a smaller error for long
+NOISE = 0.2  # standard deviation; the RMSE of f itself, but for chance
 POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # to draw a fit at
 
 

@@ -130,9 +130,7 @@ def run(
     )
 
 
-def figures(
-    split: str, score: loops.Score | loops.RegressionScore
-) -> dict[str, float]:
+def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
     """The fields of Epoch that a score of "train" or "test" fills, beside the loss."""
     if isinstance(score, loops.Score):
         return {f"{split}_accuracy": score.accuracy}

@@ -89,7 +89,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if "runs.UNKNOWN" in (ROOT / page).read_text()]
+    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/7_Checkpoints.py"]
 )
 def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.config import MODELS
+from core.ui import words
 from core.ui.source import lines_with, source
 
 ROOT = Path(__file__).parents[1]
@@ -15,7 +16,7 @@ WIDTH = 79  # characters that a code box shows without scrolling sideways
 def calls(function: str) -> list[tuple[str, ...]]:
     """The literal arguments of every call of `function` on the pages, once each.
 
-    The Train page shows the model that was chosen: that stands for both models.
+    The Train page shows the model that was chosen: that stands for all models.
     """
     found: set[tuple[str, ...]] = set()
     for page in [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("core/ui/*.py")]:
@@ -25,7 +26,9 @@ def calls(function: str) -> list[tuple[str, ...]]:
                 if all(literal):
                     found.add(tuple(literal))
                 elif literal[0] == "core/models.py":
-                    found |= {("core/models.py", model.upper()) for model in MODELS}
+                    found |= {
+                        ("core/models.py", words.CLASSES[each]) for each in MODELS
+                    }
     return sorted(found)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import curve
+
 
 @dataclass(frozen=True)
 class Palette:
@@ -105,7 +107,9 @@ def losses(
 def per_epoch(
     names: Names, backend: str, y: str, epochs: int, references: bool, colors: Palette
 ) -> Specification:
-    """Loss or accuracy after each epoch; test is the solid line, train the thin one.
+    """A figure after each epoch; test is the solid line, train the thin one.
+
+    `y` is "loss", "accuracy" or "r2".
 
     For data as core.ui.runs.epoch_frame makes it. With `references`, REFERENCES too.
     """
@@ -132,13 +136,13 @@ def per_epoch(
         color=alt.Color("run:N", scale=run_colors(names, backend, colors), legend=None),
         tooltip=[
             alt.Tooltip("run:N", title="Run"),
-            alt.Tooltip("images:N", title="Images"),
+            alt.Tooltip("split:N", title="Split"),
             alt.Tooltip("epoch:Q", title="Epoch"),
             alt.Tooltip(f"{y}:Q", format=".2%" if percent else ".4f"),
         ],
     )
-    train = base.transform_filter("datum.images == 'train'")
-    test = base.transform_filter("datum.images == 'test'")
+    train = base.transform_filter("datum.split == 'train'")
+    test = base.transform_filter("datum.split == 'test'")
     layers = [
         train.mark_line(strokeWidth=1, opacity=0.7),
         test.mark_line(strokeWidth=2.2),
@@ -478,3 +482,49 @@ def resumed(backend: str, steps: int, at_step: int, colors: Palette) -> Specific
             label.encode(x="step:Q", y=alt.value(0), color=alt.value(colors.quiet)),
         ).properties(height=300)
     )
+
+
+FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
+
+
+@lru_cache(maxsize=32)
+def fit(backend: str, band: bool, colors: Palette) -> Specification:
+    """The data of the task regression, faint, the true curve, and a model's over it.
+
+    For data with the columns x, y and, with `band`, low and high.
+    """
+    points = alt.Data(
+        values=[
+            {"x": round(x, 3), "y": round(y, 3)}
+            for x, y in curve.draw(FIT_POINTS, seed=0)
+        ]
+    )
+    truth = alt.Data(
+        values=[{"x": round(x, 3), "y": curve.f(x)} for x in curve.POSITIONS]
+    )
+    names = ["The curve without noise", "The model"]
+    color = alt.Scale(domain=names, range=[colors.text, colors.of(backend)])
+    legend = alt.Legend(title=None, orient="top", symbolStrokeWidth=3)
+    x = alt.X(
+        "x:Q", title="x", scale=alt.Scale(domain=[curve.LOW, curve.HIGH], nice=False)
+    )
+    y = alt.Y("y:Q", title="y", scale=alt.Scale(domain=[-2.5, 2.5], nice=False))
+    layers = [
+        alt.Chart(points)
+        .mark_circle(size=14, color=colors.quiet, opacity=0.35, clip=True)
+        .encode(x=x, y=y)
+    ]
+    if band:
+        layers.append(
+            alt.Chart(LATER)
+            .mark_area(color=colors.of(backend), opacity=0.18, clip=True)
+            .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+        )
+    line = alt.Chart(LATER).mark_line(strokeWidth=2.6, clip=True)
+    layers += [
+        alt.Chart(truth)
+        .mark_line(strokeWidth=1)
+        .encode(x=x, y=y, color=alt.datum(names[0], scale=color, legend=legend)),
+        line.encode(x=x, y=y, color=alt.datum(names[1], scale=color, legend=legend)),
+    ]
+    return specification(alt.layer(*layers).properties(height=320))
