@@ -7,8 +7,8 @@ from torch import Tensor, nn
 class GaussianLoss(nn.Module):
     """Negative log-likelihood of a normal distribution, whose scale is learnt.
 
-    nn.GaussianNLLLoss with the variance as a parameter, and without its check that no
-    variance is negative, for which the CPU would wait in every step.
+    nn.GaussianNLLLoss with the variance as a parameter, and without its check
+    that none is negative, for which the CPU would wait in every step.
     """
 
     def __init__(self) -> None:

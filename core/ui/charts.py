@@ -485,46 +485,40 @@ def resumed(backend: str, steps: int, at_step: int, colors: Palette) -> Specific
 
 
 FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
+TRUTH, MODEL = "The curve without noise", "The model"
 
 
 @lru_cache(maxsize=32)
-def fit(backend: str, band: bool, colors: Palette) -> Specification:
+def fit(backend: str, colors: Palette) -> Specification:
     """The data of the task regression, faint, the true curve, and a model's over it.
 
-    For data with the columns x, y and, with `band`, low and high.
+    For data with the columns line, which is MODEL, x, y, low and high.
     """
-    points = alt.Data(
-        values=[
-            {"x": round(x, 3), "y": round(y, 3)}
-            for x, y in curve.draw(FIT_POINTS, seed=0)
-        ]
-    )
-    truth = alt.Data(
-        values=[{"x": round(x, 3), "y": curve.f(x)} for x in curve.POSITIONS]
-    )
-    names = ["The curve without noise", "The model"]
-    color = alt.Scale(domain=names, range=[colors.text, colors.of(backend)])
-    legend = alt.Legend(title=None, orient="top", symbolStrokeWidth=3)
+    points = [{"x": x, "y": y} for x, y in curve.draw(FIT_POINTS, seed=0)]
+    truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     x = alt.X(
         "x:Q", title="x", scale=alt.Scale(domain=[curve.LOW, curve.HIGH], nice=False)
     )
     y = alt.Y("y:Q", title="y", scale=alt.Scale(domain=[-2.5, 2.5], nice=False))
+    color = alt.Color(
+        "line:N",
+        scale=alt.Scale(domain=[TRUTH, MODEL], range=[colors.text, colors.of(backend)]),
+        legend=alt.Legend(
+            title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
+        ),
+    )
+    dots = alt.Chart(alt.Data(values=points)).mark_circle(
+        size=14, color=colors.quiet, opacity=0.35, clip=True
+    )
+    area = alt.Chart(LATER).mark_area(color=colors.of(backend), opacity=0.18, clip=True)
     layers = [
-        alt.Chart(points)
-        .mark_circle(size=14, color=colors.quiet, opacity=0.35, clip=True)
-        .encode(x=x, y=y)
-    ]
-    if band:
-        layers.append(
-            alt.Chart(LATER)
-            .mark_area(color=colors.of(backend), opacity=0.18, clip=True)
-            .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-        )
-    line = alt.Chart(LATER).mark_line(strokeWidth=2.6, clip=True)
-    layers += [
-        alt.Chart(truth)
+        dots.encode(x=x, y=y),
+        area.encode(x=x, y="low:Q", y2="high:Q"),
+        alt.Chart(LATER)
+        .mark_line(strokeWidth=3, clip=True)
+        .encode(x=x, y=y, color=color),
+        alt.Chart(alt.Data(values=truth))
         .mark_line(strokeWidth=1)
-        .encode(x=x, y=y, color=alt.datum(names[0], scale=color, legend=legend)),
-        line.encode(x=x, y=y, color=alt.datum(names[1], scale=color, legend=legend)),
+        .encode(x=x, y=y, color=color),
     ]
     return specification(alt.layer(*layers).properties(height=320))

@@ -13,7 +13,7 @@ def draw(fit: Fit | None, backend: str) -> None:
     noise = fit.noise if fit is not None else None
     st.vega_lite_chart(
         frame(fit),
-        charts.fit(backend, noise is not None, charts.palette()),
+        charts.fit(backend, charts.palette()),
         key="chart_fit",
         alt="The noisy points, the curve without noise, and the model's curve",
     )
@@ -30,12 +30,17 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def frame(fit: Fit | None) -> pd.DataFrame:
-    """x, y, and low and high, which are two learned noise scales away."""
+    """line, x, y, and low and high, which are two learned noise scales away."""
     outputs = pd.Series(fit.outputs if fit else (), dtype=float)
     reach = 2 * (fit.noise or 0.0) if fit else 0.0
-    x = curve.POSITIONS if fit else ()
     return pd.DataFrame(
-        {"x": x, "y": outputs, "low": outputs - reach, "high": outputs + reach}
+        {
+            "line": charts.MODEL,
+            "x": curve.POSITIONS if fit else outputs,
+            "y": outputs,
+            "low": outputs - reach,
+            "high": outputs + reach,
+        }
     )
 
 

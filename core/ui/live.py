@@ -119,20 +119,23 @@ def _figures(current: Run) -> None:
     loss = current.smoothed_loss
     if current.result is not None:
         seconds = current.result.seconds
+    last = history[-1] if history else None
+    figures = {
+        "Training loss": "–" if loss is None else f"{loss:.3f}",
+        "Samples/s": f"{speed:,.0f}" if speed else "–",
+        "Elapsed": words.duration(seconds),
+    }
+    if current.config.has_images:
+        quality = {"Test accuracy": f"{last.test_accuracy:.2%}" if last else "–"}
+    else:
+        quality = {
+            "Test R²": f"{last.test_r2:.3f}" if last else "–",
+            "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
+        }
+    width = 160 if len(quality) == 1 else 128  # all in a row beside the sidebar
     with st.container(horizontal=True):
-        if current.config.has_images:
-            accuracy = f"{history[-1].test_accuracy:.2%}" if history else "–"
-            _metric("Test accuracy", accuracy)
-        else:
-            _metric("Test R²", f"{history[-1].test_r2:.3f}" if history else "–")
-            _metric("Test RMSE", f"{history[-1].test_rmse:.3f}" if history else "–")
-        _metric("Training loss", "–" if loss is None else f"{loss:.3f}")
-        _metric("Samples/s", f"{speed:,.0f}" if speed else "–")
-        _metric("Elapsed", words.duration(seconds))
-
-
-def _metric(label: str, value: str) -> None:
-    st.metric(label, value, border=True, width=160)
+        for label, value in (quality | figures).items():
+            st.metric(label, value, border=True, width=width)
 
 
 def _charts(current: Run, started: Started) -> None:
