@@ -23,7 +23,7 @@ if wanted and wanted not in finished:
 if not finished:
     st.markdown(
         ":material/fact_check: The answers of a model to all test images appear here. "
-        "No run has finished on this server yet."
+        "No run on images has finished on this server yet."
     )
     st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
     st.stop()

@@ -48,7 +48,9 @@ def choose() -> Run | None:
 
 def nothing_yet(what: str) -> None:
     """In the place of what needs a finished run."""
-    st.markdown(f":material/save: {what} No run has finished on this server yet.")
+    st.markdown(
+        f":material/save: {what} No run on images has finished on this server yet."
+    )
     st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
 
 

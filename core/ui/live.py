@@ -12,7 +12,7 @@ from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
 
 POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
-FIT_POLL_SECONDS = 0.4  # a run of the task regression is a matter of seconds
+FIT_POLL_SECONDS = 0.5  # a run of the task regression is a matter of seconds
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
 

@@ -139,7 +139,7 @@ def why_not(run_id: str) -> str:
     if asked is None:
         return UNKNOWN
     if not asked.config.has_images:
-        return "That run predicts numbers, and this page is about images."
+        return "That run predicts numbers; this page is for runs on images."
     return f"That run is {asked.job.status}, not finished."
 
 
