@@ -83,6 +83,11 @@ def this_machine() -> None:
                 "There is no accelerator that torch can use here. All lessons work on "
                 "the CPU: the code is the same, only the word after `.to` is another."
             )
+        st.page_link(
+            "pages/1_Device.py",
+            label="What this machine has, and why torch uses what it uses",
+            icon=":material/memory:",
+        )
 
 
 this_machine()

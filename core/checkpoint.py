@@ -98,7 +98,6 @@ def round_trip(
     save_on: str,
     load_on: str,
     dtype: str = "float32",
-    report: run.Report = run.unwatched,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> RoundTrip:
     """Save a trained model on one device, load it on another, and compare.

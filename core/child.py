@@ -76,7 +76,10 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # distributed, since each child looks its parent's main module up: core.cluster.
-    context.set_forkserver_preload(["torch", "core.worker", "distributed"])
+    # torch._dynamo, which torch imports by itself in the first step of an optimizer.
+    context.set_forkserver_preload(
+        ["torch", "torch._dynamo", "core.worker", "distributed"]
+    )
     return context
 
 

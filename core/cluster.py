@@ -12,9 +12,14 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import dask
 from distributed import Nanny, Scheduler
+
+from core.errors import ExplainedError
+
+ROOT = Path(__file__).parents[1]
 
 LAB_THREADS = 4  # short jobs of several people at once
 
@@ -74,6 +79,40 @@ def workers() -> dict[str, dict]:
         for number, env in enumerate(environments)
     }
     return {**train, "lab": options("lab", LAB_THREADS, {})}
+
+
+class Process:
+    """The local cluster as its parent holds it."""
+
+    def __init__(self) -> None:
+        """Start it and wait for its address; ExplainedError where none comes."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "core.cluster"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"},
+            # Ctrl-C in the terminal is for the server; the cluster ends after it.
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+        if not self.address:
+            raise ExplainedError("python -m core.cluster ended before it was up")
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it, by closing what it reads from; by force where that does not help."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 async def main() -> None:

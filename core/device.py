@@ -16,6 +16,8 @@ import torch
 
 from core.errors import ExplainedError
 
+OWN_THREADS = torch.get_num_threads()  # what torch takes if nobody sets it
+
 
 def accelerator() -> torch.device | None:
     """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS."""
@@ -49,17 +51,25 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-def leave_a_core() -> None:
-    """Give torch's CPU work all cores but one, unless OMP_NUM_THREADS is set.
+def training_threads(own: int = OWN_THREADS) -> int:
+    """CPU threads for training, where torch by itself would take `own`.
+
+    All cores but one, unless OMP_NUM_THREADS is set.
 
     The threads of an operation wait for the slowest of them. With a browser or a web
     server on the last core, two threads on two cores were 10 to 30 times slower than
     one (784-128-64-10, batch 64); with both cores idle they were no quicker.
     """
-    if "OMP_NUM_THREADS" not in os.environ:
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-        cores = usable or os.cpu_count() or 1
-        torch.set_num_threads(max(1, min(torch.get_num_threads(), cores - 1)))
+    if "OMP_NUM_THREADS" in os.environ:
+        return own
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    cores = usable or os.cpu_count() or 1
+    return max(1, min(own, cores - 1))
+
+
+def leave_a_core() -> None:
+    """Give torch's CPU work as many threads as `training_threads` says."""
+    torch.set_num_threads(training_threads(torch.get_num_threads()))
 
 
 def backend(device: torch.device) -> str:

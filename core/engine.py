@@ -12,26 +12,22 @@ import logging
 import math
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future
 
-from core import worker
+from core import cluster, worker
 from core.errors import ExplainedError
 from core.reports import PickedUp
 
 logger = logging.getLogger(__name__)
 
-ROOT = Path(__file__).parents[1]
 CONNECT_SECONDS = 8.0  # a scheduler that does not answer by then is not there
 LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
@@ -97,7 +93,7 @@ class Engine:
         self._inbox: deque[tuple[str, Any]] = deque()  # events not yet filed
         self._queue: list[str] = []
         self._futures: dict[str, Future] = {}
-        self._process: subprocess.Popen | None = None
+        self._cluster: cluster.Process | None = None  # where it is our own
         self._client: Client | None = None
         self._problem = ""
         self._machine: dict[str, Any] | None = None
@@ -237,12 +233,8 @@ class Engine:
         self._closed = True
         if self._client is not None:
             self._client.close(timeout=2)
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        if self._cluster is not None:
+            self._cluster.close()
 
     @property
     def problem(self) -> str:
@@ -253,7 +245,12 @@ class Engine:
 
     def _start(self) -> None:
         try:
-            address = self._address or self._start_cluster()
+            address = self._address
+            if address is None:
+                self._cluster = cluster.Process()
+                address = self._cluster.address
+            if self._closed:  # in the meantime, when there was nothing to end yet
+                return self.close()
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             client.subscribe_topic(self._topic, self._on_event)
             self._client, self._problem = client, ""
@@ -267,37 +264,18 @@ class Engine:
         self.machine()
         self._dispatch()
 
-    def _start_cluster(self) -> str:
-        """Start core.cluster as a child; it ends when its standard input closes."""
-        self._process = process = subprocess.Popen(
-            [sys.executable, "-m", "core.cluster"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"},
-            # Ctrl-C in the terminal is for the server; the cluster ends after it.
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        if not address:
-            raise ExplainedError("python -m core.cluster ended before it was up")
-        return address
-
     def _revive(self) -> None:
         """If the local cluster has died, fail what it was doing and start another.
 
         A cluster that could not be started or reached is tried again now and then.
         """
         with self._lock:
-            process = self._process
-            died = process is not None and process.poll() is not None
+            died = self._cluster is not None and self._cluster.has_ended
             failed = self._up.is_set() and self._client is None
             due = time.monotonic() > self._start_due
             if self._closed or self._starting or not (due and (died or failed)):
                 return
-            self._process = None
+            self._cluster = None
             client, self._client = self._client, None
             self._up.clear()
             for job in list(self._jobs.values()):

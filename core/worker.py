@@ -10,12 +10,14 @@ to import torch in order to read an exception.
 import importlib
 import inspect
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from core.errors import CancelledError, ExplainedError, explain
 from core.reports import PickedUp
 
+WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
 
 
@@ -23,6 +25,7 @@ def dask_setup(worker: Any) -> None:
     """Pay for slow first times now, so that the first click does not."""
     import torch
 
+    from core import child
     from core import device as devices
 
     if "train" in worker.state.total_resources:
@@ -30,6 +33,9 @@ def dask_setup(worker: Any) -> None:
         _rehearse()
     else:
         torch.set_num_threads(1)  # never slow down a training run that is measured
+        warm_up = threading.Timer(WARM_UP_SECONDS, child.warm_up)
+        warm_up.daemon = True
+        warm_up.start()
 
 
 def _rehearse() -> None:

@@ -15,8 +15,11 @@ machine = engine().machine()
 devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
 run = checkpoints.choose()
 
+# With the tab in the address it stays open when a run finishes above it.
 save, load, trip, wrong, home = st.tabs(
-    ["Save", "Load", "Round trip", "What can go wrong", "Take it home"]
+    ["Save", "Load", "Round trip", "What can go wrong", "Take it home"],
+    key="tab",
+    bind="query-params",
 )
 
 with save:

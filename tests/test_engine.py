@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
+from core.cluster import ROOT
 from core.config import RunConfig
-from core.engine import ROOT, Engine, Job
+from core.engine import Engine, Job
 from core.errors import ExplainedError
 from core.reports import PickedUp, Steps
 
@@ -171,7 +172,7 @@ def test_a_killed_cluster_is_started_again(own_engine):
     """When the whole cluster dies its run fails, and the next run works."""
     lost = own_engine.submit(RUN, LONG)
     running(own_engine, lost)
-    own_engine._process.kill()
+    own_engine._cluster._process.kill()
     wait(lambda: own_engine.job(lost).ended, seconds=5)
     assert status(own_engine, lost) == "failed"
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.config import MODELS
+from core.detection import IDIOMS
 from core.ui import words
 from core.ui.source import lines_with, source
 
@@ -16,7 +17,8 @@ WIDTH = 79  # characters that a code box shows without scrolling sideways
 def calls(function: str) -> list[tuple[str, ...]]:
     """The literal arguments of every call of `function` on the pages, once each.
 
-    The Train page shows the model that was chosen: that stands for all models.
+    The Train page shows the model that was chosen: that stands for all models. The
+    Device page shows the ways to ask for a device in a loop: that stands for all.
     """
     found: set[tuple[str, ...]] = set()
     for page in [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("core/ui/*.py")]:
@@ -25,9 +27,11 @@ def calls(function: str) -> list[tuple[str, ...]]:
                 literal = [str(getattr(each, "value", "")) for each in node.args]
                 if all(literal):
                     found.add(tuple(literal))
+                elif literal[0] == "core/detection.py":
+                    found |= {(literal[0], each.__name__) for each in IDIOMS}
                 elif literal[0] == "core/models.py":
                     found |= {
-                        ("core/models.py", words.CLASSES[each]) for each in MODELS
+                        ("core/models.py", words.CLASSES[model]) for model in MODELS
                     }
     return sorted(found)
 

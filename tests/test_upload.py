@@ -72,6 +72,19 @@ def legacy_with_huge_storage() -> bytes:
     return file.replace(size, claimed)
 
 
+def lying_about_its_size() -> bytes:
+    """A zip whose index says that 1,200 bytes hold 20 million floats."""
+    file, content = io.BytesIO(), saved({"a": torch.zeros(300)})
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as source,
+        zipfile.ZipFile(file, "w") as target,
+    ):
+        for entry in source.infolist():
+            size, claimed = b"M\x2c\x01", b"J\x00\x2d\x31\x01"
+            target.writestr(entry, source.read(entry).replace(size, claimed))
+    return file.getvalue()
+
+
 def quantized() -> Tensor:
     return torch.quantize_per_tensor(torch.zeros(128, 784), 0.1, 0, torch.qint8)
 
@@ -143,6 +156,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "would grow",
     ),
     "old format, huge storage": (legacy_with_huge_storage, "more memory|truncated"),
+    "a lie about sizes": (lying_about_its_size, "truncated|claims"),
     "payload": (lambda: dangers.make_payload(Path("x")), "`io.open`"),
     "whole model": (lambda: saved(models.build("ann")), "`core.models.ANN`"),
     "header too long": (lambda: header("{}", 2**62), "claims 4,611,686"),

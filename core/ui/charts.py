@@ -422,6 +422,18 @@ def probabilities(classes: list[str], values: tuple[float, ...], backend: str) -
     return alt.layer(bar, number).properties(height=alt.Step(24))
 
 
+@lru_cache(maxsize=16)
+def share(backend: str, colors: Palette) -> Specification:
+    """A thin bar, full at 1, in the colour of the device; for data with `share`."""
+    base = alt.Chart(LATER)
+    x = alt.X("share:Q", scale=alt.Scale(domain=[0, 1], clamp=True), axis=None)
+    ground = base.mark_bar(color=colors.quiet, opacity=0.25, height=8).encode(
+        x=alt.value(0), x2=alt.value("width")
+    )
+    bar = base.mark_bar(color=colors.of(backend), height=8).encode(x=x)
+    return specification(alt.layer(ground, bar).properties(height=12))
+
+
 # The parts of the comparison between training through and resuming.
 PARTS = {
     "through": "Trained through",

@@ -22,6 +22,13 @@ HOME = Lesson(
 )
 LESSONS = (
     Lesson(
+        "pages/1_Device.py",
+        "Device",
+        ":material/memory:",
+        "After this page you can say what this machine trains on and why, and find "
+        "out the same on any other.",
+    ),
+    Lesson(
         "pages/2_Model.py",
         "Model",
         ":material/move_down:",
@@ -48,6 +55,13 @@ LESSONS = (
         ":material/save:",
         "After this page you can save what was trained, load it on another device, "
         "prove that it is the same model, and say which files not to open.",
+    ),
+    Lesson(
+        "pages/8_Mistakes.py",
+        "Mistakes",
+        ":material/bug_report:",
+        "After this page you know the classic mistakes by their messages, and those "
+        "that give none by what they cost.",
     ),
 )
 

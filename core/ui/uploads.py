@@ -22,7 +22,8 @@ SUGGESTED = "as the file suggests"
 def draw(machine: dict[str, Any] | None, task: str | None) -> None:
     """The uploader, what was found in the file, and its accuracy on a task's images."""
     file = st.file_uploader(
-        "A checkpoint: yours from here, or anybody's with the same layers",
+        f"A checkpoint of at most {MAX_MEGABYTES} MB: yours from here, or anybody's "
+        "with the same layers",
         key="upload_checkpoint",
         max_upload_size=MAX_MEGABYTES,
         help="A state_dict as torch.save or safetensors writes it, bare or inside a "
@@ -99,7 +100,7 @@ def _contents(found: Opened) -> None:
         )
     else:
         st.error(
-            f"It holds {count} tensors, and {_differences(found)}. Choose another "
+            f"Compared by name: {_differences(found)}. Choose another "
             "architecture, or save the state_dict of a model with these layers.",
             title=f"It does not fit the {name}",
             icon=":material/error:",
@@ -135,9 +136,9 @@ def _differences(found: Opened) -> str:
     counts = {
         "missing": len(found.missing),
         "unexpected": len(found.unexpected),
-        "of another shape": len(found.misshapen),
+        "misshapen": len(found.misshapen),
     }
-    return ", ".join(f"{count} are {what}" for what, count in counts.items() if count)
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def _table(rows: Any, title: str) -> None:

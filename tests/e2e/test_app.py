@@ -1,6 +1,9 @@
 """A learner's ways through the app, in a real browser."""
 
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -115,6 +118,63 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
+    """From click to download: both files load again, and the script repeats the run."""
+    page = start(visitor(SHORT))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    accuracy = re.search(r"([\d.]+)%", result(page).inner_text()).group(1)
+    page.goto(page.url.replace("/Train", "/Checkpoints"))
+    ready(page)
+
+    def download(name: str) -> Path:
+        with page.expect_download() as caught:
+            key(page, name).click()
+        path = tmp_path / caught.value.suggested_filename
+        caught.value.save_as(path)
+        return path
+
+    def uploaded(path: Path) -> None:
+        chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
+        chooser.set_input_files(path)
+
+    files = [download("download_pt"), download("download_safetensors")]
+    page.get_by_role("tab", name="Load").click()
+    for file, kind in zip(files, ("torch.save, zip", "safetensors"), strict=True):
+        uploaded(file)
+        expect(page.get_by_text(f"6 tensors, {kind}.")).to_be_visible(timeout=SLOW)
+    key(page, "evaluate_upload").click()
+    expect(page.get_by_text("Evaluated on")).to_be_visible(timeout=SLOW)
+    expect(
+        page.get_by_test_id("stMetricValue").get_by_text(f"{accuracy}%")
+    ).to_have_count(1)
+    broken = tmp_path / "broken.pt"
+    broken.write_bytes(files[0].read_bytes()[:9999])
+    uploaded(broken)
+    expect(page.get_by_text("truncated or damaged")).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("tab", name="Round trip").click()
+    key(page, "round_trip").click()
+    expect(page.get_by_text("Logits that differ")).to_be_visible(timeout=SLOW)
+    key(page, "resume").click()
+    expect(page.get_by_text("With the weights alone")).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("tab", name="What can go wrong").click()
+    key(page, "try_pickle").click()
+    expect(page.get_by_text("does not exist")).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("tab", name="Take it home").click()
+    assert '"nbformat": 4' in download("download_notebook").read_text()
+    done = subprocess.run(
+        [sys.executable, "-I", download("download_script")],
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"test accuracy {accuracy}%" in done.stdout.splitlines()[-1]
+
+
 def test_earlier_runs_stay_on_the_chart(visitor):
     """A second run is drawn beside the first, each named by what was changed."""
     page = start(visitor(SHORT))
@@ -214,6 +274,30 @@ def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
     expect(result(page)).to_be_visible(timeout=SLOW)
 
 
+def test_the_device_page_lives_and_explains(visitor):
+    """Memory is asked for again and again, a wrong answer is explained, a report comes.
+
+    The timer is the browser's, so nothing but a browser shows that it fires.
+    """
+    page = ready(visitor("Device"))
+    used = page.get_by_text(re.compile(r"^Memory used")).first
+    expect(used).to_be_visible(timeout=SLOW)
+    before = used.inner_text()
+    ballast = bytearray(os.urandom(2**20)) * 512  # half a gigabyte
+    expect(used).not_to_have_text(before, timeout=SLOW)
+    del ballast
+
+    page.get_by_text("torch was built without CUDA").last.click()
+    expect(page.get_by_text("It can: such a torch never asks")).to_be_visible()
+    page.get_by_text("The driver is missing").last.click()
+    expect(page.get_by_text("an answer means that there is one")).to_be_visible()
+
+    with page.expect_download() as download:
+        key(page, "download_report").click()
+    report = json.loads(Path(download.value.path()).read_text())
+    expect(page.get_by_text(report["verdict"]).first).to_be_visible()
+
+
 def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
     """A learner who mistypes an address is told so, and can go on."""
     page = ready(visitor("Train?model=transformer&epochs=2"))
@@ -231,6 +315,31 @@ def test_an_impossible_number_is_answered_in_words(visitor):
     key(page, "start_training").click()
     expect(page.get_by_text("from 1 to 50, not 99")).to_be_visible(timeout=SLOW)
     expect(result(page)).to_have_count(0)
+
+
+def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
+    """Paste, find, run with many clicks; two people at once, and on a phone."""
+    page, other = ready(visitor("Mistakes")), visitor("Mistakes", **VIEWS["phone"])
+    page.get_by_label("Paste an error message").fill(
+        "RuntimeError: Expected all tensors to be on the same device, but found at "
+        "least two devices, cuda:0 and cpu!"
+    )
+    page.get_by_role("button", name="Find the mistake").click()
+    expect(page.get_by_text("It fits best")).to_be_visible(timeout=SLOW)
+
+    key(ready(other), "run_mistake_out_of_memory").click()
+    for _ in range(5):
+        key(page, "run_mistake_data_not_moved").click()
+    expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("# RuntimeError")).to_be_visible()
+    expect(page.get_by_text("It returns").first).to_be_visible()
+    # By its mark, since a machine of another kind may set no limit of memory.
+    expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("It returns")).to_be_visible()
+    for each in (page, other):
+        expect(each.get_by_test_id("stException")).to_have_count(0)
+        main = each.get_by_test_id("stMain")
+        assert main.evaluate("main => main.scrollWidth - main.clientWidth") <= 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

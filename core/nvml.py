@@ -1,0 +1,88 @@
+"""What the NVIDIA driver says of its GPUs, through NVML; nothing where there is none.
+
+NVML asks the driver, not CUDA: it answers also where torch can't, and for all GPUs,
+whatever CUDA_VISIBLE_DEVICES says.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NvidiaGpu:
+    """One GPU now. None where it does not tell."""
+
+    uuid: str  # identifies one piece of hardware: never to be shown
+    name: str
+    busy_percent: int | None  # share of the last moment in which a kernel ran
+    celsius: int | None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The driver and its GPUs, in the order of their PCI addresses."""
+
+    version: str  # "580.95.05"; "" where there is no driver that answers
+    cuda: str  # newest CUDA version that it runs, "13.0"
+    gpus: tuple[NvidiaGpu, ...]
+
+
+NONE = Driver("", "", ())
+
+
+def read() -> Driver:
+    """What the driver says now; NONE without a driver or without nvidia-ml-py."""
+    try:
+        import pynvml  # a bare machine may lack it
+    except ImportError:
+        return NONE
+    try:
+        pynvml.nvmlInit()
+    except (pynvml.NVMLError, OSError):
+        return NONE
+    try:
+        cuda = _ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
+        count = _ask(pynvml, pynvml.nvmlDeviceGetCount) or 0
+        gpus = (_gpu(pynvml, index) for index in range(count))
+        return Driver(
+            version=_text(_ask(pynvml, pynvml.nvmlSystemGetDriverVersion)),
+            # 13020 stands for 13.2
+            cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
+            gpus=tuple(gpu for gpu in gpus if gpu is not None),
+        )
+    finally:
+        _ask(pynvml, pynvml.nvmlShutdown)
+
+
+def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
+    handle = _ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:  # it fell off the bus, or belongs to another user
+        return None
+    rates = _ask(pynvml, pynvml.nvmlDeviceGetUtilizationRates, handle)
+    return NvidiaGpu(
+        uuid=_text(_ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)),
+        name=_text(_ask(pynvml, pynvml.nvmlDeviceGetName, handle)) or "NVIDIA GPU",
+        busy_percent=None if rates is None else rates.gpu,
+        celsius=_ask(
+            pynvml,
+            pynvml.nvmlDeviceGetTemperature,
+            handle,
+            pynvml.NVML_TEMPERATURE_GPU,
+        ),
+    )
+
+
+def _ask(pynvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
+    """The answer; None where this GPU or this driver has none."""
+    try:
+        return question(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _text(answer: str | bytes | None) -> str:
+    """NVML answered with bytes until version 11.5 of its Python binding."""
+    return answer.decode() if isinstance(answer, bytes) else answer or ""

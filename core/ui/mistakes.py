@@ -1,0 +1,277 @@
+"""The cards of the Mistakes page: run one, see how both halves end."""
+
+import ast
+import re
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from core.errors import ExplainedError
+from core.mistake_catalogue import MISTAKES, Failure, Mistake, Outcome, Report
+from core.mistake_search import Index
+from core.ui import words
+from core.ui.server import engine, visitor
+from core.ui.source import source
+
+FILE = "core/mistakes.py"
+RUN = "core.mistake_lab:run"
+FAILURES = "core.mistake_lab:failures"
+SECONDS = 60.0  # that a person waits at most: for the others, then for three processes
+AT_ONCE = 2  # of all people: the lab worker has other questions to answer too
+RETRY_SECONDS = 30.0
+MOST_SHOWN = 300  # characters of a message; the traceback has them all
+
+ALREADY = (
+    "You have a mistake running already, in another tab or from a moment ago. It ends "
+    "within seconds; run this one then."
+)
+CROWDED = (
+    "Many people are making mistakes just now, and yours had no turn in "
+    f"{SECONDS:.0f} seconds. Run it again in a moment."
+)
+
+
+class Turns:
+    """Who may run a mistake now: each person one, and few at once."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._free = threading.Semaphore(at_once)
+        self._lock = threading.Lock()
+        self._people: set[str] = set()
+
+    @contextmanager
+    def take(self, person: str, seconds: float = SECONDS) -> Iterator[None]:
+        """Wait for a turn, at most so long; ExplainedError where there is none."""
+        with self._lock:
+            if person in self._people:
+                raise ExplainedError(ALREADY)
+            self._people.add(person)
+        try:
+            if not self._free.acquire(timeout=seconds):
+                raise ExplainedError(CROWDED)
+            try:
+                yield
+            finally:
+                self._free.release()
+        finally:
+            with self._lock:
+                self._people.discard(person)
+
+
+@st.cache_resource(show_spinner=False)
+def turns() -> Turns:
+    """The one queue of this server."""
+    return Turns()
+
+
+def run(slug: str) -> Report | str:
+    """Both halves of a mistake as they ended just now, or why they were not run."""
+    try:
+        with turns().take(visitor()):
+            return engine().ask(RUN, slug, seconds=SECONDS)
+    except ExplainedError as error:
+        return str(error)
+
+
+# The search
+
+
+def learn_messages() -> str:
+    """Have the lab run all loud mistakes once for this server; the id of that job.
+
+    It also starts the server of the child processes, so that nobody waits for it.
+    """
+    jobs = engine().jobs(FAILURES)
+    latest = jobs[-1] if jobs else None
+    if latest is not None and latest.status not in ("failed", "cancelled"):
+        return latest.id
+    if latest is not None and time.time() - latest.submitted < RETRY_SECONDS:
+        return latest.id
+    return engine().submit(FAILURES, lane="lab")
+
+
+def index(job_id: str) -> Index | None:
+    """What to search in, once the mistakes have been run; None if that takes long."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        job = engine().job(job_id)
+        if job is None or job.ended:
+            return _index(job_id) if job is not None and job.value else None
+        time.sleep(0.05)
+    return None
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _index(job_id: str) -> Index:
+    job = engine().job(job_id)
+    assert job is not None
+    sources = {each.slug: source(FILE, f"broken_{each.slug}") for each in MISTAKES}
+    return Index(job.value, sources)
+
+
+# The cards
+
+
+@st.fragment
+def card(mistake: Mistake, opened: bool = False) -> None:
+    """One mistake: what and why, a button, and what came of pressing it."""
+    outcomes = st.session_state.setdefault("mistake_outcomes", {})
+    slug = mistake.slug
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{mistake.title}**", width="stretch")
+            pressed = st.button(
+                "Run it", icon=":material/play_arrow:", key=f"run_mistake_{slug}"
+            )
+        st.markdown(mistake.why)
+        if pressed:
+            with st.spinner("Running both halves, each in a process of its own"):
+                outcomes[slug] = run(slug)
+        outcome = outcomes.get(slug)
+        if isinstance(outcome, str):
+            st.warning(outcome, icon=":material/hourglass_top:")
+        if isinstance(outcome, Report):
+            _halves(mistake, outcome)
+            _remarks(mistake, outcome)
+        elif opened:
+            _halves(mistake, None)
+        else:
+            code = st.expander("The code", key=f"code_{slug}", on_change="rerun")
+            if code.open:
+                with code:
+                    _halves(mistake, None)
+
+
+def _halves(mistake: Mistake, report: Report | None) -> None:
+    """Both functions side by side, and under each how it ended."""
+    broken, fixed = (body(f"{half}_{mistake.slug}") for half in ("broken", "fixed"))
+    left, right = st.columns(2)
+    with left:
+        if report is None:
+            st.markdown("**Broken**")
+            st.code(broken, wrap_lines=True)
+        else:
+            st.markdown(f"**Broken**, run on {_device(report.broken)}")
+            st.code(marked(broken, report.broken.failure), wrap_lines=True)
+            _broken(mistake, report.broken)
+    with right:
+        if report is None:
+            st.markdown("**Fixed**")
+            st.code(fixed, wrap_lines=True)
+        else:
+            devices = " and on ".join(map(_device, report.fixed))
+            st.markdown(f"**Fixed**, run on {devices}")
+            st.code(fixed, wrap_lines=True)
+            for each in report.fixed:
+                _fixed(mistake, each)
+
+
+def body(name: str) -> str:
+    """What a function of core.mistakes does, without the line that names it."""
+    return textwrap.dedent(source(FILE, name).partition("\n")[2])
+
+
+def marked(code: str, failure: Failure | None) -> str:
+    """The code, with a remark under the statement that raised the exception."""
+    lines = code.splitlines()
+    if failure is not None and failure.line is not None:
+        guilty = lines[failure.line - 1]
+        margin = " " * (len(guilty) - len(guilty.lstrip()))
+        carets = "^" * max(1, len(guilty.strip()) - 2)
+        remark = f"{margin}# {carets}\n{margin}# {failure.kind}"
+        lines.insert(_end(code, failure.line), remark)
+    return "\n".join(lines)
+
+
+def _end(code: str, line: int) -> int:
+    """The last line of the simple statement that begins in that line."""
+    # In a function, since it may return; that makes one line more.
+    tree = ast.parse("def f():\n" + textwrap.indent(code, " "))
+    ends = [
+        node.end_lineno - 1
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and node.end_lineno is not None
+        and node.lineno == line + 1
+        and not hasattr(node, "body")
+    ]
+    return max(ends, default=line)
+
+
+def _broken(mistake: Mistake, outcome: Outcome) -> None:
+    failure = outcome.failure
+    if failure is not None:
+        message = textwrap.shorten(failure.message, MOST_SHOWN, placeholder=" ...")
+        if len(failure.message) <= MOST_SHOWN:
+            message = failure.message
+        st.error(literal(message), title=failure.kind, icon=":material/error:")
+        if failure.poisoned:
+            st.markdown(
+                "After it, every call to the device failed in that process. The "
+                "process has ended, and nobody else noticed: the fix ran in a new one."
+            )
+        with st.expander("The whole traceback"):
+            st.code(failure.traceback, language=None)
+    elif outcome.died:
+        st.error(outcome.died, title="Its process died", icon=":material/error:")
+    elif mistake.figure is not None:
+        _figure(mistake, outcome)
+    else:
+        st.info(
+            f"It ran through on this machine, and returned `{outcome.result}`.",
+            icon=":material/info:",
+        )
+
+
+def _fixed(mistake: Mistake, outcome: Outcome) -> None:
+    if outcome.failure is not None or outcome.died:
+        why = outcome.died or literal(outcome.failure.message)  # type: ignore[union-attr]
+        st.error(why, title="The fix failed here", icon=":material/error:")
+    elif mistake.figure is not None:
+        _figure(mistake, outcome)
+    elif outcome.device == "meta":
+        st.success(
+            "It runs through. On `meta` there are shapes, but no numbers to show.",
+            icon=":material/check:",
+        )
+    else:
+        result = textwrap.shorten(outcome.result, 60, placeholder=" ...")
+        where = _device(outcome)
+        st.success(f"It returns `{result}` on {where}.", icon=":material/check:")
+
+
+def _figure(mistake: Mistake, outcome: Outcome) -> None:
+    assert mistake.figure is not None
+    value = mistake.figure.format.format(outcome.figure)
+    st.metric(mistake.figure.label, value, border=True)
+
+
+def _remarks(mistake: Mistake, report: Report) -> None:
+    """What to know of this machine, and where the figures come from."""
+    remarks = [mistake.note]
+    if report.environment["backend"] == "CPU":
+        remarks.append(mistake.without_accelerator)
+        if report.broken.device == "meta":
+            remarks.append(
+                "There is no accelerator here, so torch's `meta` device is the other "
+                "device. On a GPU the exception is of the same kind, in other words."
+            )
+    if any(remarks):
+        st.markdown(" ".join(filter(None, remarks)))
+    st.caption(f"Run on {words.provenance(report.environment)}.")
+
+
+def _device(outcome: Outcome) -> str:
+    if outcome.device == "meta":
+        return "`meta`"
+    return f"the {words.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
+
+
+def literal(text: str) -> str:
+    """Markdown that shows the text as it is."""
+    escaped = re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:&])", r"\\\1", text.strip())
+    return escaped.replace("\n", "  \n")

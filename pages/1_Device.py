@@ -1,0 +1,141 @@
+"""What hardware is here, why torch uses what it uses, and how to ask."""
+
+import json
+
+import streamlit as st
+
+from core.diagnosis import CAUSES, diagnose
+from core.errors import ExplainedError
+from core.ui import frame, hardware
+from core.ui.course import lesson
+from core.ui.source import source
+
+HERE = lesson("Device")
+MISSES = {
+    "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
+    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and nobody notices but you, "
+    "who wait.",
+    "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
+    "each new kind of device is an `if` in every script of yours.",
+    "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
+    "where it does not exist. Like the others it believes the driver: that this build "
+    "has code for the GPU shows only when you compute.",
+}
+
+frame.begin(HERE)
+frame.wait_for_machine()
+
+try:
+    with st.spinner("The worker is looking around"):
+        facts = hardware.facts()
+        devices = hardware.devices()
+        answers = hardware.answers()
+except ExplainedError as error:
+    st.error(str(error), title="The worker could not look around")
+    frame.end(HERE)
+    st.stop()
+found = diagnose(facts)
+hardware.verdict(found)
+
+st.subheader("The devices")
+hardware.cards()
+st.markdown(
+    "Memory counts all programs together, and is asked of the worker every "
+    f"{hardware.LIVE_SECONDS:.0f} seconds. Train in another tab and watch it here."
+)
+
+st.subheader("Three ways to ask for a device")
+st.markdown("All three ran on the worker just now; their answers stand beside them.")
+for name, label in zip(
+    MISSES, ("The classic line", "With MPS", "torch.accelerator"), strict=True
+):
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{label}** answers")
+            on = "CPU" if answers[name] == "cpu" else "accelerator"
+            st.badge(answers[name], color=frame.device_color(on))
+        st.code(source("core/detection.py", name))
+        st.markdown(MISSES[name])
+st.markdown(
+    "One trap: without `is_available()` in front, "
+    "`torch.accelerator.current_accelerator()` tells what this torch was **built** "
+    f"for, here or not. On this machine it answers **`{answers['unchecked']}`**."
+)
+
+st.subheader("A default device")
+try:
+    with st.spinner("Tensors are being made"):
+        compared = hardware.default_device()
+except ExplainedError as error:
+    st.error(str(error), title="The default device was not tried")
+else:
+    hardware.default_places(compared)
+
+st.subheader("The code that ran")
+ask, read, block, setting = st.tabs(
+    ["The check", "The diagnosis", "The block", "The setting"]
+)
+with ask:
+    st.markdown(
+        "`is_available()` asks the driver. Whether the GPU computes shows this, "
+        "on every device. From `core/facts.py`."
+    )
+    st.code(source("core/facts.py", "try_to_compute"), line_numbers=True)
+with read:
+    st.markdown(
+        f"{len(CAUSES)} functions look at the facts in turn, and the first that "
+        "applies has the say. From `core/diagnosis.py`; under it, all of them."
+    )
+    st.code(source("core/diagnosis.py", "diagnose"), line_numbers=True)
+    st.markdown(
+        "\n".join(
+            f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
+            + (" **← this machine**" if cause.__name__ == found.cause else "")
+            for number, cause in enumerate(CAUSES, 1)
+        )
+    )
+with block:
+    st.markdown("From `core/default_device.py`; `places` runs the expressions above.")
+    st.code(source("core/default_device.py", "with_block"), line_numbers=True)
+with setting:
+    st.markdown("The same with the setting, in a process of its own.")
+    st.code(source("core/default_device.py", "with_setting"), line_numbers=True)
+
+st.subheader("Ask for help with it")
+report = json.dumps(hardware.report(found, facts, devices), indent=2)
+st.markdown(
+    "A question on a forum is answered faster with these facts in it. The report names "
+    "hardware, versions and settings, but no person, no host and no folder."
+)
+st.download_button(
+    "Download the report",
+    report,
+    file_name="device-report.json",
+    mime="application/json",
+    icon=":material/download:",
+    on_click="ignore",
+    key="download_report",
+)
+with st.expander("Read it first", icon=":material/visibility:"):
+    st.code(report, language="json", wrap_lines=True)
+
+frame.question(
+    "no_gpu",
+    "nvidia-smi lists the GPU of a laptop, and torch.cuda.is_available() is False. "
+    "Which of these can't be the reason?",
+    {
+        "torch was built without CUDA": "It can: such a torch never asks the driver. "
+        "`torch.version.cuda` is None then, and on Windows `pip install torch` brings "
+        "just that.",
+        "The driver is missing": "Right. `nvidia-smi` asks the driver, so an answer "
+        "means that there is one. What is left are the build, the driver's age, and "
+        "what the process may see.",
+        "The driver is too old for this torch": "It can: `nvidia-smi` works with every "
+        "driver, but a torch built with CUDA 13 needs one that runs CUDA 13. The "
+        "newest it can run stands in the head of what `nvidia-smi` prints.",
+        "CUDA_VISIBLE_DEVICES is set to -1": "It can: the variable hides GPUs from "
+        "CUDA, and so from torch. `nvidia-smi` does not look at it.",
+    },
+    right="The driver is missing",
+)
+frame.end(HERE)
