@@ -1,6 +1,7 @@
 """The three ways to feed a model. For one seed, all three give the same batches.
 
-- "dataloader": torch's DataLoader over PIL images and ToTensor, as in every textbook.
+- "dataloader": torch's DataLoader over PIL images and ToTensor, as in every textbook;
+  for numbers, over a TensorDataset.
 - "memory": the images are decoded once; a batch is picked out of one large tensor.
 - "device": that large tensor lives on the device, so nothing is left to move.
 """
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from core.data import Split
 from core.errors import ExplainedError
@@ -23,7 +24,7 @@ MISMATCH = (
 
 
 class Batches(Protocol):
-    """Iterate for one epoch: inputs (N, 1, 28, 28) and targets (N,), batch by batch."""
+    """Iterate for one epoch: inputs (N, ...) and targets (N, ...), batch by batch."""
 
     def __len__(self) -> int: ...  # steps in an epoch
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]: ...
@@ -79,7 +80,10 @@ class TensorBatches:
 
 
 class LoaderBatches:
-    """Batches from a DataLoader that opens every image as a PIL image, every time."""
+    """Batches from a DataLoader, which fetches its samples one by one.
+
+    Images it opens as PIL images, every time.
+    """
 
     def __init__(
         self, split: Split, batch_size: int, order: EpochOrder, **options: Any
@@ -87,8 +91,9 @@ class LoaderBatches:
         self.order = order
         self.batch_size = batch_size
         self.indices: list[int] = []  # this epoch's; the loader's sampler
+        pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
-            PILImages(split),
+            PILImages(split) if pixels else TensorDataset(split.images, split.labels),
             batch_size,
             sampler=_Drawn(self),
             # Else the loader draws from torch's global seed, as dropout does.

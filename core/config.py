@@ -5,11 +5,15 @@ Nothing here imports torch: the web server builds and checks configurations too.
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
 
-TASKS = ("fashion-mnist", "sprites")
-MODELS = ("ann", "cnn")
+IMAGE_TASKS = ("fashion-mnist", "sprites")
+TASKS = (*IMAGE_TASKS, "regression")
+IMAGE_MODELS = ("ann", "cnn")
+MODELS = (*IMAGE_MODELS, "simple")
+CRITERIA = ("cross-entropy", "mse", "gaussian")
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
 FEEDS = ("memory", "device", "dataloader")
 SCHEDULES = ("constant", "one-cycle")
@@ -17,9 +21,16 @@ SCHEDULES = ("constant", "one-cycle")
 CHOICES = {
     "task": TASKS,
     "model": MODELS,
+    "criterion": CRITERIA,
     "device": DEVICES,
     "feed": FEEDS,
     "schedule": SCHEDULES,
+}
+# What fits each task; the first is taken where nothing is said.
+MODELS_FOR = {**dict.fromkeys(IMAGE_TASKS, IMAGE_MODELS), "regression": ("simple",)}
+CRITERIA_FOR = {
+    **dict.fromkeys(IMAGE_TASKS, ("cross-entropy",)),
+    "regression": ("mse", "gaussian"),
 }
 RANGES = {
     "epochs": (1, 50),
@@ -59,6 +70,14 @@ RECIPES: dict[str, dict[str, Any]] = {
         "schedule": "one-cycle",
         "augment": True,
     },
+    "simple": {
+        "epochs": 30,
+        "batch_size": 32,
+        "learning_rate": 5e-3,
+        "weight_decay": 0.0,
+        "schedule": "one-cycle",
+        "augment": False,
+    },
 }
 
 
@@ -68,15 +87,16 @@ class RunConfig:
 
     task: str = "fashion-mnist"  # the dataset
     model: str = "ann"  # the architecture
+    criterion: str = "cross-entropy"  # the loss, see core.criteria
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
     feed: str = "memory"  # how batches reach the model, see core.batches
     epochs: int = 5  # passes over the training set
-    batch_size: int = 64  # images in a step
+    batch_size: int = 64  # samples in a step
     learning_rate: float = 1e-3  # of AdamW; with one-cycle, the peak
     weight_decay: float = 0.0  # of AdamW, which without it is Adam
     schedule: str = "constant"  # of the learning rate, over the whole run
     augment: bool = False  # flip half of the training images, drawn anew each epoch
-    seed: int = 0  # of the weights, the order of the images, the flips
+    seed: int = 0  # of the weights, the order of the samples, the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
 
@@ -104,20 +124,43 @@ class RunConfig:
                 raise ValueError(
                     f"{name} must be true or false, not {getattr(self, name)!r}."
                 )
+        for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
+            if getattr(self, name) not in fitting[self.task]:
+                raise ValueError(
+                    f"{name} must be {' or '.join(fitting[self.task])} for the task "
+                    f"{self.task}, not {getattr(self, name)!r}."
+                )
+        if self.augment and not self.has_images:
+            raise ValueError(
+                f"augment must be false for the task {self.task}: it flips images, "
+                "and there are none."
+            )
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images are classified; else numbers are predicted."""
+        return self.task in IMAGE_TASKS
 
     @classmethod
     def with_recipe(cls, **given: Any) -> Self:
-        """The recipe of the model that is given, with everything else given on top."""
-        recipe = RECIPES.get(str(given.get("model", cls.model)), {})
-        return cls(**{**recipe, **given})
+        """What fits the task, with the model's recipe, and all that is given on top."""
+        task = str(given.get("task", cls.task))
+        model = MODELS_FOR.get(task, MODELS)[0]
+        criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
+        recipe = RECIPES.get(str(given.get("model", model)), {})
+        return cls(**{"model": model, "criterion": criterion, **recipe, **given})
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence for each it ignored."""
         notices = []
         names = {field.name for field in fields(cls)}
-        model = given.get("model", cls.model)
-        config = cls.with_recipe(model=model if model in MODELS else cls.model)
+        leading: dict[str, str] = {}  # these two say what the rest is by default
+        for name in ("task", "model"):
+            with suppress(KeyError, ValueError):  # the loop below tells of it
+                cls.with_recipe(**leading | {name: given[name]})
+                leading[name] = given[name]
+        config = cls.with_recipe(**leading)
         for name, text in given.items():
             if name not in names:
                 notices.append(f"There is no setting {name!r}; it was ignored.")

@@ -1,7 +1,8 @@
 """The datasets, whole, as uint8 tensors in memory.
 
 Where the files of Fashion-MNIST come from is in core.fashion_mnist, how the sprites are
-drawn in core.sprites, how images become batches in core.batches.
+drawn in core.sprites, how images become batches in core.batches. The task regression
+has numbers in their place, of core.curve.
 """
 
 import os
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core import fashion_mnist, sprites
+from core import curve, fashion_mnist, sprites
 from core.errors import ExplainedError
 
 SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
@@ -20,10 +21,10 @@ SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images with their labels."""
+    """Images with their labels; for regression, x in the place of images and y."""
 
-    images: Tensor  # uint8 (N, 1, 28, 28), on the host
-    labels: Tensor  # int64 (N,), 0 to 9
+    images: Tensor  # uint8 (N, 1, 28, 28), on the host; x: float32 (N, 1)
+    labels: Tensor  # int64 (N,), 0 to 9; y: float32 (N, 1)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -34,11 +35,11 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One task's images, and where they came from."""
+    """One task's images, or points of a curve, and where they came from."""
 
     task: str
     source: str
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # none for regression
     train: Split
     test: Split
 
@@ -46,7 +47,11 @@ class Dataset:
 @cache  # a dataset is read once in each process; a failure is not remembered
 def load(task: str) -> Dataset:
     """The dataset of a task. Raises ExplainedError where its files are not whole."""
-    return {"fashion-mnist": _fashion_mnist, "sprites": _sprites}[task]()
+    return {
+        "fashion-mnist": _fashion_mnist,
+        "sprites": _sprites,
+        "regression": _regression,
+    }[task]()
 
 
 def _fashion_mnist() -> Dataset:
@@ -78,6 +83,21 @@ def _sprites() -> Dataset:
         Split(*sprites.draw(SPRITES_TRAIN, seed=0)),
         Split(*sprites.draw(SPRITES_TEST, seed=1)),
     )
+
+
+def _regression() -> Dataset:
+    return Dataset(
+        "regression",
+        "drawn by core/curve.py",
+        (),
+        _points(curve.TRAIN, seed=0),
+        _points(curve.TEST, seed=1),
+    )
+
+
+def _points(count: int, seed: int) -> Split:
+    x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
+    return Split(x.contiguous(), y.contiguous())
 
 
 def status() -> dict[str, Any]:

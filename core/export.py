@@ -33,7 +33,7 @@ class Section:
 
 def command(config: RunConfig) -> str:
     """The command line that repeats the run with this app's code."""
-    recipe = RunConfig.with_recipe(model=config.model)
+    recipe = RunConfig.with_recipe(task=config.task, model=config.model)
     settings = [
         (field.name, getattr(config, field.name))
         for field in fields(config)

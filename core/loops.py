@@ -68,8 +68,29 @@ class Score:
         return self.correct / self.total
 
 
+@dataclass(frozen=True)
+class RegressionScore:
+    """How well outputs fit targets that are numbers, over all samples at once."""
+
+    loss: float  # mean over the samples
+    r2: float  # 1: all of the targets' variance is explained; 0: none
+    rmse: float  # root of the mean squared error, in the targets' unit
+    total: int
+
+
 def score(outputs: Tensor, targets: Tensor, criterion: nn.Module) -> Score:
     """Loss and accuracy of logits (N, classes) for labels (N,)."""
     correct = (outputs.argmax(dim=1) == targets).sum()
     loss = criterion(outputs, targets)
     return Score(loss.item(), int(correct.item()), len(targets))
+
+
+def score_regression(
+    outputs: Tensor, targets: Tensor, criterion: nn.Module
+) -> RegressionScore:
+    """Loss, R² and RMSE of numbers (N, 1) for numbers (N, 1)."""
+    error = (outputs - targets).square().mean()
+    variance = (targets - targets.mean()).square().mean()
+    r2 = 1 - error / variance
+    loss = criterion(outputs, targets)
+    return RegressionScore(loss.item(), r2.item(), error.sqrt().item(), len(targets))

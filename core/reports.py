@@ -34,8 +34,17 @@ class Started:
     environment: dict[str, Any]  # see core.device.environment
     parameters: int
     steps: int  # in the whole run
-    train_images: int
+    train_images: int  # or points
     test_images: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a model of the task regression answers now."""
+
+    step: int  # made so far
+    outputs: tuple[float, ...]  # at core.curve.POSITIONS
+    noise: float | None  # scale that the criterion has learnt; None: it learns none
 
 
 class Loss(NamedTuple):
@@ -58,17 +67,24 @@ class Steps:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch ended and the model was evaluated."""
+    """An epoch ended and the model was evaluated.
+
+    Images have an accuracy, the task regression has R² and RMSE.
+    """
 
     epoch: int  # 1, 2, ...
     step: int  # made so far
     loss: float  # mean over the samples of this epoch, as they were trained on
     train_loss: float  # of the model as it is now, on the first training images
-    train_accuracy: float
     test_loss: float
-    test_accuracy: float
     seconds: float  # of training, evaluation not counted
     samples_per_second: float
+    train_accuracy: float | None = None
+    test_accuracy: float | None = None
+    train_r2: float | None = None
+    test_r2: float | None = None
+    train_rmse: float | None = None
+    test_rmse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,28 +96,54 @@ class RunResult:
     parameters: int
     history: tuple[Epoch, ...]
     losses: tuple[Loss, ...]
-    test_correct: int
+    test_correct: int | None  # None: there are no classes
     test_total: int
     seconds: float  # from the first step to the last evaluation
     checkpoint: bytes = field(repr=False)  # the state_dict, as torch.save writes it
+    fit: Fit | None = None  # of the task regression
 
     @property
-    def test_accuracy(self) -> float:
-        return self.test_correct / self.test_total
+    def test_accuracy(self) -> float | None:
+        return (
+            None if self.test_correct is None else self.test_correct / self.test_total
+        )
+
+    @property
+    def r2(self) -> float | None:
+        """Of the test set, where there are no classes."""
+        return self.history[-1].test_r2
+
+    @property
+    def rmse(self) -> float | None:
+        return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """All but the checkpoint and the single steps, ready for json.dumps."""
+        """All but the checkpoint and the single steps, ready for json.dumps.
+
+        A figure that the task does not have is left out.
+        """
+        figures = {
+            "test_correct": self.test_correct,
+            "test_accuracy": self.test_accuracy,
+            "r2": self.r2,
+            "rmse": self.rmse,
+            "learned_noise": self.fit and self.fit.noise,
+        }
         return {
             "config": asdict(self.config),
             "device": self.environment["device"],
             "environment": self.environment,
             "parameters": self.parameters,
-            "history": [asdict(epoch) for epoch in self.history],
-            "test_correct": self.test_correct,
+            "history": [_known(asdict(epoch)) for epoch in self.history],
             "test_total": self.test_total,
-            "test_accuracy": self.test_accuracy,
+            **_known(figures),
             "seconds": self.seconds,
         }
+
+
+def _known(figures: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 @dataclass(frozen=True)

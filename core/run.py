@@ -15,17 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core import batches, data, loops, models
+from core import batches, criteria, curve, data, loops, models
 from core import device as devices
 from core.config import CHOICES, RECIPES, RunConfig, parse
 from core.errors import CancelledError, explain
-from core.meter import LossMeter
-from core.reports import Epoch, RunResult, Started, Steps
+from core.meter import REPORT_SECONDS, LossMeter
+from core.reports import Epoch, Fit, RunResult, Started, Steps
 
 EVALUATION_BATCH = 1000
 TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
 
-Report = Callable[[Started | Steps | Epoch], None]
+Report = Callable[[Started | Steps | Epoch | Fit], None]
 
 
 def unwatched(event: object) -> None:
@@ -47,8 +47,9 @@ def run(
 
     torch.manual_seed(config.seed)
     model = models.build(config.model).to(device)
-    criterion = nn.CrossEntropyLoss()
-    optimizer = make_optimizer(model, config, device)
+    criterion = criteria.build(config.criterion).to(device)
+    # What the criterion has to learn is learnt together with the weights.
+    optimizer = make_optimizer(nn.ModuleList([model, criterion]), config, device)
     feed = batches.make(
         config.feed,
         dataset.train,
@@ -70,9 +71,10 @@ def run(
                 raise CancelledError
             yield batch
 
-    def evaluate(source: batches.Batches) -> loops.Score:
+    def evaluate(source: batches.Batches) -> loops.Score | loops.RegressionScore:
         outputs, targets = loops.predict(model, stoppable(source), device)
-        return loops.score(outputs, targets, criterion)
+        score = loops.score if config.has_images else loops.score_regression
+        return score(outputs, targets, criterion)
 
     images = len(dataset.train)
     environment = devices.environment(device)
@@ -82,6 +84,8 @@ def run(
         device, images, config.batch_size, total_steps, config.learning_rate, report
     )
     history: list[Epoch] = []
+    fit: Fit | None = None
+    fit_due = 0.0
     for number in range(1, config.epochs + 1):
         meter.begin_epoch()
         for loss in loops.train_epoch(
@@ -98,14 +102,19 @@ def run(
             meter.step,
             mean_loss,
             train_score.loss,
-            train_score.accuracy,
             test_score.loss,
-            test_score.accuracy,
             seconds,
             images / seconds,
+            **figures("train", train_score),
+            **figures("test", test_score),
         )
         history.append(epoch)
         report(epoch)
+        ended = number == config.epochs
+        if not config.has_images and (ended or time.perf_counter() > fit_due):
+            fit = fit_now(model, criterion, device, meter.step)
+            report(fit)
+            fit_due = time.perf_counter() + REPORT_SECONDS
 
     return RunResult(
         config,
@@ -113,10 +122,29 @@ def run(
         parameters,
         tuple(history),
         tuple(meter.drawn),
-        test_score.correct,
+        getattr(test_score, "correct", None),
         test_score.total,
         time.perf_counter() - meter.began,
         to_checkpoint(model),
+        fit,
+    )
+
+
+def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
+    """The fields of Epoch that a score of "train" or "test" fills, beside the loss."""
+    if isinstance(score, loops.Score):
+        return {f"{split}_accuracy": score.accuracy}
+    return {f"{split}_r2": score.r2, f"{split}_rmse": score.rmse}
+
+
+def fit_now(
+    model: nn.Module, criterion: nn.Module, device: torch.device, step: int
+) -> Fit:
+    """The curve that the model has learnt by now."""
+    x = torch.tensor(curve.POSITIONS).view(-1, 1)
+    outputs, _ = loops.predict(model, [(x, x)], device)
+    return Fit(
+        step, tuple(outputs.flatten().tolist()), criteria.learned_noise(criterion)
     )
 
 
@@ -203,6 +231,8 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
             + (
                 ", or as the model's recipe says"
                 if field.name in RECIPES["ann"]
+                else ", or what fits the task"
+                if field.name in ("model", "criterion")
                 else ""
             ),
         )
@@ -219,7 +249,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
 def main(arguments: list[str] | None = None) -> int:
     config, as_json = parse_arguments(arguments)
 
-    def show(event: Started | Steps | Epoch) -> None:
+    def show(event: Started | Steps | Epoch | Fit) -> None:
         if isinstance(event, Started):
             where = event.environment
             print(
@@ -229,9 +259,14 @@ def main(arguments: list[str] | None = None) -> int:
                 file=sys.stderr,
             )
         if isinstance(event, Epoch):
+            quality = (
+                f"test accuracy {event.test_accuracy:.2%}"
+                if config.has_images
+                else f"test r2 {event.test_r2:.4f}  rmse {event.test_rmse:.4f}"
+            )
             print(
                 f"epoch {event.epoch:2}  loss {event.loss:.4f}  "
-                f"test accuracy {event.test_accuracy:.2%}  {event.seconds:.2f} s  "
+                f"{quality}  {event.seconds:.2f} s  "
                 f"{event.samples_per_second:,.0f} samples/s",
                 file=sys.stderr,
             )
@@ -247,11 +282,24 @@ def main(arguments: list[str] | None = None) -> int:
     if as_json:
         print(json.dumps(result.to_json()))
     else:
-        print(
+        print(in_words(result))
+    return 0
+
+
+def in_words(result: RunResult) -> str:
+    """How good the model is, in the last line of the command's output."""
+    if result.config.has_images:
+        return (
             f"test accuracy {result.test_accuracy:.2%} "
             f"({result.test_correct:,} of {result.test_total:,})"
         )
-    return 0
+    line = (
+        f"test r2 {result.r2:.4f}, rmse {result.rmse:.4f} "
+        f"({result.test_total:,} points, drawn with noise {curve.NOISE})"
+    )
+    if result.fit and result.fit.noise:
+        line += f", learned noise {result.fit.noise:.4f}"
+    return line
 
 
 if __name__ == "__main__":

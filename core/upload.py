@@ -19,6 +19,7 @@ from torch import Tensor
 
 from core import child, models
 from core.checkpoint import NO_SAFETENSORS, describe, read
+from core.config import IMAGE_MODELS
 from core.errors import ExplainedError, is_out_of_memory
 from core.reports import Opened
 
@@ -333,7 +334,7 @@ def _fit(
         ours, theirs = shapes(_expected(name)), shapes(tensors)
         return len(ours & theirs) / len(ours | theirs)
 
-    model = model or max(models.MODELS, key=likeness)
+    model = model or max(IMAGE_MODELS, key=likeness)
     expected = _expected(model)
     renamed = {}
     if set(expected) != set(tensors):

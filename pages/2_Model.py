@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.config import MODELS
+from core.config import IMAGE_MODELS
 from core.errors import ExplainedError
 from core.ui import dataset, frame, live, moves, steps, transfers, words
 from core.ui.course import lesson
@@ -23,7 +23,7 @@ jobs = state.setdefault("model_jobs", {})
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
     model = st.selectbox(
-        "Model", MODELS, format_func=words.NAMES.get, key="moved_model", width=152
+        "Model", IMAGE_MODELS, format_func=words.NAMES.get, key="moved_model", width=152
     )
     device = st.selectbox(
         "Device",

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from core.ui import charts, controls, dataset, frame, live, runs, takehome
+from core.config import IMAGE_TASKS
+from core.ui import charts, controls, dataset, fits, frame, live, runs, takehome, words
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.source import lines_with, source
@@ -73,7 +74,7 @@ if current is not None:
     st.query_params["run"] = current.id
     live.follow_run(current.id)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if current.result is not None:
+        if current.result is not None and current.config.has_images:
             st.page_link(
                 "pages/4_Evaluate.py",
                 label="See what it got right and wrong",
@@ -107,6 +108,8 @@ else:
         else ":material/hourglass: The workers are loading torch; "
         "in a few seconds you can start."
     )
+    if state.task not in IMAGE_TASKS:
+        fits.draw(None, "CPU")
     # Empty axes now, so that the browser has what it needs for the first point.
     st.vega_lite_chart(
         runs.loss_frame([]),
@@ -115,7 +118,10 @@ else:
     )
 
 st.subheader("The code that ran" if current else "The code that will run")
-loop, model, moves = st.tabs(["The loop", "The model", "The two moves"])
+shown = current.config if current else state
+loop, model, loss, moves = st.tabs(
+    ["The loop", "The model", "The criterion", "The moves"]
+)
 with loop:
     st.markdown(
         "The five steps that never change: `zero_grad`, forward, loss, `backward`, "
@@ -124,17 +130,44 @@ with loop:
     st.code(source("core/loops.py", "train_epoch"), line_numbers=True)
 with model:
     st.markdown("The layers, from `core/models.py`.")
-    name = current.config.model if current else state.model
-    st.code(source("core/models.py", name.upper()), line_numbers=True)
+    name = words.CLASSES[shown.model]
+    st.code(source("core/models.py", name), line_numbers=True)
+with loss:
+    if shown.criterion == "gaussian":
+        st.markdown(
+            "A loss with a parameter of its own, from `core/criteria.py`. How noisy "
+            "the data is, is learnt as the weights are: a large error costs less where "
+            "`sigma` is large, but a large `sigma` costs by itself."
+        )
+        st.code(source("core/criteria.py", "GaussianLoss"), line_numbers=True)
+    else:
+        st.markdown(
+            f"`nn.{words.CLASSES[shown.criterion]}`, which has no parameters"
+            + (
+                "."
+                if shown.task in IMAGE_TASKS
+                else ". Choose the criterion Gaussian NLL for one that has."
+            )
+        )
 with moves:
     st.markdown(
         "The model is moved **once**, before the loop; the batch is moved **in every "
         "step**, inside it. Forget one, and PyTorch says that it expected all tensors "
         "to be on the same device."
     )
+    st.markdown(
+        "The **third move** is the criterion's. This one has a parameter: forget the "
+        "move, and the loss fails as the model would; forget the parameter in the "
+        "optimizer, and it is never learnt."
+        if shown.criterion == "gaussian"
+        else "The criterion is moved too. This one has no parameters, so nothing "
+        "happens; with a loss that has some, it is the third move."
+    )
     st.code(
         "# once, in core/run.py\n"
         + lines_with("core/run.py", "run", ".to(device)")
+        + "\n"
+        + lines_with("core/run.py", "run", "make_optimizer")
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core/loops.py", "train_epoch", ".to(device)")
     )

@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import ExplainedError
 from core.ui import answers, frame, live, predict, runs, words
 from core.ui.course import lesson
-from core.ui.server import engine, visitor
+from core.ui.server import engine
 from core.ui.source import source
 
 COMPARE = "core.evaluation:compare_modes"
@@ -16,23 +16,14 @@ frame.wait_for_machine()
 state = st.session_state
 wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
 
-# Every finished run of this server, this visitor's first, the newest first.
-finished = {
-    each.id: each
-    for each in sorted(
-        (each for each in runs.runs() if each.result is not None),
-        key=lambda each: (each.job.owner == visitor(), each.job.submitted),
-        reverse=True,
-    )
-}
+finished = {each.id: each for each in runs.finished()}
 if wanted and wanted not in finished:
-    asked = runs.run(wanted)
-    text = f"That run is {asked.job.status}, not finished." if asked else runs.UNKNOWN
-    st.warning(f"{text} Choose one that has finished.", icon=":material/info:")
+    why = runs.why_not(wanted)
+    st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
 if not finished:
     st.markdown(
         ":material/fact_check: The answers of a model to all test images appear here. "
-        "No run has finished on this server yet."
+        "No run on images has finished on this server yet."
     )
     st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
     st.stop()

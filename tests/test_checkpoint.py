@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from core import checkpoint, models, run
-from core.config import RunConfig
+from core.config import IMAGE_MODELS, RunConfig
 from core.device import accelerator
 from core.errors import CancelledError
 
@@ -20,7 +20,7 @@ def made(model: str) -> bytes:
     return run.to_checkpoint(models.build(model))
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_contents_are_those_of_the_model(model: str) -> None:
     """Names, shapes, dtypes and bytes are the model's, and the device is the CPU."""
     expected = models.build(model).state_dict()
@@ -59,7 +59,7 @@ def test_both_formats_load_in_a_plain_script(tmp_path) -> None:
     assert done.stdout.split() == ["26", "False"]
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_a_round_trip_on_one_device_changes_nothing(model: str) -> None:
     """From the CPU through a file to the CPU, every logit is equal, bit for bit."""
     config = RunConfig(task="sprites", model=model)

@@ -5,19 +5,32 @@ import sys
 from dataclasses import FrozenInstanceError, asdict
 from math import isfinite
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config import CHOICES, MODELS, RANGES, RECIPES, RunConfig, parse
+from core.config import (
+    CHOICES,
+    CRITERIA_FOR,
+    IMAGE_TASKS,
+    MODELS,
+    MODELS_FOR,
+    RANGES,
+    RECIPES,
+    TASKS,
+    RunConfig,
+    parse,
+)
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_TORCH = [
     "core.config",
     "core.reports",
     "core.errors",
+    "core.curve",
     "core.fashion_mnist",
     "core.worker",
     "core.engine",
@@ -34,6 +47,23 @@ SETTINGS: dict[str, st.SearchStrategy] = {
 }
 
 
+def fitting(task: str) -> dict[str, st.SearchStrategy]:
+    """Strategies for all settings but the task, each with the values that fit it."""
+    settings = {name: each for name, each in SETTINGS.items() if name != "task"}
+    return {
+        **settings,
+        "model": st.sampled_from(MODELS_FOR[task]),
+        "criterion": st.sampled_from(CRITERIA_FOR[task]),
+        "augment": st.booleans() if task in IMAGE_TASKS else st.just(False),
+    }
+
+
+# Any settings that fit each other; the task stands among them, but for the default one.
+GIVEN = st.sampled_from(TASKS).flatmap(
+    lambda task: st.fixed_dictionaries({"task": st.just(task)}, optional=fitting(task))
+) | st.fixed_dictionaries({}, optional=fitting(RunConfig.task))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -43,6 +73,9 @@ SETTINGS: dict[str, st.SearchStrategy] = {
         ("model", 3),
         ("model", ["ann"]),
         ("device", "tpu"),
+        ("criterion", "mae"),
+        ("criterion", "mse"),  # for the default task
+        ("model", "simple"),
         ("feed", ""),
         ("schedule", "Constant"),
         ("epochs", 0),
@@ -112,19 +145,62 @@ def test_frozen() -> None:
 
 
 @settings(deadline=None)
-@given(st.sampled_from(MODELS), st.fixed_dictionaries({}, optional=SETTINGS))
-def test_recipe_gives_way(model: str, given: dict[str, Any]) -> None:
+@given(GIVEN)
+def test_recipe_gives_way(given: dict[str, Any]) -> None:
     """What is given wins over the model's recipe, which wins over the defaults."""
-    given = {**given, "model": model}
-    expected = {**asdict(RunConfig()), **RECIPES[model], **given}
+    task = given.get("task", RunConfig.task)
+    fit = {"model": MODELS_FOR[task][0], "criterion": CRITERIA_FOR[task][0]}
+    recipe = RECIPES[given.get("model", fit["model"])]
+    expected = {**asdict(RunConfig()), **fit, **recipe, **given}
     assert asdict(RunConfig.with_recipe(**given)) == expected
 
 
 def test_default_is_the_recipe_of_the_default_model() -> None:
     """Whoever sets nothing trains as the recipe says; another model has another."""
     assert RunConfig.with_recipe() == RunConfig()
-    for model in set(MODELS) - {RunConfig.model}:
+    for model in set(MODELS_FOR[RunConfig.task]) - {RunConfig.model}:
         assert RunConfig.with_recipe(model=model) != RunConfig(model=model)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_chooses_what_fits_it(task: str) -> None:
+    """A task alone is a whole configuration, of a model and a criterion that fit."""
+    config = RunConfig.with_recipe(task=task)
+    assert config == RunConfig.from_strings({"task": task})[0]
+    assert config.model in MODELS_FOR[task]
+    assert config.criterion in CRITERIA_FOR[task]
+    assert config.has_images == (task in IMAGE_TASKS)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", ["model", "criterion"])
+def test_what_does_not_fit_is_a_sentence(task: str, name: str) -> None:
+    """Exactly what fits the task is taken; the rest names what would."""
+    fit = {"model": MODELS_FOR, "criterion": CRITERIA_FOR}[name][task]
+    for value in CHOICES[name]:
+        if value in fit:
+            assert getattr(RunConfig.with_recipe(task=task, **{name: value}), name)
+        else:
+            with pytest.raises(ValueError, match=f"^{name} must be .*{task}") as told:
+                RunConfig.with_recipe(task=task, **{name: value})
+            assert all(each in str(told.value) for each in fit)
+
+
+def test_there_is_nothing_to_flip_in_regression() -> None:
+    """Flips without images are refused, not ignored."""
+    with pytest.raises(ValueError, match="augment must be false"):
+        RunConfig.with_recipe(task="regression", augment=True)
+    config, (notice,) = RunConfig.from_strings({"task": "regression", "augment": "1"})
+    assert not config.augment
+    assert "augment" in notice
+
+
+def test_every_model_has_a_recipe_that_a_task_takes() -> None:
+    """Each model belongs to a task, which its recipe fits."""
+    assert {model for each in MODELS_FOR.values() for model in each} == set(MODELS)
+    for task, fit in MODELS_FOR.items():
+        for model in fit:
+            assert RunConfig.with_recipe(task=task, model=model).model == model
 
 
 def test_recipe_of_no_model_is_a_bad_value() -> None:
@@ -134,10 +210,11 @@ def test_recipe_of_no_model_is_a_bad_value() -> None:
 
 
 @settings(deadline=None)
-@given(st.fixed_dictionaries({}, optional=SETTINGS))
-def test_texts_become_values(given: dict[str, Any]) -> None:
-    """Settings written as texts are read back as they were, in any number."""
-    texts = {name: str(value) for name, value in given.items()}
+@given(GIVEN, st.randoms(use_true_random=False))
+def test_texts_become_values(given: dict[str, Any], dice: Random) -> None:
+    """Settings written as texts are read back as they were, in any order."""
+    names = dice.sample(sorted(given), len(given))
+    texts = {name: str(given[name]) for name in names}
     assert RunConfig.from_strings(texts) == (RunConfig.with_recipe(**given), [])
 
 
@@ -154,6 +231,9 @@ def test_texts_become_values(given: dict[str, Any]) -> None:
         ("learning_rate", "fast"),
         ("augment", "yes"),
         ("model", "rnn"),
+        ("model", "simple"),
+        ("criterion", "gaussian"),
+        ("task", "clothes"),
         ("colour", "red"),
         ("__init__", "x"),
     ],

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core import checkpoint, dangers, models, run
+from core.config import IMAGE_MODELS
 
 
 def made(model: str) -> bytes:
@@ -29,7 +30,7 @@ def test_a_payload_that_is_not_refused_is_not_hidden(
         dangers.pickle_is_a_program()
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_a_cuda_file_needs_map_location(model: str) -> None:
     """The file is a real one that asks for CUDA: refused, then loaded bit for bit."""
     found = dangers.cuda_on_cpu(made(model), model)
@@ -39,7 +40,7 @@ def test_a_cuda_file_needs_map_location(model: str) -> None:
     assert {each.device for each in checkpoint.inspect(file)} == {"cuda:1"}
 
 
-@pytest.mark.parametrize("model", models.MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_another_architecture_is_refused(model: str) -> None:
     """Strictly, PyTorch lists what differs; without strict it leaves all out."""
     found = dangers.wrong_architecture(made(model), model)

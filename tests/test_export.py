@@ -188,6 +188,15 @@ def test_the_command_gives_the_same_configuration(config: RunConfig) -> None:
     assert run.parse_arguments(words[3:]) == (config, False)
 
 
+def test_the_command_of_regression_is_understood() -> None:
+    """What the recipe says anyway is left out, what differs is not."""
+    config = RunConfig.with_recipe(task="regression", criterion="gaussian", seed=4)
+    words = export.command(config).split()
+    assert run.parse_arguments(words[3:]) == (config, False)
+    assert "--criterion" in words
+    assert "--schedule" not in words
+
+
 def test_the_shown_part_fits(ann: RunResult) -> None:
     """What the page shows of the script has no line that must be scrolled."""
     for config in CONFIGS:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from core import loops, models
-from core.config import MODELS
+from core.config import IMAGE_MODELS
 from core.device import accelerator
 
 CPU = torch.device("cpu")
@@ -53,7 +53,7 @@ def fickle() -> nn.Module:
 
 
 @HERE
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_a_step_moves_every_parameter(
     name: str, device: torch.device, batch: Batch
 ) -> None:
@@ -198,3 +198,26 @@ def test_smaller_last_batch_counts_by_its_images(batch: Batch) -> None:
     score = loops.score(*loops.predict(model, parts, CPU), criterion)
     assert score.accuracy == 14 / 20
     assert score.loss == pytest.approx(criterion(model(images), labels).item())
+
+
+def test_regression_score_by_hand() -> None:
+    """Errors 1, 0, 2 around a mean of 2: R² is 1 - 5/8, RMSE the root of 5/3."""
+    targets = torch.tensor([[0.0], [2.0], [4.0]])
+    outputs = targets + torch.tensor([[1.0], [0.0], [-2.0]])
+    score = loops.score_regression(outputs, targets, nn.L1Loss())
+    assert score.r2 == pytest.approx(1 - 5 / 8)
+    assert score.rmse == pytest.approx((5 / 3) ** 0.5)
+    assert (score.loss, score.total) == (pytest.approx(1.0), 3)
+
+
+@HERE
+def test_regression_score_is_torchmetrics(device: torch.device) -> None:
+    """R² and RMSE of noise are those of torchmetrics."""
+    regression = pytest.importorskip("torchmetrics.functional.regression")
+    outputs, targets = torch.randn(2, 100, 1).to(device)
+    score = loops.score_regression(outputs, targets, nn.MSELoss())
+    r2 = regression.r2_score(outputs.flatten(), targets.flatten())
+    rmse = regression.mean_squared_error(outputs, targets, squared=False)
+    assert score.r2 == pytest.approx(r2.item(), abs=1e-5)
+    assert score.rmse == pytest.approx(rmse.item())
+    assert score.loss == pytest.approx(rmse.item() ** 2)

@@ -1,13 +1,13 @@
-"""The two models: what goes in, what comes out, what they are made of."""
+"""The models: what goes in, what comes out, what they are made of."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from core import models
-from core.config import MODELS
+from core.config import IMAGE_MODELS, MODELS
 
-both = pytest.mark.parametrize("name", MODELS)
+both = pytest.mark.parametrize("name", IMAGE_MODELS)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_input_is_left_alone(name: str, scale: int, pixels: Tensor) -> None:
     assert torch.equal(images, before)
 
 
-@both
+@pytest.mark.parametrize("name", MODELS)
 def test_global_seed_draws_the_weights(name: str) -> None:
     """Weights repeat with torch's global seed, and are others with another seed."""
 
@@ -91,3 +91,13 @@ def test_frozen_parameters_are_not_counted() -> None:
     for parameter in last:
         parameter.requires_grad_(False)
     assert models.count_parameters(model) == 109_386 - 650
+
+
+def test_a_number_for_a_number() -> None:
+    """The net for regression answers (N, 1) for (N, 1), also on the meta device."""
+    model = models.build("simple")
+    assert models.count_parameters(model) == 4_353
+    for device in ("cpu", "meta"):
+        outputs = model.to(device)(torch.zeros(5, 1, device=device))
+        assert (outputs.shape, outputs.dtype) == ((5, 1), torch.float32)
+        assert outputs.device.type == device

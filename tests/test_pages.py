@@ -2,9 +2,11 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +98,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if "runs.UNKNOWN" in (ROOT / page).read_text()]
+    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/7_Checkpoints.py"]
 )
 def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""
@@ -472,7 +474,7 @@ def test_checkpoints_without_a_run(monkeypatch):
     """Before any run has finished, the page says how to get one, and loads files."""
     monkeypatch.setattr(runs, "runs", lambda *_: [])
     at = open_page("pages/7_Checkpoints.py")
-    assert "No run has finished" in texts(at.markdown)
+    assert "No run on images has finished" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
 
@@ -846,3 +848,93 @@ def test_a_worker_that_dies_mid_race_leaves_its_heats():
     assert "The worker process ended" in texts(at.error)
     assert len(at.get("vega_lite_chart")) == 2
     assert not at.info  # no verdict on half a race
+CURVE = RunConfig.with_recipe(task="regression", epochs=1)
+
+
+@pytest.mark.parametrize("criterion", ["mse", "gaussian"])
+def test_regression_is_trained_to_the_end(engine, criterion):
+    """The address is enough; R², RMSE, the fit and the three moves are shown."""
+    query = {"task": "regression", "criterion": criterion, "epochs": "2"}
+    at = open_page("pages/3_Train.py", **query)
+    assert not at.warning
+    assert at.session_state.model == "simple"
+    assert len(at.get("vega_lite_chart")) == 2  # the data, and empty axes
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    while not engine.job(run_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    result = engine.job(run_id).value
+    shown = {metric.label: metric.value for metric in at.metric}
+    assert shown["Test R²"] == f"{result.r2:.3f}"
+    assert shown["Test RMSE"] == f"{result.rmse:.3f}"
+    assert "Test accuracy" not in shown
+    assert ("noise scale of" in texts(at.success)) == (criterion == "gaussian")
+    fit, *_ = charts = at.get("vega_lite_chart")
+    assert len(charts) == 4
+    assert "without noise" in fit.proto.spec
+    assert "people 83.5" not in str([chart.proto.spec for chart in charts])
+    code = texts(at.code)
+    assert "class SimpleRegressionNet" in code
+    assert ("class GaussianLoss" in code) == (criterion == "gaussian")
+    for line in ("model = ", "criterion = ", "inputs = ", "targets = "):
+        assert re.search(rf"^ *{line}.*to\(device\)$", code, re.MULTILINE)
+    assert "images" not in texts([*at.success, *at.caption])
+
+
+def test_tasks_bring_what_fits_them():
+    """To regression and back: every stop is a configuration that can be trained."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", augment="true")
+    for task in ("regression", "sprites", "regression", "fashion-mnist", "sprites"):
+        at.get_by_key("task").set_value(task).run()
+        assert not at.exception
+        state = {
+            field.name: at.session_state[field.name] for field in fields(RunConfig)
+        }
+        config = RunConfig(**state)
+        assert config == RunConfig.with_recipe(task=task)
+    assert at.get_by_key("model").options == ["ANN", "CNN"]
+
+
+def test_between_image_tasks_the_settings_stay():
+    """Another task that the model fits changes nothing else."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="3")
+    at.get_by_key("task").set_value("fashion-mnist").run()
+    assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
+
+
+def test_what_does_not_fit_in_the_address_is_told():
+    """A model for images in regression's address: a notice, and the one that fits."""
+    at = open_page("pages/3_Train.py", task="regression", model="cnn", augment="1")
+    assert not at.exception
+    assert at.session_state.model == "simple"
+    assert at.session_state.augment is False
+    assert len(at.warning) == 2
+    assert "model must be simple" in texts(at.warning)
+
+
+@pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])
+def test_regression_is_not_evaluated_as_images_are(engine, page):
+    """A link with such a run says so, and the list of runs leaves it out."""
+    images = finished_run(engine)
+    numbers = finished_run(engine, CURVE)
+    at = open_page(page, run=numbers)
+    assert "predicts numbers" in texts(at.warning)
+    listed = {each.id for each in runs.finished()}
+    assert images in listed
+    assert numbers not in listed
+    assert at.query_params["run"] in listed
+
+
+def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
+    """On a run's chart are the visitor's earlier ones whose loss is the same figure."""
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # they need not be trained
+    gaussian = replace(CURVE, criterion="gaussian")
+    sprites = replace(SHORT, batch_size=512)
+    configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
+    ids = [engine.submit(runs.RUN, each, owner="me") for each in (*configs, CURVE)]
+    for job_id in ids:
+        engine.cancel(job_id)
+    assert [each.id for each in runs.earlier(runs.run(ids[-1]))] == [ids[0], ids[3]]
+    assert runs.earlier(runs.run(ids[4])) == []

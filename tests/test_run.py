@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from core import data, loops, run
+from core import curve, data, loops, run
 from core.config import RunConfig
 from core.device import accelerator
 from core.errors import CancelledError, ExplainedError
-from core.meter import epoch_mean
-from core.reports import DRAWN_STEPS, Epoch, RunResult, Started, Steps
+from core.meter import REPORT_SECONDS, epoch_mean
+from core.reports import DRAWN_STEPS, Epoch, Fit, RunResult, Started, Steps
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
@@ -208,6 +208,114 @@ def test_shortest_one_cycles_are_trained(batch_size: int, steps: int) -> None:
     assert run.run(config).losses[-1].step == steps
 
 
+# Regression
+
+CURVE = RunConfig.with_recipe(
+    task="regression", criterion="gaussian", device="cpu", epochs=8
+)
+
+
+@pytest.fixture(scope="module")
+def curve_reports() -> list[Any]:
+    """All that the run CURVE tells, with its result at the end."""
+    told: list[Any] = []
+    told.append(run.run(CURVE, told.append))
+    return told
+
+
+def test_the_curve_is_learnt(curve_reports: list[Any]) -> None:
+    """Eight epochs: the fit is near the curve, the scale near the noise."""
+    result = curve_reports[-1]
+    assert result.r2 > 0.93
+    assert curve.NOISE * 0.9 < result.rmse < curve.NOISE * 1.1
+    assert result.fit.noise == pytest.approx(curve.NOISE, rel=0.1)
+    fit = zip(curve.POSITIONS, result.fit.outputs, strict=True)
+    assert max(abs(curve.f(x) - y) for x, y in fit) < 0.2
+    assert result.test_accuracy is None
+    assert result.test_correct is None
+
+
+def test_regression_figures_are_those_of_the_checkpoint(
+    curve_reports: list[Any],
+) -> None:
+    """R² and RMSE come out of the saved weights again, by the textbook's formula."""
+    result = curve_reports[-1]
+    test = data.load("regression").test
+    with torch.inference_mode():
+        outputs = run.from_checkpoint(result.checkpoint, "simple", CPU)(test.images)
+    y = test.labels.double()
+    squares = (outputs.double() - y).square().sum()
+    r2 = 1 - squares / (y - y.mean()).square().sum()
+    assert result.r2 == pytest.approx(r2.item(), abs=1e-5)
+    assert result.rmse == pytest.approx((squares / len(y)).sqrt().item(), abs=1e-5)
+    assert (result.r2, result.rmse) == (
+        result.history[-1].test_r2,
+        result.history[-1].test_rmse,
+    )
+
+
+def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> None:
+    """The first epoch and the last have a fit; between them a tenth of a second."""
+    fits = [each for each in curve_reports if isinstance(each, Fit)]
+    result = curve_reports[-1]
+    assert fits[0].step == result.history[0].step
+    assert fits[-1] == result.fit
+    assert result.fit.step == result.history[-1].step
+    assert len(fits) <= result.seconds / REPORT_SECONDS + 2
+
+
+def test_images_have_no_fit(reports: list[Any], result: RunResult) -> None:
+    """A run on images tells nothing that only regression has."""
+    assert not any(isinstance(each, Fit) for each in reports)
+    assert (result.fit, result.r2, result.rmse) == (None, None, None)
+
+
+@pytest.mark.parametrize("feed", ["device", "dataloader"])
+def test_feeds_of_numbers_end_alike(feed: str) -> None:
+    """Sliced from a tensor or by a loader: the parameters at the end are equal."""
+    short = replace(CURVE, epochs=1, batch_size=256)
+    assert run.run(replace(short, feed=feed)).checkpoint == run.run(short).checkpoint
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("feed", ["memory", "device"])
+def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:
+    """On the accelerator, criterion and all, the same run ends nearly alike."""
+    there = run.run(replace(CURVE, device="auto", feed=feed))
+    assert there.environment["backend"] != "CPU"
+    assert there.r2 == pytest.approx(curve_reports[-1].r2, abs=0.02)
+    assert there.fit is not None
+    assert there.fit.noise == pytest.approx(curve_reports[-1].fit.noise, rel=0.1)
+
+
+def test_json_of_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    """--task regression is enough; its JSON has r2 and rmse, and no accuracy."""
+    arguments = ["--task", "regression", "--epochs", "1", "--json"]
+    assert run.main(arguments) == 0
+    out, err = capsys.readouterr()
+    (line,) = out.splitlines()
+    found = json.loads(line)
+    assert (found["config"]["model"], found["config"]["criterion"]) == ("simple", "mse")
+    (epoch,) = found["history"]
+    assert {"loss", "seconds", "samples_per_second"} <= set(epoch)
+    assert (found["r2"], found["rmse"]) == (epoch["test_r2"], epoch["test_rmse"])
+    assert "accuracy" not in line
+    assert "correct" not in line
+    assert "rmse" in err
+
+
+def test_regression_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --json the last line has both figures, and what the criterion learnt."""
+    arguments = ["--task", "regression", "--epochs", "1", "--criterion", "gaussian"]
+    assert run.main(arguments) == 0
+    number = r"-?\d\.\d{4}"
+    assert re.fullmatch(
+        rf"test r2 {number}, rmse {number} \(1,000 points, drawn with noise 0\.2\), "
+        rf"learned noise {number}\n",
+        capsys.readouterr().out,
+    )
+
+
 # How it is stopped
 
 
@@ -294,6 +402,11 @@ def test_words_without_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["--batch-size", "15"], "batch_size"),
         (["--weight-decay", "-1"], "weight_decay"),
         (["--model", "foo"], "model"),
+        (["--task", "regression", "--model", "cnn"], "model"),
+        (["--task", "regression", "--criterion", "cross-entropy"], "criterion"),
+        (["--task", "regression", "--augment", "true"], "augment"),
+        (["--task", "sprites", "--criterion", "mse"], "criterion"),
+        (["--model", "simple"], "model"),
         (["--augment", "maybe"], "augment"),
         (["--colour", "red"], "--colour"),
         (["now"], "now"),

@@ -7,6 +7,7 @@ import pytest
 
 from core.config import MODELS
 from core.detection import IDIOMS
+from core.ui import words
 from core.ui.source import lines_with, source
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +17,7 @@ WIDTH = 79  # characters that a code box shows without scrolling sideways
 def calls(function: str) -> list[tuple[str, ...]]:
     """The literal arguments of every call of `function` on the pages, once each.
 
-    The Train page shows the model that was chosen: that stands for both models. The
+    The Train page shows the model that was chosen: that stands for all models. The
     Device page shows the ways to ask for a device in a loop: that stands for all.
     """
     found: set[tuple[str, ...]] = set()
@@ -29,7 +30,9 @@ def calls(function: str) -> list[tuple[str, ...]]:
                 elif literal[0] == "core/detection.py":
                     found |= {(literal[0], each.__name__) for each in IDIOMS}
                 elif literal[0] == "core/models.py":
-                    found |= {("core/models.py", model.upper()) for model in MODELS}
+                    found |= {
+                        ("core/models.py", words.CLASSES[model]) for model in MODELS
+                    }
     return sorted(found)
 
 

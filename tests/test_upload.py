@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from core import child, dangers, data, evaluation, models, upload
-from core.config import RunConfig
+from core.config import IMAGE_MODELS, RunConfig
 from core.errors import ExplainedError
 from core.reports import Opened
 from core.run import to_checkpoint
@@ -368,7 +368,7 @@ def test_the_device_in_the_file_is_told() -> None:
 
 def test_other_names_are_matched_in_order() -> None:
     """Names of another script fit by their shapes in order, also for the CNN."""
-    for model in models.MODELS:
+    for model in IMAGE_MODELS:
         other = {f"net.l{i}.w": t for i, t in enumerate(weights(model).values())}
         found = opened(saved(other))
         assert same(found, model)

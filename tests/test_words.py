@@ -8,16 +8,24 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import config as configs
+from core import criteria, models
 from core.config import RunConfig
 from core.ui import words
 
-CONFIGS = st.builds(
-    RunConfig,
-    **{name: st.sampled_from(choices) for name, choices in configs.CHOICES.items()},
-    epochs=st.integers(1, 50),
-    batch_size=st.integers(16, 4096),
-    learning_rate=st.sampled_from([1e-4, 1e-3, 0.5]),
-    augment=st.booleans(),
+CONFIGS = st.sampled_from(configs.TASKS).flatmap(
+    lambda task: st.builds(
+        RunConfig,
+        task=st.just(task),
+        model=st.sampled_from(configs.MODELS_FOR[task]),
+        criterion=st.sampled_from(configs.CRITERIA_FOR[task]),
+        device=st.sampled_from(configs.DEVICES),
+        feed=st.sampled_from(configs.FEEDS),
+        schedule=st.sampled_from(configs.SCHEDULES),
+        epochs=st.integers(1, 50),
+        batch_size=st.integers(16, 4096),
+        learning_rate=st.sampled_from([1e-4, 1e-3, 0.5]),
+        augment=st.booleans() if task in configs.IMAGE_TASKS else st.just(False),
+    )
 )
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -86,6 +94,13 @@ def test_every_choice_has_a_name() -> None:
     """The controls can show every value that can be chosen."""
     chosen = {value for choices in configs.CHOICES.values() for value in choices}
     assert chosen <= set(words.NAMES)
+
+
+def test_every_model_and_criterion_has_a_class() -> None:
+    """The Train page names the class that each of them really is."""
+    for built in (models.MODELS, criteria.CRITERIA):
+        for name, kind in built.items():
+            assert words.CLASSES[name] == kind.__name__
 
 
 @pytest.mark.parametrize(

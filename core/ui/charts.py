@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import curve
+
 
 @dataclass(frozen=True)
 class Palette:
@@ -105,7 +107,9 @@ def losses(
 def per_epoch(
     names: Names, backend: str, y: str, epochs: int, references: bool, colors: Palette
 ) -> Specification:
-    """Loss or accuracy after each epoch; test is the solid line, train the thin one.
+    """A figure after each epoch; test is the solid line, train the thin one.
+
+    `y` is "loss", "accuracy" or "r2".
 
     For data as core.ui.runs.epoch_frame makes it. With `references`, REFERENCES too.
     """
@@ -132,13 +136,13 @@ def per_epoch(
         color=alt.Color("run:N", scale=run_colors(names, backend, colors), legend=None),
         tooltip=[
             alt.Tooltip("run:N", title="Run"),
-            alt.Tooltip("images:N", title="Images"),
+            alt.Tooltip("split:N", title="Split"),
             alt.Tooltip("epoch:Q", title="Epoch"),
             alt.Tooltip(f"{y}:Q", format=".2%" if percent else ".4f"),
         ],
     )
-    train = base.transform_filter("datum.images == 'train'")
-    test = base.transform_filter("datum.images == 'test'")
+    train = base.transform_filter("datum.split == 'train'")
+    test = base.transform_filter("datum.split == 'test'")
     layers = [
         train.mark_line(strokeWidth=1, opacity=0.7),
         test.mark_line(strokeWidth=2.2),
@@ -717,3 +721,41 @@ def crossover(
         )
         layers.append(line.encode(x="x:Q", y="y:Q", order="y:Q"))
     return alt.layer(*layers).properties(height=340)
+FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
+TRUTH, MODEL = "The curve without noise", "The model"
+
+
+@lru_cache(maxsize=32)
+def fit(backend: str, colors: Palette) -> Specification:
+    """The data of the task regression, faint, the true curve, and a model's over it.
+
+    For data with the columns line, which is MODEL, x, y, low and high.
+    """
+    points = [{"x": x, "y": y} for x, y in curve.draw(FIT_POINTS, seed=0)]
+    truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
+    x = alt.X(
+        "x:Q", title="x", scale=alt.Scale(domain=[curve.LOW, curve.HIGH], nice=False)
+    )
+    y = alt.Y("y:Q", title="y", scale=alt.Scale(domain=[-2.5, 2.5], nice=False))
+    color = alt.Color(
+        "line:N",
+        scale=alt.Scale(domain=[TRUTH, MODEL], range=[colors.text, colors.of(backend)]),
+        legend=alt.Legend(
+            title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
+        ),
+    )
+    dots = alt.Chart(alt.Data(values=points)).mark_circle(
+        size=14, color=colors.quiet, opacity=0.35, clip=True
+    )
+    area = alt.Chart(LATER).mark_area(color=colors.of(backend), opacity=0.18, clip=True)
+    layers = [
+        dots.encode(x=x, y=y),
+        area.encode(x=x, y="low:Q", y2="high:Q"),
+        alt.Chart(LATER)
+        .mark_line(strokeWidth=3, clip=True)
+        .encode(x=x, y=y, color=color),
+        alt.Chart(alt.Data(values=truth))
+        .mark_line(strokeWidth=1)
+        .encode(x=x, y=y, color=color),
+    ]
+    return specification(alt.layer(*layers).properties(height=320))

@@ -23,22 +23,14 @@ def choose() -> Run | None:
     """The finished run that the page is about; None where there is none."""
     state = st.session_state
     wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
-    # Every finished run of this server, this visitor's first, the newest first.
-    ended = sorted(
-        (each for each in runs.runs() if each.result is not None),
-        key=lambda each: (each.job.owner == visitor(), each.job.submitted),
-        reverse=True,
-    )
+    ended = runs.finished()
     finished = {each.id: each for each in ended}
     names = {
         each.id: words.describe(each.id, each.result) for each in ended if each.result
     }
     if wanted and wanted not in finished:
-        asked = runs.run(wanted)
-        text = (
-            f"That run is {asked.job.status}, not finished." if asked else runs.UNKNOWN
-        )
-        st.warning(f"{text} Choose one that has finished.", icon=":material/info:")
+        why = runs.why_not(wanted)
+        st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
     if not finished:
         st.query_params.pop("run", None)
         return None
@@ -56,7 +48,9 @@ def choose() -> Run | None:
 
 def nothing_yet(what: str) -> None:
     """In the place of what needs a finished run."""
-    st.markdown(f":material/save: {what} No run has finished on this server yet.")
+    st.markdown(
+        f":material/save: {what} No run on images has finished on this server yet."
+    )
     st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core import config as configs
-from core.config import RECIPES, RunConfig
+from core.config import CRITERIA_FOR, MODELS_FOR, RECIPES, RunConfig
 from core.ui import words
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
@@ -41,9 +41,18 @@ def chosen() -> RunConfig:
 
 def draw(devices: list[str]) -> None:
     """All controls, for a machine with these devices."""
+    task = st.session_state.task
     with st.container(horizontal=True):
         _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
-        _choice("Model", "model", configs.MODELS, on_change=_use_recipe)
+        _choice("Model", "model", MODELS_FOR[task], on_change=_use_recipe)
+        if len(CRITERIA_FOR[task]) > 1:
+            _choice(
+                "Criterion",
+                "criterion",
+                CRITERIA_FOR[task],
+                help="MSE, or a normal distribution's likelihood with a noise scale "
+                "that is learnt: a loss with a parameter of its own.",
+            )
         _choice(
             "Device",
             "device",
@@ -55,7 +64,7 @@ def draw(devices: list[str]) -> None:
             "feed",
             configs.FEEDS,
             help="Where batches come from: decoded once into memory, living on the "
-            "device, or the textbook's DataLoader that opens every image every time.",
+            "device, or the textbook's DataLoader that fetches every sample by itself.",
         )
         _number("Epochs", "epochs", step=1)
         _number("Batch size", "batch_size", step=16)
@@ -76,13 +85,18 @@ def draw(devices: list[str]) -> None:
         )
         if st.session_state.feed == "dataloader":
             _number("Loader workers", "num_workers", step=1)
-        with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
-            st.toggle(
-                "Flip images",
-                key="augment",
-                persist_state="session",
-                help="Mirror half of the training images, drawn anew each epoch.",
-            )
+        if task in configs.IMAGE_TASKS:
+            _flips()
+
+
+def _flips() -> None:
+    with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
+        st.toggle(
+            "Flip images",
+            key="augment",
+            persist_state="session",
+            help="Mirror half of the training images, drawn anew each epoch.",
+        )
 
 
 def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
@@ -112,4 +126,11 @@ def _use_recipe() -> None:
 
 
 def _task_was_chosen() -> None:
-    st.session_state.task_is_default = False
+    """A task brings a model and a criterion, unless those that are chosen fit."""
+    state = st.session_state
+    state.task_is_default = False
+    if state.criterion not in CRITERIA_FOR[state.task]:
+        state.criterion = CRITERIA_FOR[state.task][0]
+    if state.model not in MODELS_FOR[state.task]:
+        state.model = MODELS_FOR[state.task][0]
+        _use_recipe()

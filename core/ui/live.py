@@ -7,11 +7,12 @@ import streamlit as st
 
 from core.engine import Job
 from core.reports import RunResult, Started
-from core.ui import charts, words
+from core.ui import charts, fits, words
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
 
 POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
+FIT_POLL_SECONDS = 0.5  # a run of the task regression is a matter of seconds
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
 
@@ -28,8 +29,9 @@ def follow_run(run_id: str) -> None:
         time.sleep(0.01)
         first = run(run_id)
     alive = first is not None and not first.job.ended
+    seconds = POLL_SECONDS if not first or first.config.has_images else FIT_POLL_SECONDS
 
-    @st.fragment(run_every=POLL_SECONDS if alive else None)
+    @st.fragment(run_every=seconds if alive else None)
     def live() -> None:
         current = run(run_id)
         if current is None or (alive and current.job.ended):
@@ -44,6 +46,8 @@ def draw_run(current: Run) -> None:
     _status(current)
     if current.started is not None:
         _figures(current)
+        if not current.config.has_images:
+            fits.draw(current.fit, current.started.environment["backend"])
         _charts(current, current.started)
 
 
@@ -95,7 +99,9 @@ def _progress_text(current: Run) -> str:
 def _result(result: RunResult) -> None:
     st.success(
         f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
-        f"({result.test_correct:,} of {result.test_total:,}).",
+        f"({result.test_correct:,} of {result.test_total:,})."
+        if result.config.has_images
+        else fits.in_words(result),
         icon=":material/check_circle:",
     )
     st.caption(
@@ -113,15 +119,23 @@ def _figures(current: Run) -> None:
     loss = current.smoothed_loss
     if current.result is not None:
         seconds = current.result.seconds
+    last = history[-1] if history else None
+    figures = {
+        "Training loss": "–" if loss is None else f"{loss:.3f}",
+        "Samples/s": f"{speed:,.0f}" if speed else "–",
+        "Elapsed": words.duration(seconds),
+    }
+    if current.config.has_images:
+        quality = {"Test accuracy": f"{last.test_accuracy:.2%}" if last else "–"}
+    else:
+        quality = {
+            "Test R²": f"{last.test_r2:.3f}" if last else "–",
+            "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
+        }
+    width = 160 if len(quality) == 1 else 128  # all in a row beside the sidebar
     with st.container(horizontal=True):
-        _metric("Test accuracy", f"{history[-1].test_accuracy:.2%}" if history else "–")
-        _metric("Training loss", "–" if loss is None else f"{loss:.3f}")
-        _metric("Samples/s", f"{speed:,.0f}" if speed else "–")
-        _metric("Elapsed", words.duration(seconds))
-
-
-def _metric(label: str, value: str) -> None:
-    st.metric(label, value, border=True, width=160)
+        for label, value in (quality | figures).items():
+            st.metric(label, value, border=True, width=width)
 
 
 def _charts(current: Run, started: Started) -> None:
@@ -153,15 +167,18 @@ def _charts(current: Run, started: Started) -> None:
     if frame.empty:
         return
     epochs = max(each.config.epochs for each in shown)
+    images = current.config.has_images
     known = current.config.task == "fashion-mnist"  # what others reached on it
     left, right = st.columns(2)
+    y, figure = ("accuracy", "Accuracy") if images else ("r2", "R²")
+    samples = "images" if images else "points"
     with left:
-        st.markdown("**Accuracy after each epoch**")
+        st.markdown(f"**{figure} after each epoch**")
         st.vega_lite_chart(
             frame,
-            charts.per_epoch(names, backend, "accuracy", epochs, known, colors),
-            key="chart_accuracy",
-            alt="Accuracy on training and test images after each epoch",
+            charts.per_epoch(names, backend, y, epochs, known, colors),
+            key=f"chart_{y}",
+            alt=f"{figure} on training and test {samples} after each epoch",
         )
     with right:
         st.markdown("**Loss after each epoch**")
@@ -169,11 +186,12 @@ def _charts(current: Run, started: Started) -> None:
             frame,
             charts.per_epoch(names, backend, "loss", epochs, False, colors),
             key="chart_epoch_loss",
-            alt="Loss on training and test images after each epoch",
+            alt=f"Loss on training and test {samples} after each epoch",
         )
     st.caption(
-        "Solid with points: all test images. Thin: the first 10,000 training images, "
-        "evaluated in the same way. Samples/s and seconds do not count evaluation."
+        f"Solid with points: all test {samples}. Thin: "
+        f"{'the first 10,000' if images else 'all'} training {samples}, evaluated in "
+        "the same way. Samples/s and seconds do not count evaluation."
     )
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from core.config import RunConfig
 from core.engine import Job
-from core.reports import DRAWN_STEPS, Epoch, Loss, RunResult, Started, Steps
+from core.reports import DRAWN_STEPS, Epoch, Fit, Loss, RunResult, Started, Steps
 from core.ui import words
 from core.ui.server import engine, visitor
 
@@ -27,6 +27,7 @@ class Run:
     losses: tuple[Loss, ...]
     history: tuple[Epoch, ...]
     latest: Steps | None
+    fit: Fit | None  # the newest, of the task regression
 
     @property
     def id(self) -> str:
@@ -82,7 +83,7 @@ def view(job: Job) -> Run:
 
 
 def _gather(job: Job) -> Run:
-    started, latest = None, None
+    started, latest, fit = None, None, None
     losses: list[Loss] = []
     history: list[Epoch] = []
     for event in job.events:
@@ -93,9 +94,12 @@ def _gather(job: Job) -> Run:
             losses.extend(event.losses)
         elif isinstance(event, Epoch):
             history.append(event)
+        elif isinstance(event, Fit):
+            fit = event
     if isinstance(job.value, RunResult):  # complete, where the last events may be late
         losses, history = list(job.value.losses), list(job.value.history)
-    return Run(job, started, tuple(losses), tuple(history), latest)
+        fit = job.value.fit
+    return Run(job, started, tuple(losses), tuple(history), latest, fit)
 
 
 _ended = lru_cache(maxsize=64)(_gather)  # those that are on somebody's chart
@@ -107,9 +111,36 @@ def runs(owner: str | None = None) -> list[Run]:
 
 
 def earlier(than: Run) -> list[Run]:
-    """Runs that the same visitor started before this one, oldest first."""
-    same = runs(than.job.owner)
-    return [each for each in same if each.job.submitted < than.job.submitted]
+    """Runs that the same visitor started before this one, oldest first.
+
+    Those of the same task and criterion: other losses say nothing beside this one's.
+    """
+    return [
+        each
+        for each in runs(than.job.owner)
+        if each.job.submitted < than.job.submitted
+        and each.config.task == than.config.task
+        and each.config.criterion == than.config.criterion
+    ]
+
+
+def finished() -> list[Run]:
+    """Finished runs on images: this visitor's first, the newest first."""
+    return sorted(
+        (each for each in runs() if each.result and each.config.has_images),
+        key=lambda each: (each.job.owner == visitor(), each.job.submitted),
+        reverse=True,
+    )
+
+
+def why_not(run_id: str) -> str:
+    """Why a run is not among those that `finished` has, in a sentence."""
+    asked = run(run_id)
+    if asked is None:
+        return UNKNOWN
+    if not asked.config.has_images:
+        return "That run predicts numbers; this page is for runs on images."
+    return f"That run is {asked.job.status}, not finished."
 
 
 def start(config: RunConfig) -> str:
@@ -130,17 +161,17 @@ def loss_frame(shown: list[Run]) -> pd.DataFrame:
 
 
 def epoch_frame(shown: list[Run]) -> pd.DataFrame:
-    """A row an epoch and a split: run, epoch, images, loss, accuracy."""
+    """A row an epoch and a split: run, epoch, split, loss, accuracy, r2."""
     names = words.run_names([each.config for each in shown])
     return pd.DataFrame(
         [
-            row
+            (name, epoch.epoch, *row)
             for name, each in zip(names, shown, strict=True)
             for epoch in each.history
             for row in (
-                (name, epoch.epoch, "train", epoch.train_loss, epoch.train_accuracy),
-                (name, epoch.epoch, "test", epoch.test_loss, epoch.test_accuracy),
+                ("train", epoch.train_loss, epoch.train_accuracy, epoch.train_r2),
+                ("test", epoch.test_loss, epoch.test_accuracy, epoch.test_r2),
             )
         ],
-        columns=["run", "epoch", "images", "loss", "accuracy"],
+        columns=["run", "epoch", "split", "loss", "accuracy", "r2"],
     )

@@ -11,6 +11,13 @@ def downloads(shown: Run) -> None:
     """Script, notebook and command line of a finished run."""
     result = shown.result
     assert result is not None
+    if not result.config.has_images:
+        st.markdown(
+            "Script and notebook are offered for runs on images. This run is repeated "
+            "with this app's own code, in its folder:"
+        )
+        st.code(export.command(result.config), language="bash", wrap_lines=True)
+        return
     name = file_name(shown)
     st.markdown(
         f"This run without this app. The script trains with the same settings and ends "

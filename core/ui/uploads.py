@@ -34,15 +34,15 @@ def draw(machine: dict[str, Any] | None, task: str | None) -> None:
     with st.container(horizontal=True):
         model = st.selectbox(
             "Architecture",
-            [SUGGESTED, *configs.MODELS],
+            [SUGGESTED, *configs.IMAGE_MODELS],
             format_func=lambda name: words.NAMES.get(name, name.capitalize()),
             key="upload_model",
             width=220,
         )
         task = st.selectbox(
             "Test images",
-            configs.TASKS,
-            index=configs.TASKS.index(task),
+            configs.IMAGE_TASKS,
+            index=configs.IMAGE_TASKS.index(task),
             format_func=words.NAMES.__getitem__,
             key="upload_task",
             width=180,

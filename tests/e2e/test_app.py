@@ -380,3 +380,23 @@ def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):
     page.close()
     server.process.terminate()
     server.process.wait(20)
+
+
+def test_a_fit_is_drawn_while_it_is_learnt(visitor):
+    """In regression, the model's line changes its shape before the run has ended."""
+    query = "task=regression&criterion=gaussian&epochs=50&batch_size=16"
+    page = start(visitor(f"Train?{query}"))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    lines = page.get_by_test_id("stVegaLiteChart").first.locator(
+        'path[aria-roledescription="line mark"]'
+    )
+    expect(lines).to_have_count(2, timeout=SLOW)  # the model's, then the curve's own
+    first = lines.first.get_attribute("d")
+    assert first
+    expect(lines.first).not_to_have_attribute("d", first, timeout=SLOW)
+    expect(progress(page)).to_be_visible()
+    key(page, "cancel_run").click()
+    expect(page.get_by_text("What was learnt until then stays here")).to_be_visible(
+        timeout=SLOW
+    )
+    expect(lines).to_have_count(2)

@@ -1,0 +1,27 @@
+"""The noisy curve of the task regression.
+
+Nothing here imports torch: the web server draws the same points.
+"""
+
+import math
+import random
+
+TRAIN, TEST = 4000, 1000  # points
+LOW, HIGH = -3.0, 3.0  # of x
+NOISE = 0.2  # standard deviation; the RMSE of f itself, but for chance
+POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # to draw a fit at
+
+
+def f(x: float) -> float:
+    """The curve without its noise."""
+    return math.sin(2.5 * x) + 0.3 * x
+
+
+def draw(count: int, seed: int) -> list[tuple[float, float]]:
+    """Points (x, y): x uniform from LOW to HIGH, y normal around f(x)."""
+    dice = random.Random(seed)
+    points = []
+    for _ in range(count):
+        x = dice.uniform(LOW, HIGH)
+        points.append((x, f(x) + dice.gauss(0, NOISE)))
+    return points

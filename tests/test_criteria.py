@@ -1,0 +1,109 @@
+"""The losses, and the one that has to be moved and learnt."""
+
+from math import log, pi
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core import criteria, curve, data, loops, models
+from core.config import CRITERIA
+from core.criteria import GaussianLoss
+from core.device import accelerator
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def numbers() -> tuple[Tensor, Tensor]:
+    """Outputs and targets: two times float32 (50, 1)."""
+    dice = torch.Generator().manual_seed(0)
+    return torch.randn(50, 1, generator=dice), torch.randn(50, 1, generator=dice)
+
+
+def of_scale(sigma: float) -> GaussianLoss:
+    criterion = GaussianLoss()
+    nn.init.constant_(criterion.log_sigma, log(sigma))
+    return criterion
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_only_one_has_parameters(name: str) -> None:
+    """Moving the others changes nothing, since they have nothing to move."""
+    count = models.count_parameters(criteria.build(name))
+    assert count == (1 if name == "gaussian" else 0)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
+def test_the_loss_is_torchs_own(sigma: float, numbers: tuple[Tensor, Tensor]) -> None:
+    """For a fixed scale it is nn.GaussianNLLLoss; with `full`, up to a constant."""
+    outputs, targets = numbers
+    ours = of_scale(sigma)(outputs, targets).item()
+    variance = torch.full_like(outputs, sigma**2)
+    theirs = nn.GaussianNLLLoss()(outputs, targets, variance).item()
+    full = nn.GaussianNLLLoss(full=True)(outputs, targets, variance).item()
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert ours + log(2 * pi) / 2 == pytest.approx(full, rel=1e-5)
+
+
+def test_the_loss_is_least_at_the_true_scale(numbers: tuple[Tensor, Tensor]) -> None:
+    """The gradient of log sigma is 0 where sigma is the root mean squared error."""
+    outputs, targets = numbers
+    rmse = (outputs - targets).square().mean().sqrt().item()
+    for sigma, sign in ((rmse / 2, -1), (rmse, 0), (rmse * 2, 1)):
+        criterion = of_scale(sigma)
+        criterion(outputs, targets).backward()
+        assert criterion.log_sigma.grad is not None
+        gradient = criterion.log_sigma.grad.item()
+        assert abs(gradient) < 1e-5 if sign == 0 else gradient * sign > 0.1
+
+
+def train(criterion: nn.Module, parameters: list[nn.Parameter]) -> None:
+    """Some epochs with the true curve for a model, so that only sigma is to learn."""
+    split = data.load("regression").train
+    outputs = torch.tensor([curve.f(x) for x in split.images.flatten().tolist()])
+    batch = [(outputs.view(-1, 1), split.labels)]
+    optimizer = torch.optim.AdamW(parameters, lr=0.05, weight_decay=0.0)
+    model = nn.Identity()
+    for _ in loops.train_epoch(model, batch * 200, criterion, optimizer, CPU):
+        pass
+
+
+def test_the_scale_is_learnt() -> None:
+    """It becomes the noise that the points were drawn with, to 3 %."""
+    criterion = GaussianLoss()
+    train(criterion, list(criterion.parameters()))
+    assert criteria.learned_noise(criterion) == pytest.approx(curve.NOISE, rel=0.03)
+
+
+def test_what_the_optimizer_does_not_have_is_not_learnt() -> None:
+    """Without the criterion's parameters in the optimizer, the scale stays 1."""
+    criterion = GaussianLoss()
+    train(criterion, [nn.Parameter(torch.zeros(1))])
+    assert criteria.learned_noise(criterion) == 1.0
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        torch.device("meta"),
+        pytest.param(
+            accelerator(),
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(accelerator() is None, reason="no accelerator here"),
+            ],
+        ),
+    ],
+)
+def test_the_move_must_not_be_forgotten(
+    device: torch.device, numbers: tuple[Tensor, Tensor]
+) -> None:
+    """With the parameter still on the host the loss fails; moved, it does not."""
+    outputs, targets = (each.to(device) for each in numbers)
+    with pytest.raises(RuntimeError, match="device"):
+        GaussianLoss()(outputs, targets)
+    moved = GaussianLoss().to(device)
+    loss = moved(outputs, targets)
+    assert loss.device.type == device.type
+    assert loss.shape == ()
