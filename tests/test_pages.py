@@ -693,7 +693,7 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
 
 
 def test_a_picture_is_predicted(engine):
-    """A test image by its number, and a file; both end with ten probabilities."""
+    """A test image by its number, a file, a photo: all end with ten probabilities."""
     at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
     at.number_input(key="picture_number").set_value(7).run()
     assert not at.error
@@ -713,6 +713,11 @@ def test_a_picture_is_predicted(engine):
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
     assert "not a picture" in texts(at.error)
+    at.radio(key="picture_source").set_value("The camera").run()
+    assert not at.error
+    at.camera_input(key="picture_photo").upload("me.png", drawn.getvalue()).run()
+    assert not at.error
+    assert "The model says" in texts(at.markdown)
 
 
 def press(at: AppTest, engine: Engine, key: str, path: str) -> AppTest:
@@ -848,6 +853,8 @@ def test_a_worker_that_dies_mid_race_leaves_its_heats():
     assert "The worker process ended" in texts(at.error)
     assert len(at.get("vega_lite_chart")) == 2
     assert not at.info  # no verdict on half a race
+
+
 CURVE = RunConfig.with_recipe(task="regression", epochs=1)
 
 

@@ -721,6 +721,8 @@ def crossover(
         )
         layers.append(line.encode(x="x:Q", y="y:Q", order="y:Q"))
     return alt.layer(*layers).properties(height=340)
+
+
 FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
 TRUTH, MODEL = "The curve without noise", "The model"
 

@@ -1,5 +1,6 @@
 """A learner's ways through the app, in a real browser."""
 
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image, ImageDraw
 from playwright.sync_api import Page, expect
 
 from core.ui.course import LESSONS
@@ -85,6 +87,14 @@ def test_home_leads_to_training(visitor):
 
 
 @pytest.mark.real_data
+def shirt() -> bytes:
+    """A photo, more or less: something dark on a bright wall."""
+    drawing = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
+    drawing.rectangle((25, 30, 65, 90), fill=40)
+    image.save(file := io.BytesIO(), "PNG")
+    return file.getvalue()
+
+
 def test_train_to_the_end_and_evaluate(visitor, capsys):
     """From the click on Start to a live curve, a result, and its evaluation."""
     expect(result(start(visitor(SHORT)))).to_be_visible(timeout=SLOW)  # warm
@@ -112,6 +122,12 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     expect(page.get_by_text(re.compile(r"taken for .+: [\d,]+ images?"))).to_be_visible(
         timeout=SLOW
     )
+
+    page.get_by_text("A file", exact=True).click()
+    picture = {"name": "shirt.png", "mimeType": "image/png", "buffer": shirt()}
+    page.locator("input[type=file]").set_input_files(picture)
+    expect(page.get_by_text("As the model sees it")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("The model says")).to_be_visible()
 
     key(page, "compare_modes").click()
     expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
