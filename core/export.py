@@ -103,14 +103,24 @@ def notebook(result: RunResult) -> str:
 
 def _introduction(result: RunResult) -> str:
     config, here = result.config, result.environment
-    task = {"fashion-mnist": "Fashion-MNIST", "sprites": "the sprites"}[config.task]
+    task = {
+        "fashion-mnist": "Fashion-MNIST",
+        "sprites": "the sprites",
+        "regression": "a noisy curve",
+    }[config.task]
+    reached = (
+        f"it classified {result.test_correct:,} of {result.test_total:,} test images "
+        f"correctly, {result.test_accuracy:.2%}"
+        if config.has_images
+        else f"its R² on {result.test_total:,} test points was {result.r2:.4f}, its "
+        f"RMSE {result.rmse:.4f}"
+    )
     threads = (
         "1 CPU thread" if here["threads"] == 1 else f"{here['threads']} CPU threads"
     )
     return (
         f"Train {_article(config.model)} on {task}.\n\n"
-        f"When this was exported, it classified {result.test_correct:,} of "
-        f"{result.test_total:,} test images correctly, {result.test_accuracy:.2%}: "
+        f"When this was exported, {reached}: "
         f"measured on {here['device_name']} ({here['backend']}), "
         f"{threads}, torch {here['torch']}, Python "
         f"{here['python']}.\n\n"
@@ -124,6 +134,7 @@ def _article(model: str) -> str:
     return {
         "ann": "a fully connected network (784-128-64-10)",
         "cnn": "a convolutional network (four convolutions)",
+        "simple": "a small network (1-64-64-1)",
     }[model]
 
 
@@ -160,23 +171,14 @@ device = choose_device(DEVICE)
 print(f"torch {{torch.__version__}} on {{device}}")
 """,
         ),
-        *(_fashion_mnist() if config.task == "fashion-mnist" else _sprites()),
-        Section(
-            "The model",
-            "Images come as whole numbers, 0 to 255, a quarter of the bytes to move "
-            "compared with floats. They become floats on the device.",
-            _join(
-                _piece("models.py", "as_floats"),
-                *([_piece("models.py", "block")] if config.model == "cnn" else []),
-                _piece("models.py", config.model.upper()),
-            ),
-        ),
+        *DATA[config.task](),
+        _model(config),
         Section(
             "Batches",
-            "All images lie in one tensor; a batch is picked out of it by index. The "
-            "order, and which images are flipped, is drawn by a generator of its own, "
-            "so that the same seed gives the same batches whatever else draws random "
-            "numbers." + _feed_note(config),
+            "All samples lie in one tensor; a batch is picked out of it by index. "
+            "Their order, and which images are flipped, is drawn by a generator of "
+            "its own, so that the same seed gives the same batches whatever else "
+            "draws random numbers." + _feed_note(config),
             _join(
                 _piece("batches.py", "EpochOrder"),
                 _piece("batches.py", "flip"),
@@ -192,6 +194,14 @@ print(f"torch {{torch.__version__}} on {{device}}")
                 _piece("loops.py", "Batches"),
                 _piece("loops.py", "train_epoch"),
                 _piece("loops.py", "predict"),
+                *(
+                    []
+                    if config.has_images
+                    else [
+                        _piece("loops.py", "RegressionScore"),
+                        _piece("loops.py", "score_regression"),
+                    ]
+                ),
             ),
         ),
         Section(
@@ -203,10 +213,10 @@ print(f"torch {{torch.__version__}} on {{device}}")
         ),
         Section(
             "Train and test",
-            "After each epoch the model answers all test images. Accuracy is correct "
-            "over total, never the mean over batches, of which the last may be "
-            "smaller.",
-            _training(),
+            "After each epoch the model is tested on everything that it was not "
+            "trained with, all at once: never take the mean over batches, of which the "
+            "last may be smaller.",
+            _training(config),
         ),
         Section(
             "Save the weights",
@@ -222,17 +232,19 @@ if SAVE:
 
 
 def _imports(config: RunConfig) -> str:
-    real = config.task == "fashion-mnist"
+    real, drawn = config.task == "fashion-mnist", config.task == "sprites"
     standard = [
         "import argparse",
-        *(["import gzip", "import struct"] if real else []),
+        *(["import gzip"] if real else []),
+        *([] if config.has_images else ["import math", "import random"]),
+        *(["import struct"] if real else []),
         "import time",
         "from collections.abc import Iterable, Iterator",
         "from dataclasses import dataclass",
         *(
-            []
-            if real
-            else ["from functools import reduce", "from itertools import pairwise"]
+            ["from functools import reduce", "from itertools import pairwise"]
+            if drawn
+            else []
         ),
         *(["from pathlib import Path"] if real else []),
     ]
@@ -251,12 +263,12 @@ def _imports(config: RunConfig) -> str:
 def _settings(config: RunConfig) -> str:
     return f"""
 EPOCHS = {config.epochs}  # passes over the training set
-BATCH_SIZE = {config.batch_size}  # images in a step
+BATCH_SIZE = {config.batch_size}  # samples in a step
 LEARNING_RATE = {config.learning_rate!r}  # of AdamW; with one-cycle, the peak
 WEIGHT_DECAY = {config.weight_decay!r}  # of AdamW, which without it is Adam
 AUGMENT = {config.augment}  # mirror half of the training images, drawn anew each epoch
-SEED = {config.seed}  # of the weights, the order of the images, the flips
-EVALUATION_BATCH = 1000  # images; as many as evaluating is quick with
+SEED = {config.seed}  # of the weights, the order of the samples, the flips
+EVALUATION_BATCH = 1000  # samples; as many as evaluating is quick with
 """
 
 
@@ -386,6 +398,66 @@ test = Split(*draw({sizes["SPRITES_TEST"]}, seed=1))
     ]
 
 
+def _regression() -> list[Section]:
+    points = (
+        SPLIT.replace("Images with their labels", "What goes in, what comes out")
+        .replace("uint8 (N, 1, 28, 28)", "x, float32 (N, 1)")
+        .replace("int64 (N,), 0 to 9", "y, float32 (N, 1)")
+    )
+    return [
+        Section(
+            "The data: a noisy curve",
+            "Points around a curve, drawn from two seeds, so that no test point is a "
+            "training point. What the batches call images and labels are here the x "
+            "and the y of the points.",
+            _join(
+                _module("curve.py"),
+                points.strip(),
+                _piece("data.py", "_points").replace("_points", "load"),
+                "train, test = load(TRAIN, seed=0), load(TEST, seed=1)",
+            ),
+        )
+    ]
+
+
+DATA = {
+    "fashion-mnist": _fashion_mnist,
+    "sprites": _sprites,
+    "regression": _regression,
+}
+
+
+def _model(config: RunConfig) -> Section:
+    if not config.has_images:
+        own = [_piece("criteria.py", "GaussianLoss")]
+        return Section(
+            "The model" + " and its loss" * (config.criterion == "gaussian"),
+            "Numbers in, numbers out: all else is as with images.",
+            _join(
+                _piece("models.py", "SimpleRegressionNet"),
+                *(own if config.criterion == "gaussian" else []),
+            ),
+        )
+    return Section(
+        "The model",
+        "Images come as whole numbers, 0 to 255, a quarter of the bytes to move "
+        "compared with floats. They become floats on the device.",
+        _join(
+            _piece("models.py", "as_floats"),
+            *([_piece("models.py", "block")] if config.model == "cnn" else []),
+            _piece("models.py", CLASSES[config.model]),
+        ),
+    )
+
+
+CLASSES = {"ann": "ANN", "cnn": "CNN", "simple": "SimpleRegressionNet"}
+CRITERIA = {
+    "cross-entropy": "nn.CrossEntropyLoss()",
+    "mse": "nn.MSELoss()",
+    "gaussian": "GaussianLoss()",
+}
+
+
 def _feed_note(config: RunConfig) -> str:
     return {
         "memory": "",
@@ -402,15 +474,22 @@ def _setup(config: RunConfig) -> str:
             "# One-cycle: the rate climbs to its peak, then falls to nearly nothing.\n"
             f"scheduler = {_returned('run.py', 'make_scheduler')}"
         )
+    optimizer, learnt = _returned("run.py", "make_optimizer"), ""
+    if config.criterion == "gaussian":
+        optimizer = optimizer.replace("model.parameters()", "learnt.parameters()")
+        learnt = (
+            "# The loss has a parameter: it is moved, and learnt with the weights.\n"
+            "learnt = nn.ModuleList([model, criterion])\n"
+        )
     moved = ""
     if config.feed == "device":
         moved = "train = Split(train.images.to(device), train.labels.to(device))\n"
     return f"""
 torch.manual_seed(SEED)
-model = {config.model.upper()}().to(device)
-criterion = nn.CrossEntropyLoss()
-# All parameters are updated by one kernel where torch has one.
-optimizer = {_returned("run.py", "make_optimizer")}
+model = {CLASSES[config.model]}().to(device)
+criterion = {CRITERIA[config.criterion]}.to(device)
+{learnt}# All parameters are updated by one kernel where torch has one.
+optimizer = {optimizer}
 
 {moved}order = EpochOrder(len(train.labels), SEED, AUGMENT)
 train_batches = TensorBatches(train, BATCH_SIZE, order)
@@ -422,14 +501,22 @@ steps = len(train_batches) * EPOCHS
 """
 
 
-def _training() -> str:
-    return '''
+def _training(config: RunConfig) -> str:
+    if config.has_images:
+        tested, result = COUNT_CORRECT, ACCURACY
+    else:
+        tested, result = "", REGRESSION
+    return f"{tested}{EPOCHS}{result}"
+
+
+COUNT_CORRECT = '''
 def count_correct() -> int:
     """How many test images the model classifies correctly as it is now."""
     outputs, targets = predict(model, test_batches, device)
     return int((outputs.argmax(dim=1) == targets).sum())
 
-
+'''
+EPOCHS = """
 for epoch in range(1, EPOCHS + 1):
     started = time.perf_counter()
     losses = list(
@@ -438,9 +525,11 @@ for epoch in range(1, EPOCHS + 1):
         )
     )
     # Fetched once an epoch: the CPU waits here until the device is done.
-    # The mean over the steps; the last of them may have had fewer images.
+    # The mean over the steps; the last of them may have had fewer samples.
     mean_loss = torch.stack(losses).mean().item()
     seconds = time.perf_counter() - started
+"""
+ACCURACY = """\
     correct, total = count_correct(), len(test.labels)
     print(
         f"epoch {epoch:2}  loss {mean_loss:.4f}  "
@@ -448,7 +537,17 @@ for epoch in range(1, EPOCHS + 1):
     )
 
 print(f"test accuracy {correct / total:.2%} ({correct:,} of {total:,})")
-'''
+"""
+REGRESSION = """\
+    outputs, targets = predict(model, test_batches, device)
+    score = score_regression(outputs, targets, criterion)
+    print(
+        f"epoch {epoch:2}  loss {mean_loss:.4f}  "
+        f"test r2 {score.r2:.4f}  rmse {score.rmse:.4f}  {seconds:.2f} s"
+    )
+
+print(f"test r2 {score.r2:.4f}, rmse {score.rmse:.4f}")
+"""
 
 
 # Reading our own source

@@ -11,23 +11,21 @@ def downloads(shown: Run) -> None:
     """Script, notebook and command line of a finished run."""
     result = shown.result
     assert result is not None
-    if not result.config.has_images:
-        st.markdown(
-            "Script and notebook are offered for runs on images. This run is repeated "
-            "with this app's own code, in its folder:"
-        )
-        st.code(export.command(result.config), language="bash", wrap_lines=True)
-        return
     name = file_name(shown)
+    reached = (
+        f"{result.test_accuracy:.2%}"
+        if result.config.has_images
+        else f"R² of {result.r2:.4f}"
+    )
+    needs = {
+        "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
+        "sprites": "; the sprites are drawn by the script itself.",
+        "regression": "; the points are drawn by the script itself.",
+    }
     st.markdown(
         f"This run without this app. The script trains with the same settings and ends "
-        f"with the same **{result.test_accuracy:.2%}** on the same machine, with the "
-        "same versions and the same data. It needs torch"
-        + (
-            ", and torchvision where the data is still to be downloaded."
-            if result.config.task == "fashion-mnist"
-            else "; the sprites are drawn by the script itself."
-        )
+        f"with the same **{reached}** on the same machine, with the same versions and "
+        f"the same data. It needs torch{needs[result.config.task]}"
     )
     with st.container(horizontal=True):
         st.download_button(
