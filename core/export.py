@@ -413,7 +413,9 @@ def _regression() -> list[Section]:
             _join(
                 _module("curve.py"),
                 points.strip(),
-                _piece("data.py", "_points").replace("_points", "load"),
+                _piece("data.py", "_points")
+                .replace("_points", "load")
+                .replace("curve.", ""),
                 "train, test = load(TRAIN, seed=0), load(TEST, seed=1)",
             ),
         )
