@@ -72,10 +72,10 @@ def test_median_and_spread() -> None:
 
 
 def test_sleep_is_measured() -> None:
-    """Sleeping 0.05 s is reported as that, give or take what waking up costs."""
-    timing = measure(lambda: time.sleep(0.05), CPU)
+    """Sleeping 0.2 s is reported as that within 5 %, which waking up costs."""
+    timing = measure(lambda: time.sleep(0.2), CPU)
     assert timing.n == 5
-    assert 0.049 < timing.median < 0.065
+    assert timing.median == pytest.approx(0.2, rel=0.05)
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 3])
