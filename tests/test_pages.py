@@ -715,7 +715,8 @@ def test_a_picture_is_predicted(engine):
     assert "not a picture" in texts(at.error)
     at.radio(key="picture_source").set_value("The camera").run()
     assert not at.error
-    at.camera_input(key="picture_photo").upload("me.png", drawn.getvalue()).run()
+    image.save(photo := io.BytesIO(), "JPEG")
+    at.camera_input(key="picture_photo").upload("me.jpg", photo.getvalue()).run()
     assert not at.error
     assert "The model says" in texts(at.markdown)
 
