@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.config import FEEDS, MODELS, RunConfig
+from core.config import FEEDS, IMAGE_MODELS, RunConfig
 from core.ui import compare, dataset, frame, race, words
 from core.ui.course import lesson
 from core.ui.server import engine
@@ -72,7 +72,11 @@ st.markdown(
     "One training step with each feed on each device, taken apart by `torch.profiler`."
 )
 model = st.selectbox(
-    "Model", MODELS, format_func=words.NAMES.get, key="profiled_model", width=152
+    "Model",
+    IMAGE_MODELS,
+    format_func=words.NAMES.__getitem__,
+    key="profiled_model",
+    width=152,
 )
 profiled = RunConfig.with_recipe(task=task, model=model)
 feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))

@@ -946,3 +946,13 @@ def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine
         engine.cancel(job_id)
     assert [each.id for each in runs.earlier(runs.run(ids[-1]))] == [ids[0], ids[3]]
     assert runs.earlier(runs.run(ids[4])) == []
+
+
+@pytest.mark.parametrize("key", ["race_task", "race_model", "profiled_model"])
+def test_compare_offers_only_what_it_can_measure(key):
+    """Whatever task or model is chosen, the page is drawn to its end."""
+    at = open_page("pages/5_Compare.py")
+    for index in range(len(at.selectbox(key=key).options)):
+        at.selectbox(key=key).select_index(index).run()
+        assert not at.exception
+        assert not at.warning

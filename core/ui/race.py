@@ -23,7 +23,7 @@ from core.comparison import (
     tell_apart,
     verdict,
 )
-from core.config import MODELS, TASKS, RunConfig
+from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
 from core.engine import Job
 from core.ui import charts, downloads, words
 
@@ -62,7 +62,7 @@ def pair(machine: dict[str, Any]) -> tuple[Contender, Contender]:
 
 def settings(has_data: bool) -> tuple[RunConfig, int, int]:
     """The configuration, the steps and the repeats; ValueError where they can't be."""
-    tasks: tuple[str, ...] = TASKS if has_data else ("sprites",)
+    tasks: tuple[str, ...] = IMAGE_TASKS if has_data else ("sprites",)
     with st.container(horizontal=True):
         task = st.selectbox(
             "Task",
@@ -73,7 +73,7 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
         )
         model = st.selectbox(
             "Model",
-            MODELS,
+            IMAGE_MODELS,
             format_func=words.NAMES.__getitem__,
             key="race_model",
             width=WIDTH,
