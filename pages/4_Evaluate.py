@@ -60,13 +60,7 @@ else:
         st.stop()
 
     st.subheader("How good is it?")
-    low, high = found.interval
-    with st.container(horizontal=True):
-        st.metric("Test accuracy", f"{found.accuracy:.2%}", border=True, width=180)
-        st.metric("95 % interval", f"{low:.1%} – {high:.1%}", border=True, width=230)
-        st.metric(
-            "Correct", f"{found.correct:,} of {found.total:,}", border=True, width=230
-        )
+    answers.accuracy(found)
     st.caption(
         "Correct over total on the whole test set, with Wilson's interval. Evaluated "
         f"on {words.provenance(found.environment)}."

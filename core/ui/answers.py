@@ -38,6 +38,17 @@ def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
     return images.repeat(ZOOM, axis=1).repeat(ZOOM, axis=2)
 
 
+def accuracy(found: Evaluation) -> None:
+    """Test accuracy, its interval, and how many images are classified correctly."""
+    low, high = found.interval
+    with st.container(horizontal=True):
+        st.metric("Test accuracy", f"{found.accuracy:.2%}", border=True, width=180)
+        st.metric("95 % interval", f"{low:.1%} – {high:.1%}", border=True, width=230)
+        st.metric(
+            "Correct", f"{found.correct:,} of {found.total:,}", border=True, width=230
+        )
+
+
 def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
     """The surest of these images, with what they are and what the model says."""
     indices = sorted(indices, key=lambda i: -found.confidences[i])[:PICTURES]

@@ -12,7 +12,7 @@ from core import config as configs
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.reports import Evaluation, Opened, TensorInfo
-from core.ui import dataset, words
+from core.ui import answers, dataset, words
 from core.ui.server import engine
 
 MAX_MEGABYTES = 20
@@ -198,16 +198,5 @@ def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
             return
     if key in evaluations:
         result: Evaluation = evaluations[key]
-        low, high = result.interval
-        with st.container(horizontal=True):
-            st.metric("Test accuracy", f"{result.accuracy:.2%}", border=True, width=180)
-            st.metric(
-                "95 % interval", f"{low:.1%} – {high:.1%}", border=True, width=230
-            )
-            st.metric(
-                "Correct",
-                f"{result.correct:,} of {result.total:,}",
-                border=True,
-                width=230,
-            )
+        answers.accuracy(result)
         st.caption(f"Evaluated on {words.provenance(result.environment)}.")
