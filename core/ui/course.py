@@ -57,6 +57,13 @@ LESSONS = (
         "how much and why, and time it so that others believe you.",
     ),
     Lesson(
+        "pages/6_Speed.py",
+        "Speed",
+        ":material/stairs:",
+        "After this page you can make training many times faster, one understood "
+        "change at a time, and say how far it is to the limit of your machine.",
+    ),
+    Lesson(
         "pages/7_Checkpoints.py",
         "Checkpoints",
         ":material/save:",
