@@ -129,7 +129,10 @@ class _Drawn:
 
 
 class PILImages(Dataset):
-    """What torchvision.datasets.FashionMNIST does for an item, for any split."""
+    """What torchvision.datasets.FashionMNIST does for an item, step by step.
+
+    That class reads its files itself; this one serves any split.
+    """
 
     def __init__(self, split: Split) -> None:
         try:
@@ -139,15 +142,16 @@ class PILImages(Dataset):
             raise ExplainedError(MISMATCH.format(error=error)) from None
         self.open = Image.fromarray
         self.transform = ToTensor()
-        self.images = split.images.squeeze(1).numpy()
-        self.labels = split.labels.tolist()
+        self.images = split.images.squeeze(1)
+        self.labels = split.labels
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         """The image, float32 (1, 28, 28) in 0..1, and its label."""
-        return self.transform(self.open(self.images[index])), self.labels[index]
+        image = self.open(self.images[index].numpy(), mode="L")
+        return self.transform(image), int(self.labels[index])
 
 
 def make(

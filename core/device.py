@@ -132,6 +132,13 @@ def memory(device: torch.device) -> tuple[int | None, int | None]:
     return host.available, host.total
 
 
+def half_dtype(device: torch.device) -> torch.dtype:
+    """The 16-bit dtype to train in: bfloat16, or float16 where that is missing."""
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
+        return torch.float16  # before NVIDIA's Ampere; emulated, it would be slow
+    return torch.bfloat16
+
+
 def allocated(device: torch.device) -> int | None:
     """Bytes of this process's tensors on the device; None where nothing counts them."""
     backend = getattr(torch, device.type, None)

@@ -1,0 +1,362 @@
+"""The ladder: from the textbook's loop to the limit of the machine, rung by rung.
+
+Each function is a rung and differs from the one before by one small change. It sets
+training up and returns an epoch, which yields the loss of each step. They repeat each
+other on purpose: each is whole, to be read and to be copied.
+
+`kept` says which changes brought something on this machine: only on those the rungs
+above build. What they are called and why they may help is in core.ladder, and
+core.climb measures them.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Adam
+from torch.utils.data import DataLoader
+
+from core.batches import PILImages
+from core.data import Split
+from core.device import half_dtype
+from core.ladder import Kept
+
+Losses = Iterator[float | Tensor]  # of each step
+Epoch = Callable[[], Losses]
+
+
+def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    """What every tutorial has: the ladder begins here."""
+    images = PILImages(split)
+    loader = DataLoader(
+        images,
+        batch_size=64,
+        shuffle=True,
+    )
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        for inputs, targets in loader:
+            inputs = inputs.to(device)
+            targets = targets.to(device)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def two_workers(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images = PILImages(split)
+    loader = DataLoader(
+        images,
+        batch_size=64,
+        shuffle=True,
+        num_workers=2,
+        persistent_workers=True,
+    )
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        for inputs, targets in loader:
+            inputs = inputs.to(device)
+            targets = targets.to(device)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def four_workers(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images = PILImages(split)
+    loader = DataLoader(
+        images,
+        batch_size=64,
+        shuffle=True,
+        num_workers=4,
+        persistent_workers=True,
+    )
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        for inputs, targets in loader:
+            inputs = inputs.to(device)
+            targets = targets.to(device)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def pinned(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    images = PILImages(split)
+    loader = DataLoader(
+        images,
+        batch_size=64,
+        shuffle=True,
+        num_workers=kept.num_workers,
+        persistent_workers=kept.num_workers > 0,
+        pin_memory=True,
+    )
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        for inputs, targets in loader:
+            inputs = inputs.to(device, non_blocking=True)
+            targets = targets.to(device, non_blocking=True)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def decoded_once(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images, split.labels
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels))
+        for batch in order.split(64):
+            inputs = images.index_select(0, batch).to(device)
+            targets = labels.index_select(0, batch).to(device)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def on_the_device(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(64):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    return epoch
+
+
+def no_waiting(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(64):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.detach()
+
+    return epoch
+
+
+def fused(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=1e-3, fused=True)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(64):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.detach()
+
+    return epoch
+
+
+def larger_batch(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=2e-3, fused=True)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(256):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            yield loss.detach()
+
+    return epoch
+
+
+def half_precision(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=kept.learning_rate, fused=True)
+    dtype = half_dtype(device)
+    scaler = GradScaler(device.type, enabled=dtype == torch.float16)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(kept.batch_size):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            with torch.autocast(device.type, dtype):
+                loss = criterion(model(inputs), targets)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            yield loss.detach()
+
+    return epoch
+
+
+def channels_last(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    model = model.to(memory_format=torch.channels_last)
+    images, labels = split.images.to(device), split.labels.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=kept.learning_rate, fused=True)
+    dtype = half_dtype(device)
+    scaler = GradScaler(device.type, enabled=kept.half and dtype == torch.float16)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order.split(kept.batch_size):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            with torch.autocast(device.type, dtype, enabled=kept.half):
+                loss = criterion(model(inputs), targets)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            yield loss.detach()
+
+    return epoch
+
+
+def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    if kept.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    compiled_model = torch.compile(model)
+    images, labels = split.images.to(device), split.labels.to(device)
+    whole = len(labels) // kept.batch_size * kept.batch_size
+    criterion = nn.CrossEntropyLoss()
+    optimizer = Adam(model.parameters(), lr=kept.learning_rate, fused=True)
+    dtype = half_dtype(device)
+    scaler = GradScaler(device.type, enabled=kept.half and dtype == torch.float16)
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order[:whole].split(kept.batch_size):
+            inputs = images.index_select(0, batch)
+            targets = labels.index_select(0, batch)
+            optimizer.zero_grad()
+            with torch.autocast(device.type, dtype, enabled=kept.half):
+                loss = criterion(compiled_model(inputs), targets)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            yield loss.detach()
+
+    return epoch
+
+
+def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    if kept.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    forward = torch.compile(model) if kept.compiled else model
+    images, labels = split.images.to(device), split.labels.to(device)
+    whole = len(labels) // kept.batch_size * kept.batch_size
+    criterion = nn.CrossEntropyLoss()
+    # A graph can't ask the CPU: the optimizer counts its steps on the device.
+    optimizer = Adam(
+        model.parameters(),
+        lr=kept.learning_rate,
+        fused=True,
+        capturable=True,
+    )
+    batch = torch.arange(kept.batch_size, device=device)  # the graph reads from here
+    # Nor could a GradScaler ask whether to skip a step, so float16 is not for it.
+    half = kept.half and half_dtype(device) == torch.bfloat16
+
+    def step() -> Tensor:
+        inputs = images.index_select(0, batch)
+        targets = labels.index_select(0, batch)
+        optimizer.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            loss = criterion(forward(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    # Some steps beside the main stream first: whatever is set up or compiled in a
+    # first step must not be recorded.
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(beside)
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for each in order[:whole].split(kept.batch_size):
+            batch.copy_(each)
+            graph.replay()
+            yield loss  # the same tensor in every step, with a new value
+
+    return epoch
