@@ -1,6 +1,7 @@
 """Climb the ladder: train on one rung after the other and measure each.
 
-Every rung begins with the same weights and sees the images in the same order.
+Every rung begins with the same weights, and its epochs are timed in turn with those of
+the rung that it changes.
 """
 
 import gc
@@ -8,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import torch
@@ -18,10 +19,9 @@ from core import data, ladder, limit, loops, memory, models, run, speed
 from core import device as devices
 from core.comparison import now
 from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
-from core.ladder import Climb, Climbed, Limit, Progress, Result, Rung
+from core.ladder import Climb, Climbed, Limit, Progress, Result
 
 SEED = 0  # of the weights
-MEMORY_STEPS = 4  # whose peak memory is measured
 REPORT_SECONDS = 0.2
 
 Report = Callable[[Limit | Progress | Result], None]
@@ -48,39 +48,34 @@ def climb(
     found = limit.measure(wanted.task, wanted.model, device)
     report(found)
     results = list(done)
-    backend = devices.backend(device)
-    for rung in ladder.RUNGS[len(results) :]:
-        obstacle = rung.obstacle(backend, wanted.model)
-        if obstacle:
-            before = ladder.base(results)
-            result = Result(rung.name, before, applies=False, message=obstacle)
-        else:
-            result = try_rung(rung, wanted, device, results, report, cancelled)
-        results.append(result)
-        report(result)
-    environment = devices.environment(device)
-    return Climbed(wanted, found, tuple(results), environment, now())
-
-
-def try_rung(
-    rung: Rung,
-    wanted: Climb,
-    device: torch.device,
-    results: Sequence[Result],
-    report: Report,
-    cancelled: Callable[[], bool],
-) -> Result:
-    """What `measure` finds, or why it failed."""
-    before = ladder.base(results)
+    base: Ready | None = None
     try:
-        return measure(rung, wanted, device, results, report, cancelled)
-    except CancelledError:
-        raise
-    except Exception as error:
-        return Result(rung.name, before, message=why(error))
+        for rung in ladder.RUNGS[len(results) :]:
+            last = ladder.base(results)
+            obstacle = rung.obstacle(devices.backend(device), wanted.model)
+            ready = None
+            if obstacle:
+                result = Result(rung.name, last, applies=False, message=obstacle)
+            else:
+                report(Progress(rung.name, 0, 0))
+                try:
+                    if last and base is None:  # the climb was resumed
+                        base = get_ready(last, wanted, device, results)
+                    ready = get_ready(rung.name, wanted, device, results)
+                    result = measure(ready, base, wanted, results, report, cancelled)
+                except CancelledError:
+                    raise
+                except Exception as error:
+                    result = Result(rung.name, last, message=why(error))
+            if result.kept:
+                base = ready
+            results.append(result)
+            report(result)
+            gc.collect()  # a loader's worker processes end with it
     finally:
         torch.compiler.reset()  # what was compiled holds on to its model
-        gc.collect()  # a loader's worker processes end with it
+    environment = devices.environment(device)
+    return Climbed(wanted, found, tuple(results), environment, now())
 
 
 def why(error: Exception) -> str:
@@ -88,80 +83,120 @@ def why(error: Exception) -> str:
     if isinstance(error, ExplainedError) or is_out_of_memory(error):
         return explain(error)
     text = f"{error} {getattr(error, 'inner_exception', '')}"
-    if "C++ compiler" in text or "Cxx" in text or "cl is not found" in text:
+    if "C++ compiler" in text or "cl is not found" in text:
         return NO_COMPILER
     return explain(error)
 
 
-def measure(
-    rung: Rung,
-    wanted: Climb,
-    device: torch.device,
-    results: Sequence[Result],
-    report: Report = run.unwatched,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Result:
-    """Train on one rung: seconds of each epoch, peak memory, test accuracy.
+@dataclass
+class Ready:
+    """A rung that is set up and has made its first steps."""
 
-    Some steps come first, so that no epoch pays for what is set up or compiled in them.
-    """
-    dataset = data.load(wanted.task)
-    kept = ladder.kept(results)
-    report(Progress(rung.name, 0, 0))
+    rung: str
+    model: nn.Module
+    epoch: speed.Epoch
+    device: torch.device
+    start_seconds: float
+    peak_bytes: int | None
+
+
+def get_ready(
+    rung: str, wanted: Climb, device: torch.device, results: Sequence[Result]
+) -> Ready:
+    """Set a rung up and make some steps, so that no epoch pays for what is set up."""
     torch.manual_seed(SEED)
-    model = build(wanted.model).to(device)
+    # As the textbook has it: all pixels of a channel lie together in memory.
+    model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
+    model = model.to(device)
     before = devices.allocated(device) or 0
 
     start = time.perf_counter()
     with cold_compiler(rung):
-        epoch = getattr(speed, rung.name)(dataset.train, model, device, kept)
-        first_steps = epoch()
-        next(first_steps)
+        set_up = getattr(speed, rung)
+        split = data.load(wanted.task).train
+        epoch = set_up(split, model, device, ladder.kept(results))
+        steps = epoch()
+        next(steps)
     devices.synchronize(device)
     start_seconds = time.perf_counter() - start
 
-    resident = (devices.allocated(device) or 0) - before
-    peak = memory.peak_bytes(lambda: take(first_steps, MEMORY_STEPS), device)
-    first_steps.close()
+    there = (devices.allocated(device) or 0) - before
+    few = islice(steps, ladder.FIRST_STEPS - 1)
+    peak = memory.peak_bytes(lambda: list(few), device)
+    steps.close()
+    peak = None if peak is None else there + peak
+    return Ready(rung, model, epoch, device, start_seconds, peak)
 
-    seconds = []
-    step, loss = 0, math.nan
+
+def measure(
+    ready: Ready,
+    base: Ready | None,
+    wanted: Climb,
+    results: Sequence[Result],
+    report: Report = run.unwatched,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Time every epoch, in turn with one of the rung before; then evaluate.
+
+    In turn, A B A B, since whatever else the machine does must hit both.
+    """
+    seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
-        devices.synchronize(device)
-        start = reported = time.perf_counter()
-        for step, loss in enumerate(epoch(), 1):  # noqa: B007 it is asked for below
-            if cancelled():
-                raise CancelledError
-            if time.perf_counter() - reported > REPORT_SECONDS:
-                report(Progress(rung.name, number, step))
-                reported = time.perf_counter()
-        devices.synchronize(device)
-        seconds.append(time.perf_counter() - start)
-    if not math.isfinite(loss):
-        raise ExplainedError(f"The loss became {float(loss)}: it has learnt nothing.")
 
-    outputs, targets = loops.predict(
-        model, run.evaluation_batches(dataset.test, device), device
-    )
-    batch_size = ladder.with_change(kept, rung.name).batch_size
+        def watch(step: int, number: int = number) -> None:
+            report(Progress(ready.rung, number, step))
+
+        taken, steps = time_epoch(ready, watch, cancelled)
+        seconds.append(taken)
+        if base is not None:
+            base_seconds.append(time_epoch(base, watch, cancelled)[0])
+
+    dataset = data.load(wanted.task)
+    test = run.evaluation_batches(dataset.test, ready.device)
+    outputs, targets = loops.predict(ready.model, test, ready.device)
+    ready.model.train()
+    kept = ladder.with_change(ladder.kept(results), ready.rung)
     measured = Result(
-        rung.name,
+        ready.rung,
         ladder.base(results),
         tuple(seconds),
-        min(step * batch_size, len(dataset.train)),
-        step,
-        start_seconds,
-        None if peak is None else resident + peak,
+        tuple(base_seconds),
+        min(steps * kept.batch_size, len(dataset.train)),
+        steps,
+        ready.start_seconds,
+        ready.peak_bytes,
         int((outputs.argmax(dim=1) == targets).sum()),
         len(targets),
     )
     return replace(measured, kept=ladder.is_kept(measured, results))
 
 
+def time_epoch(
+    ready: Ready,
+    watch: Callable[[int], None],
+    cancelled: Callable[[], bool],
+) -> tuple[float, int]:
+    """Seconds and steps of an epoch, from an idle device to an idle device."""
+    devices.synchronize(ready.device)
+    start = told = time.perf_counter()
+    step, loss = 0, torch.tensor(math.nan)
+    for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
+        if cancelled():
+            raise CancelledError
+        if time.perf_counter() - told > REPORT_SECONDS:
+            watch(step)
+            told = time.perf_counter()
+    devices.synchronize(ready.device)
+    seconds = time.perf_counter() - start
+    if not math.isfinite(loss):
+        raise ExplainedError(f"The loss became {float(loss)}: nothing is learnt.")
+    return seconds, step
+
+
 @contextmanager
-def cold_compiler(rung: Rung) -> Iterator[None]:
+def cold_compiler(rung: str) -> Iterator[None]:
     """Within it torch.compile finds nothing that was compiled before."""
-    if rung.name not in ("compiled", "graphed"):
+    if rung != "compiled":
         yield
         return
     from torch._inductor import config  # takes a second
@@ -169,14 +204,3 @@ def cold_compiler(rung: Rung) -> Iterator[None]:
     torch.compiler.reset()
     with config.patch(force_disable_caches=True):
         yield
-
-
-def take(losses: speed.Losses, count: int) -> None:
-    """Make so many steps, or as many as are left in the epoch."""
-    for _ in islice(losses, count):
-        pass
-
-
-def build(model: str) -> nn.Module:
-    """The model as the textbook has it: channels lie one after the other in memory."""
-    return models.build(model).to(memory_format=torch.contiguous_format)

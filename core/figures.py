@@ -24,6 +24,7 @@ from core.comparison import (
     TimingLab,
 )
 from core.config import RunConfig
+from core.ladder import Climb, Climbed, Limit, Result, over_first
 from core.reference import Record
 
 Row = dict[str, Any]
@@ -151,6 +152,31 @@ def of_breakdown(found: Iterable[Breakdown]) -> list[Row]:
     return rows
 
 
+def of_climb(done: Climbed) -> list[Row]:
+    """A row a rung that was measured."""
+    return [
+        row(
+            "epoch",
+            each.seconds,
+            done.environment,
+            done.date,
+            rung=each.rung,
+            compared_with=each.base,
+            kept=each.kept,
+            task=done.climb.task,
+            model=done.climb.model,
+            samples_per_second=each.samples_per_second,
+            speedup_over_first=over_first(each, done.results),
+            start_seconds=each.start_seconds,
+            test_accuracy=each.accuracy,
+            peak_bytes=each.peak_bytes,
+            limit_seconds=done.limit.seconds(each.samples, each.steps),
+        )
+        for each in done.results
+        if each.measured
+    ]
+
+
 # To and from the records of core.reference
 
 
@@ -223,11 +249,39 @@ def breakdown_from_json(found: dict[str, Any]) -> Breakdown:
     )
 
 
+def climb_from_json(found: dict[str, Any]) -> Climbed:
+    limit = found["limit"]
+    return Climbed(
+        Climb(**found["climb"]),
+        Limit(
+            limit["flops_per_image"],
+            limit["bytes_per_image"],
+            limit["bytes_per_step"],
+            {k: _numbers(v) for k, v in limit["flops_per_second"].items()},
+            _numbers(limit["bytes_per_second"]),
+            _numbers(limit["state_bytes_per_second"]),
+        ),
+        tuple(
+            Result(
+                **{
+                    **each,
+                    "seconds": tuple(each["seconds"]),
+                    "base_seconds": tuple(each["base_seconds"]),
+                }
+            )
+            for each in found["results"]
+        ),
+        found["environment"],
+        found["date"],
+    )
+
+
 RESTORE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "races": race_from_json,
     "crossovers": crossover_from_json,
     "labs": lab_from_json,
     "breakdowns": breakdown_from_json,
+    "climbs": climb_from_json,
 }
 
 

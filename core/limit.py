@@ -49,7 +49,7 @@ def flops_per_image(model: str) -> float:
 
 
 def matmul_rate(dtype: torch.dtype, device: torch.device) -> tuple[float, ...]:
-    """Operations a second in the product of two large matrices; each reading."""
+    """Operations a second in the product of large matrices; each reading."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     a = torch.rand(size, size, device=device).to(dtype)
     b = torch.rand(size, size, device=device).to(dtype)

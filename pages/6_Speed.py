@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from core.ui import frame, labs
+from core.ui import compare, dataset, frame, labs, ladder
 from core.ui.course import lesson
 from core.ui.server import engine
+from core.ui.source import source
 
 HERE = lesson("Speed")
 
@@ -14,7 +15,47 @@ machine = engine().machine()
 if machine is None:
     st.markdown(":material/hourglass: The workers are loading torch.")
     st.stop()
+has_data = dataset.is_here(machine)
+
+st.subheader("The ladder")
+st.markdown(
+    "The loop of every tutorial, then one change after the other. Guess what each "
+    "brings before you look: on another machine the answers differ."
+)
+with st.container(border=True):
+    wanted = None
+    try:
+        wanted = ladder.controls(machine, has_data)
+    except ValueError as error:
+        st.warning(f"{error} Nothing can be started.", icon=":material/info:")
+ladder.buttons(wanted)
+ladder.draw(wanted, machine)
+for label, done in compare.of(compare.recordings(), "climbs"):
+    ladder.recorded(label, done)
+with st.expander("How it is measured", icon=":material/timer:"):
+    st.markdown(
+        "Each rung begins with the same weights. Some steps come first, so that no "
+        "epoch pays for what is set up in them; then every epoch is timed from an idle "
+        "device to an idle device. From `core/climb.py`."
+    )
+    st.code(source("core/climb.py", "measure"), line_numbers=True)
+    st.markdown("The rate that the limit is computed with, from `core/limit.py`.")
+    st.code(source("core/limit.py", "matmul_rate"), line_numbers=True)
 
 labs.draw(machine)
 
+frame.question(
+    "compile_pays",
+    "`torch.compile` takes 20 s to build its kernels and then saves 0.1 s in every "
+    "epoch. You train for 50 epochs. Is it worth it?",
+    {
+        "Yes, every epoch is faster": "Every epoch is, the whole run is not: 50 times "
+        "0.1 s is 5 s, and 20 s went by before the first step.",
+        "No, it pays after 200 epochs": "Yes: 20 s over 0.1 s. On a model that trains "
+        "for days, or is compiled once and used a million times, it is another matter.",
+        "It depends on the batch size": "The batch size changes both numbers, and then "
+        "you measure again. With these two numbers the answer is known.",
+    },
+    right="No, it pays after 200 epochs",
+)
 frame.end(HERE)

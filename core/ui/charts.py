@@ -333,6 +333,53 @@ def logits(
     return alt.layer(cells, numbers).properties(height=alt.Step(28))
 
 
+def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
+    """Samples/s of each rung, its spread and how far it is above the first.
+
+    `frame` has the columns rung, speed, low, high, label, kept; `limits` text and
+    speed: a dashed line each.
+    """
+    colors = palette()
+    speeds = [*frame["high"], *limits.get("speed", [])]
+    base = alt.Chart(frame).encode(
+        y=alt.Y(
+            "rung:N",
+            sort=list(frame["rung"]),
+            title=None,
+            axis=alt.Axis(labelLimit=180),
+        )
+    )
+    x = alt.X(
+        "speed:Q",
+        title="Samples/s",
+        scale=alt.Scale(domain=[0, max(speeds) * 1.12], nice=False),
+        axis=alt.Axis(tickCount=5, format="~s"),
+    )
+    bars = base.mark_bar(color=colors.of(backend), height=16).encode(
+        x=x,
+        opacity=alt.condition("datum.kept", alt.value(1), alt.value(0.4)),
+        tooltip=[
+            alt.Tooltip("rung:N", title="Rung"),
+            alt.Tooltip("speed:Q", title="Samples/s", format=",.0f"),
+            alt.Tooltip("label:N", title="Over the textbook"),
+        ],
+    )
+    spread = base.mark_rule(color=colors.text).encode(x="low:Q", x2="high:Q")
+    label = base.mark_text(align="left", dx=6, color=colors.text).encode(
+        x="high:Q", text="label:N"
+    )
+    layers: list[alt.Chart] = [bars, spread, label]
+    if not limits.empty:
+        line = alt.Chart(limits).encode(x="speed:Q")
+        layers += [
+            line.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=colors.quiet),
+            line.mark_text(
+                align="right", baseline="top", dx=-5, color=colors.quiet
+            ).encode(text=alt.Text("text:N"), y=alt.value(2)),
+        ]
+    return alt.layer(*layers).properties(height=alt.Step(28))
+
+
 def transfers(frame: pd.DataFrame) -> Chart:
     """GB/s over bytes, both logarithmic; a line a kind of memory, a panel a direction.
 
