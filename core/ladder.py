@@ -20,6 +20,7 @@ class Rung:
     title: str
     change: str  # what it changes and why that may help
     accelerator: str = ""  # why it says nothing on a CPU; empty: it does
+    own_memory: str = ""  # why it says nothing where device and host share memory
     convolutions: str = ""  # why it says nothing without them; empty: it does
     cuda: str = ""  # why it needs CUDA; empty: it does not
 
@@ -27,6 +28,8 @@ class Rung:
         """Why it does not apply there, in a sentence; empty where it does."""
         if backend == "CPU" and self.accelerator:
             return self.accelerator
+        if backend == "MPS" and self.own_memory:
+            return self.own_memory
         if model != "cnn" and self.convolutions:
             return self.convolutions
         return self.cuda if backend not in ("CUDA", "ROCm") else ""
@@ -59,6 +62,8 @@ RUNGS = (
         "memory, and their copy to the device runs while the CPU goes on.",
         accelerator="Pinned memory speeds up copies to an accelerator, and there is "
         "none: the batches are where they are needed.",
+        own_memory="On Apple's chips the GPU shares the memory of the CPU: there is "
+        "nothing to pin for.",
     ),
     Rung(
         "decoded_once",

@@ -325,8 +325,8 @@ def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) ->
         fused=True,
         capturable=True,
     )
-    batch = torch.arange(kept.batch_size, device=device)  # the graph reads from here
-    # Nor could a GradScaler ask whether to skip a step, so float16 is not for it.
+    batch = torch.arange(kept.batch_size, device=device)  # the graph's input
+    # Nor can a GradScaler ask whether to skip a step: no float16.
     half = kept.half and half_dtype(device) == torch.bfloat16
 
     def step() -> Tensor:
@@ -339,8 +339,8 @@ def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) ->
         optimizer.step()
         return loss.detach()
 
-    # Some steps beside the main stream first: whatever is set up or compiled in a
-    # first step must not be recorded.
+    # Some steps beside the main stream first: whatever is set up or compiled
+    # in a first step must not be recorded.
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):

@@ -21,6 +21,7 @@ from core.comparison import (
     TimingLab,
 )
 from core.config import RunConfig
+from core.ladder import RUNGS, Climb, Climbed, Limit, Result, Rung
 from core.reference import Record
 
 HERE = {
@@ -83,21 +84,65 @@ PARTED = Breakdown(
     CARD,
     DATE,
 )
+EPOCHS = {  # seconds of one, and of the rung that it changes
+    "textbook": (4.0, "", 0.0),
+    "two_workers": (8.0, "textbook", 4.0),
+    "four_workers": (8.0, "textbook", 4.0),
+    "decoded_once": (1.0, "textbook", 4.0),
+    "no_waiting": (1.0, "decoded_once", 1.0),
+    "fused": (0.8, "no_waiting", 1.0),
+    "larger_batch": (0.4, "fused", 0.8),
+    "half_precision": (0.3, "larger_batch", 0.4),
+}
+
+
+def rung_result(rung: Rung) -> Result:
+    """What a machine without an accelerator and without a compiler finds."""
+    if rung.name not in EPOCHS:
+        message = rung.obstacle("CPU", "ann")
+        if message:
+            return Result(rung.name, "", applies=False, message=message)
+        return Result(rung.name, "half_precision", message="There is no compiler.")
+    seconds, base, before = EPOCHS[rung.name]
+    return Result(
+        rung.name,
+        base,
+        (seconds,) * 3,
+        (before,) * 3 if base else (),
+        12_000,
+        188,
+        0.1,
+        2_000_000,
+        860,
+        1000,
+        kept="workers" not in rung.name,
+    )
+
+
+CLIMBED = Climbed(
+    Climb("sprites", "ann", "cpu", 3),
+    Limit(5e5, 792.0, 4e6, {"float32": (1e11, 1e11)}, (2e10,), (8e10,)),
+    tuple(map(rung_result, RUNGS)),
+    HERE,
+    DATE,
+)
 SECTIONS = {
     "races": (RACE, figures.race_to_json(RACE)),
     "crossovers": (MAP, asdict(MAP)),
     "labs": (LAB, asdict(LAB)),
     "breakdowns": (PARTED, figures.breakdown_to_json(PARTED)),
+    "climbs": (CLIMBED, asdict(CLIMBED)),
 }
 
 
 def test_every_row_has_all_it_is_read_with():
-    """n, median, spread, device, torch, threads and date, in all four kinds."""
+    """n, median, spread, device, torch, threads and date, in all kinds."""
     rows = [
         *figures.of_race(RACE),
         *figures.of_crossover(MAP),
         *figures.of_lab(LAB),
         *figures.of_breakdown([PARTED]),
+        *figures.of_climb(CLIMBED),
     ]
     for row in rows:
         for name in ("device_name", "torch", "threads", "date", "n"):
@@ -153,3 +198,12 @@ def test_a_failure_is_recorded_too():
     failed = Race(*[*vars(RACE).values()][:6], (Failure(1, "no memory"),), DATE)
     again = figures.race_from_json(json.loads(json.dumps(figures.race_to_json(failed))))
     assert again.failures == failed.failures
+
+
+def test_a_climb_has_a_row_for_each_rung_that_was_measured():
+    """With what it is compared with, and the gains up to it."""
+    rows = {row["rung"]: row for row in figures.of_climb(CLIMBED)}
+    assert set(rows) == set(EPOCHS)
+    assert rows["half_precision"]["speedup_over_first"] == pytest.approx(40 / 3)
+    assert rows["fused"]["compared_with"] == "no_waiting"
+    assert rows["textbook"]["speedup_over_first"] == 1

@@ -20,6 +20,7 @@ from core.config import RunConfig
 from core.diagnosis import CAUSES, Facts, Seen, diagnose
 from core.engine import Engine
 from core.errors import ExplainedError
+from core.ladder import Result
 from core.mistake_catalogue import MISTAKES, Failure
 from core.ui import answers, dataset, hardware, mistakes, moves, runs, steps
 from core.ui.course import LESSONS
@@ -956,3 +957,127 @@ def test_compare_offers_only_what_it_can_measure(key):
         at.selectbox(key=key).select_index(index).run()
         assert not at.exception
         assert not at.warning
+
+
+def drawn_climb(status: str, rungs: int, **state) -> AppTest:
+    """The Speed page's climb, with its first rungs measured."""
+
+    def draw(status, rungs):
+        from dataclasses import replace
+
+        from core.engine import Job
+        from core.ladder import Climb, Climbed
+        from core.ui import ladder
+        from tests.test_figures import CLIMBED
+
+        wanted = Climb("sprites", "ann", "cpu", 3)
+        found = CLIMBED.results[:rungs]
+        done = replace(CLIMBED, results=found) if status == "finished" else None
+        assert done is None or isinstance(done, Climbed)
+        job = Job("id", "path", (wanted, found[:1]), status=status, lane="train")
+        ladder.climb(
+            replace(job, events=(CLIMBED.limit, *found[1:]), value=done), "CPU"
+        )
+
+    at = AppTest.from_function(draw, kwargs={"status": status, "rungs": rungs})
+    for name, value in state.items():
+        at.session_state[name] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
+    """Until then neither table nor text tells; a wrong guess is told from a right."""
+    at = drawn_climb("running", 3, ladder_rung="Two loader workers")
+    assert "0.50 times as fast" not in texts(at.info)
+    assert "Guess, and it shows" in texts(at.markdown)
+    assert list(at.dataframe[0].value["Rung"]) == ["The textbook loop"]
+    at.radio(key="guess_two_workers").set_value("Slower").run()
+    assert "0.50 times as fast" in texts(at.success)
+    assert "You guessed right" in texts(at.success)
+    assert len(at.dataframe[0].value) == 2
+    assert "taken back" in texts(at.markdown)
+    at.radio(key="guess_two_workers").set_value("More than that").run()
+    assert "You guessed: more than that." in texts(at.info)
+
+
+def test_all_results_show_for_whoever_does_not_want_to_guess():
+    """One switch; the best rung is named, with its distance to the limit."""
+    at = drawn_climb("finished", 13)
+    assert "results wait for your guess" in texts(at.info)
+    at.toggle(key="ladder_show_all").set_value(True).run()
+    assert "is the fastest rung" in texts(at.success)
+    assert "measured limit" in texts(at.success)
+    measured = 8
+    assert len(at.dataframe[0].value) == measured
+
+
+@pytest.mark.parametrize(
+    ("rung", "said"),
+    [
+        ("Pinned memory", "there is none"),
+        ("One CUDA graph", "NVIDIA or AMD"),
+        ("The textbook loop", "nothing to guess"),
+    ],
+)
+def test_a_rung_that_does_not_apply_says_why(rung, said):
+    """And asks for no guess."""
+    at = drawn_climb("finished", 13, ladder_rung=rung)
+    assert said in texts(at.info) + texts(at.markdown)
+    assert not at.radio
+
+
+def test_a_rung_that_failed_is_a_sentence():
+    """With the reason, and without a guess that could be wrong."""
+    at = drawn_climb("finished", 13, ladder_rung="torch.compile")
+    assert "no compiler" in texts(at.error)
+
+
+def test_a_cancelled_climb_keeps_its_rungs():
+    """What was measured stays on the page."""
+    at = drawn_climb("cancelled", 3, ladder_show_all=True)
+    assert "Cancelled after 3 of 13 rungs" in texts(at.info)
+    assert len(at.dataframe[0].value) == 3
+
+
+def test_a_climb_is_started_cancelled_and_resumed(engine):
+    """Resuming hands over what was measured; another model begins anew."""
+    path = "core.climb:climb"
+    at = open_page("pages/6_Speed.py")
+    at.selectbox(key="ladder_task").set_value("sprites").run()
+    at.number_input(key="ladder_epochs_ann").set_value(1).run()
+    at.button(key="run_ladder").click().run()
+    assert not at.exception
+    (job,) = engine.jobs(path)
+    deadline = time.monotonic() + 60
+    while len([e for e in engine.job(job.id).events if isinstance(e, Result)]) < 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    at.run()
+    at.button(key="cancel_ladder").click().run()
+    while not engine.job(job.id).ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert "can be resumed" in texts(at.info)
+    assert at.button(key="run_ladder").label == "Resume the climb"
+    at.selectbox(key="ladder_model").set_value("cnn").run()
+    assert at.button(key="run_ladder").label == "Climb the ladder"
+    at.selectbox(key="ladder_model").set_value("ann").run()
+    at.button(key="run_ladder").click().run()
+    _, again = engine.jobs(path)
+    assert again.arguments[1][0].rung == "textbook"
+    engine.cancel(again.id)
+    while not engine.job(again.id).ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_impossible_climb_is_not_started():
+    """A sentence says what is wrong, and the button waits."""
+    at = open_page("pages/6_Speed.py")
+    at.number_input(key="ladder_epochs_ann").set_value(0).run()
+    assert "Epochs must be from 1 to 10, not 0." in texts(at.warning)
+    assert at.button(key="run_ladder").disabled

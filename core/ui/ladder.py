@@ -57,6 +57,7 @@ def controls(machine: dict[str, Any], has_data: bool) -> Climb:
             value=ladder.DEFAULT_EPOCHS[chosen["model"]],
             step=1,
             key=f"ladder_epochs_{chosen['model']}",
+            persist_state="session",
             width=WIDTH,
             help="Each is timed by itself: their median counts, and how far they are "
             "apart says how sure it is. More of them also learn more.",
