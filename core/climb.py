@@ -113,7 +113,7 @@ def get_ready(
     start = time.perf_counter()
     with cold_compiler(rung):
         set_up = getattr(speed, rung)
-        split = data.load(wanted.task).train
+        split = data.load(wanted.task).train.first(wanted.images)
         epoch = set_up(split, model, device, ladder.kept(results))
         steps = epoch()
         next(steps)
@@ -161,7 +161,7 @@ def measure(
         ladder.base(results),
         tuple(seconds),
         tuple(base_seconds),
-        min(steps * kept.batch_size, len(dataset.train)),
+        min(steps * kept.batch_size, wanted.images, len(dataset.train)),
         steps,
         ready.start_seconds,
         ready.peak_bytes,

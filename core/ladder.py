@@ -130,8 +130,9 @@ RUNGS = (
     ),
 )
 BY_NAME = {rung.name: rung for rung in RUNGS}
-DEFAULT_EPOCHS = {"ann": 3, "cnn": 1}  # so that a CPU with two cores is done in time
-MOST_EPOCHS = 10
+# Epochs on each rung and images in one, so that a CPU with two cores is done in time.
+DEFAULTS = {"ann": (3, 60_000), "cnn": (1, 15_000)}
+RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
 FIRST_STEPS = 5  # before the epochs that are timed
 
 
@@ -143,14 +144,18 @@ class Climb:
     model: str
     device: str  # as core.device.resolve takes it
     epochs: int  # on each rung
+    images: int  # in an epoch, the first of the training set
 
     def __post_init__(self) -> None:
         if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
             raise ValueError("The ladder is climbed with images.")
-        if not 1 <= self.epochs <= MOST_EPOCHS:
-            raise ValueError(
-                f"Epochs must be from 1 to {MOST_EPOCHS}, not {self.epochs}."
-            )
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ValueError(
+                    f"{name.capitalize()} must be from {low:,} to {high:,}, not "
+                    f"{value:,}."
+                )
 
 
 @dataclass(frozen=True)

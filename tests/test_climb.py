@@ -10,7 +10,7 @@ from core import climb, data, ladder
 from core.errors import CancelledError
 from core.ladder import RUNGS, Climb, Limit, Progress, Result
 
-WANTED = Climb("sprites", "ann", "cpu", 2)
+WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
 IMAGES = 640
 LOAD = data.load
 
@@ -142,7 +142,7 @@ def test_every_rung_learns_what_the_textbook_learns(monkeypatch):
     whole = LOAD("fashion-mnist")
     short = replace(whole, train=whole.train.first(10_000))
     monkeypatch.setattr(data, "load", lambda _: short)
-    done = climb.climb(Climb("fashion-mnist", "ann", "cpu", 3))
+    done = climb.climb(Climb("fashion-mnist", "ann", "cpu", 3, 60_000))
     measured = [each for each in done.results if each.measured]
     assert len(measured) >= 6
     first = measured[0].accuracy

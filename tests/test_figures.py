@@ -120,7 +120,7 @@ def rung_result(rung: Rung) -> Result:
 
 
 CLIMBED = Climbed(
-    Climb("sprites", "ann", "cpu", 3),
+    Climb("sprites", "ann", "cpu", 3, 60_000),
     Limit(5e5, 792.0, 4e6, {"float32": (1e11, 1e11)}, (2e10,), (8e10,)),
     tuple(map(rung_result, RUNGS)),
     HERE,

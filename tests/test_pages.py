@@ -970,7 +970,7 @@ def drawn_climb(status: str, rungs: int, **state) -> AppTest:
         from core.ui import ladder
         from tests.test_figures import CLIMBED
 
-        wanted = Climb("sprites", "ann", "cpu", 3)
+        wanted = Climb("sprites", "ann", "cpu", 3, 60_000)
         found = CLIMBED.results[:rungs]
         done = replace(CLIMBED, results=found) if status == "finished" else None
         assert done is None or isinstance(done, Climbed)

@@ -52,17 +52,36 @@ def controls(machine: dict[str, Any], has_data: bool) -> Climb:
                 key=f"ladder_{key}",
                 width=WIDTH,
             )
-        epochs = st.number_input(
+        epochs, images = ladder.DEFAULTS[chosen["model"]]
+        epochs = _number(
             "Epochs on each rung",
-            value=ladder.DEFAULT_EPOCHS[chosen["model"]],
-            step=1,
-            key=f"ladder_epochs_{chosen['model']}",
-            persist_state="session",
-            width=WIDTH,
-            help="Each is timed by itself: their median counts, and how far they are "
-            "apart says how sure it is. More of them also learn more.",
+            f"ladder_epochs_{chosen['model']}",
+            epochs,
+            1,
+            "Each is timed by itself, in turn with one of the rung before: how far "
+            "they are apart says how sure it is. More of them also learn more.",
         )
-    return Climb(**chosen, epochs=int(epochs))
+        images = _number(
+            "Images in an epoch",
+            f"ladder_images_{chosen['model']}",
+            images,
+            1000,
+            "The first of the training set. Fewer are quicker and learn less.",
+        )
+    return Climb(**chosen, epochs=epochs, images=images)
+
+
+def _number(label: str, key: str, value: int, step: int, explanation: str) -> int:
+    found = st.number_input(
+        label,
+        value=value,
+        step=step,
+        key=key,
+        help=explanation,
+        width=WIDTH,
+        persist_state="session",
+    )
+    return int(found)
 
 
 def newest() -> Job | None:
