@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, RandomSampler
 
-from core import batches, data
+from core import data
 from core import device as devices
+from core.batches import PILImages
 from core.comparison import now
 from core.errors import CancelledError, ExplainedError
 from core.labs import LoaderCell, LoaderLab, LoaderPlan
@@ -42,7 +43,7 @@ def measure(
     is left out with a sentence, and the others are measured.
     """
     device = devices.resolve(device_name)
-    images = batches.PILImages(data.load(task).train)
+    images = PILImages(data.load(task).train)
     deadline = time.perf_counter() + budget_seconds
 
     def check() -> None:
@@ -95,12 +96,10 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 
 
 def make_loader(
-    images: Dataset, batch_size: int, num_workers: int, pin_memory: bool
+    images: PILImages, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
     """Random images without an end: no reading meets the end of an epoch."""
-    sampler = RandomSampler(
-        images, replacement=True, num_samples=ENDLESS  # type: ignore[arg-type]
-    )
+    sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
     return DataLoader(
         images,
         batch_size,
@@ -112,7 +111,7 @@ def make_loader(
 
 
 def measure_cell(
-    images: Dataset,
+    images: PILImages,
     batch_size: int,
     workers: int,
     pinned: bool,

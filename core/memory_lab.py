@@ -5,6 +5,7 @@ weights, and a batch in parts has the gradients of the whole.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -52,10 +53,10 @@ def measure(
         return checked
 
     works = {
-        ("training", name): stoppable(lambda way=way: way(model, inputs, targets))
+        ("training", name): stoppable(partial(way, model, inputs, targets))
         for name, way in TRAINING.items()
     } | {
-        ("inference", mode): stoppable(lambda mode=mode: infer(model, inputs, mode))
+        ("inference", mode): stoppable(partial(infer, model, inputs, mode))
         for mode in MODES
     }
     results: dict[tuple[str, str], list[Tensor]] = {}

@@ -13,7 +13,7 @@ from core import device as devices
 from core import timing
 from core.comparison import now
 from core.errors import CancelledError
-from core.labs import CPU, ITEM, ONCE, CopiesLab, Copied, Fetched
+from core.labs import CPU, ITEM, ONCE, Copied, CopiesLab, Fetched
 
 BYTES = 16 * 2**20
 PIECES = (1, 10, 100, 1_000, 10_000)

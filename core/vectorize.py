@@ -68,9 +68,7 @@ def measure(
                 warmup = 0 if seconds else 1
                 seconds += timing.measure(work, where, 1, warmup).seconds
             difference = (torch.as_tensor(work()).cpu() - expected).abs().max()
-            found.append(
-                Vectorized(way, count, seconds, float(difference), str(where))
-            )
+            found.append(Vectorized(way, count, seconds, float(difference), str(where)))
             report(found[-1])
     here = devices.environment(CPU)
     environments = dict.fromkeys((PYTHON, NUMPY, TORCH), here)
