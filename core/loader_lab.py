@@ -4,8 +4,10 @@ Loading alone, and the move to the device: no model is trained. The start of the
 processes is timed apart, since an epoch pays it once.
 """
 
+import multiprocessing
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,7 +24,10 @@ READINGS = 3
 READING_SAMPLES = 1024  # at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples
-HANGS_SECONDS = 20  # after which a worker that hands out nothing is given up
+HANGS_SECONDS = 60  # after which a worker that hands out nothing is given up
+# Workers start as in a script of one's own: in a Dask worker, which was spawned itself,
+# they would be spawned by default, and each would take seconds to import torch.
+START_METHOD = multiprocessing.get_all_start_methods()[0]
 
 
 class TimeOver(Exception):  # noqa: N818  # an end, not an error
@@ -89,7 +94,7 @@ def measure(
 def failure(batch_size: int, workers: int, error: Exception) -> str:
     """Workers hand batches over through shared memory, which containers have little."""
     return (
-        f"{workers} workers at batch size {batch_size:,} failed: "
+        f"{workers} worker{'s' * (workers != 1)} at batch size {batch_size:,} failed: "
         f"{str(error).partition(chr(10))[0].rstrip('.')}. In a container, give it more "
         "shared memory (docker run --shm-size=2g)."
     )
@@ -107,6 +112,7 @@ def make_loader(
         num_workers=num_workers,
         pin_memory=pin_memory,
         timeout=HANGS_SECONDS if num_workers else 0,
+        multiprocessing_context=START_METHOD if num_workers else None,
     )
 
 
@@ -127,18 +133,15 @@ def measure_cell(
     count = max(enough, AHEAD * workers, 2)
     seconds = []
     start = time.perf_counter()
-    feed = iter(loader)  # starts the workers
-    try:
+    with batches_of(loader) as feed:  # starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
-        # What was made ahead comes at once: that is not the pace of the loader.
+        # What was made ahead comes at once: that is not the loader's pace.
         take(feed, AHEAD * workers, device, pinned, check)
         for _ in range(READINGS):
             start = time.perf_counter()
             take(feed, count, device, pinned, check)
             seconds.append(time.perf_counter() - start)
-    finally:
-        del feed  # ends the workers, whatever has happened
     return LoaderCell(
         batch_size,
         workers,
@@ -147,6 +150,19 @@ def measure_cell(
         count * batch_size,
         tuple(seconds),
     )
+
+
+@contextmanager
+def batches_of(loader: DataLoader) -> Iterator[Iterator[Any]]:
+    """The batches of a loader, whose workers end with the block, come what may."""
+    feed = iter(loader)
+    try:
+        yield feed
+    finally:
+        # A script leaves this to the garbage collector. But an error keeps the frames
+        # that it went through, and they would keep the workers.
+        if loader.num_workers:
+            feed._shutdown_workers()  # type: ignore[attr-defined]
 
 
 def take(

@@ -117,8 +117,12 @@ def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     F.cross_entropy(model(inputs), targets).backward()
 
 
-def checkpointed(model: nn.Sequential, inputs: Tensor, targets: Tensor) -> None:
-    """Of each segment the input alone is kept; backward computes the rest anew."""
+def checkpointed(
+    model: nn.Sequential,
+    inputs: Tensor,
+    targets: Tensor,
+) -> None:
+    """Of each segment its input is kept; backward computes the rest anew."""
     model.zero_grad()
     outputs = inputs
     for segment in model:

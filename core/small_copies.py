@@ -3,7 +3,7 @@
 What a copy costs by its size is in core.transfers; here it is how often one copies.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -56,7 +56,7 @@ def measure(
     return CopiesLab(tuple(copied), tuple(fetched), environment, now())
 
 
-def copy_pieces(sources: tuple[Tensor, ...], targets: tuple[Tensor, ...]) -> None:
+def copy_pieces(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
     """A copy for each piece, into memory that is there already."""
     for source, target in zip(sources, targets, strict=True):
         target.copy_(source)
@@ -79,7 +79,7 @@ def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
 
 
 def fetch_with_cpu(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """So it does here: a copy to the host must wait until there is something."""
+    """So it does here: a copy to the host waits for what it copies."""
     losses = []
     for _ in range(steps):
         losses.append(step().cpu())

@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 
 
 def python_loop(points, means):
-    """Distances of points (n, 2) to means (k, 2), all of them lists: (n, k)."""
+    """Distances of points (n, 2) to means (k, 2), all lists: (n, k)."""
     distances = []
     for x, y in points:
         row = []

@@ -51,7 +51,7 @@ def draw(machine: dict[str, Any]) -> None:
         "run_loader_lab",
         None if guessed is None else (task, device, plan, float(budget)),
         "The loader lab",
-        lambda job: _result(job, guessed, machine["usable_cores"]),
+        lambda job: result(job, guessed, machine["usable_cores"]),
         ":material/grid_on: Choose a guess, then measure: samples/s for each batch "
         "size and number of workers appear here, cell by cell.",
     )
@@ -79,7 +79,7 @@ def _not_pinned(machine: dict[str, Any]) -> str:
     return f"Pinned memory is left out: {backend} gains nothing from it."
 
 
-def _result(job: Job, guessed: int | None, cores: int) -> None:
+def result(job: Job, guessed: int | None, cores: int) -> None:
     """The cells as far as they are measured; once the learner has guessed."""
     compare.ended_badly(job, "The loader lab")
     plan: LoaderPlan = job.arguments[2]
@@ -126,7 +126,7 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
                 cell.workers,
                 MEMORY[cell.pinned],
                 cell.samples_per_second,
-                _rate(cell.samples_per_second),
+                words.rounded(cell.samples_per_second, 3),
                 "{:,.0f} to {:,.0f}".format(*cell.spread),
                 words.precise(cell.start_seconds),
                 cell.samples_per_second > 0.6 * most,
@@ -151,7 +151,7 @@ def _judge(cells: Sequence[LoaderCell], guessed: int | None) -> None:
     close = " Yours is too close to tell apart." if right and chosen != best else ""
     guess.judge(
         f"At batch size {best.batch_size}, **{_workers(best.workers)}** is fastest "
-        f"here: {_rate(best.samples_per_second)} samples/s.{close}",
+        f"here: {words.rounded(best.samples_per_second, 3)} samples/s.{close}",
         _workers(guessed or 0),
         right,
     )
@@ -165,8 +165,8 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
         times = best.samples_per_second / worst.samples_per_second
         lines.append(
             f"The fastest cell, {_name(best)}, loads "
-            f"**{_rate(best.samples_per_second)} samples/s**, {times:.2g} times as "
-            f"many as the slowest, {_name(worst)}."
+            f"**{words.rounded(best.samples_per_second, 3)} samples/s**, "
+            f"{words.rounded(times)} times as many as the slowest, {_name(worst)}."
         )
     row = labs.at_textbook_batch(cells)
     advice = {
@@ -189,7 +189,7 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
 
 
 def _against(found: LoaderCell, best: LoaderCell) -> str:
-    rate = f"{_rate(found.samples_per_second)} samples/s at batch size"
+    rate = f"{words.rounded(found.samples_per_second, 3)} samples/s at batch size"
     if found == best:
         return f"{rate} {found.batch_size}, which nothing beats here."
     if found.as_fast_as(best):
@@ -247,8 +247,3 @@ def _workers(count: int) -> str:
 
 def _cores(count: int) -> str:
     return f"{count} core{'s' * (count != 1)}"
-
-
-def _rate(rate: float) -> str:
-    """Three digits: 28,400."""
-    return f"{float(f'{rate:.3g}'):,.0f}"

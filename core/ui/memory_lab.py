@@ -31,7 +31,7 @@ def draw(machine: dict[str, Any]) -> None:
         "run_memory_lab",
         (machine["devices"][0]["device"],),
         "The memory lab",
-        _result,
+        result,
         ":material/scatter_plot: Time against peak memory, a point for each way, "
         "appears here, and what each costs and saves.",
     )
@@ -53,7 +53,7 @@ def draw(machine: dict[str, Any]) -> None:
             st.code(source("core/memory_lab.py", "infer"), line_numbers=True)
 
 
-def _result(job: Job) -> None:
+def result(job: Job) -> None:
     compare.ended_badly(job, "The memory lab")
     done: MemoryLab | None = job.value
     if done is None:

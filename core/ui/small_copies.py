@@ -41,7 +41,7 @@ def draw(machine: dict[str, Any]) -> None:
         "run_copies_lab",
         None if guessed is None else (best["device"],),
         "The measurement",
-        lambda job: _result(job, guessed),
+        lambda job: result(job, guessed),
         ":material/show_chart: Choose a guess, then measure: the time of the same "
         "bytes in 1 to 10,000 pieces appears here, and three ways to fetch losses.",
     )
@@ -61,7 +61,7 @@ def draw(machine: dict[str, Any]) -> None:
             st.code(source("core/small_copies.py", "fetch_once"), line_numbers=True)
 
 
-def _result(job: Job, guessed: str | None) -> None:
+def result(job: Job, guessed: str | None) -> None:
     compare.ended_badly(job, "The measurement")
     done: CopiesLab | None = job.value
     copied = [event for event in job.events if isinstance(event, Copied)]
@@ -76,8 +76,8 @@ def _result(job: Job, guessed: str | None) -> None:
     times = median(many.seconds) / median(one.seconds)
     truth = GUESSES[0 if times < 2 else 1 if times <= 10 else 2]
     guess.judge(
-        f"{words.power_of_two(one.bytes)} in {many.pieces:,} pieces take **{times:.2g} "
-        "times** as long as in one.",
+        f"{words.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
+        f"**{words.rounded(times)} times** as long as in one.",
         str(guessed).lower(),
         guessed == truth,
     )

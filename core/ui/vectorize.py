@@ -32,7 +32,7 @@ def draw(machine: dict[str, Any]) -> None:
         "run_vectorize_lab",
         None if guessed is None else (best["device"],),
         "The measurement",
-        lambda job: _result(job, guessed),
+        lambda job: result(job, guessed),
         ":material/bar_chart: Choose a guess, then measure: a bar for each way, for "
         "one point, a thousand and a hundred thousand, appears here.",
     )
@@ -50,7 +50,7 @@ def draw(machine: dict[str, Any]) -> None:
             st.code(source("core/vectorize.py", "with_torch"), line_numbers=True)
 
 
-def _result(job: Job, guessed: str | None) -> None:
+def result(job: Job, guessed: str | None) -> None:
     compare.ended_badly(job, "The measurement")
     done: VectorizeLab | None = job.value
     found = [event for event in job.events if isinstance(event, Vectorized)]
@@ -119,10 +119,11 @@ def in_words(done: VectorizeLab) -> list[str]:
         slowest = max(times, key=times.__getitem__)
         text = (
             f"{_points(points).capitalize()}: **{best}** is "
-            f"{times[slowest] / times[best]:.2g} times as fast as {slowest}"
+            f"{words.rounded(times[slowest] / times[best])} times as fast as {slowest}"
         )
         if slowest != PYTHON and best != PYTHON:
-            text += f" and {times[PYTHON] / times[best]:.2g} times as the loop"
+            loop = words.rounded(times[PYTHON] / times[best])
+            text += f" and {loop} times as fast as the loop"
         lines.append(f"{text}.")
     small = done.at(sizes[0])
     torch_way = [way for way in small if way not in (PYTHON, NUMPY)][-1]

@@ -117,6 +117,11 @@ def precise(seconds: float) -> str:
     return f"{seconds:.3g} ns"
 
 
+def rounded(value: float, digits: int = 2) -> str:
+    """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
 def size(count: float | None) -> str:
     """Bytes with a unit: 47 MB, 25.3 GB."""
     if count is None:
