@@ -24,34 +24,37 @@ REPEATS = 10
 
 def measure(
     device_name: str,
-    report: Callable[[Copied | Fetched], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
     size: int = BYTES,
     counts: tuple[int, ...] = PIECES,
     steps: int = STEPS,
     repeats: int = REPEATS,
 ) -> CopiesLab:
-    """Both halves; reports each figure as soon as it is known."""
+    """Both halves, each in turn; it takes about a second."""
     device = devices.resolve(device_name)
 
-    def timed(work: Callable[[], object]) -> tuple[float, ...]:
-        if cancelled():
-            raise CancelledError
-        return timing.measure(work, device, repeats, warmup=2).seconds
+    def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
+        def stoppable(work: Callable[[], object]) -> Callable[[], object]:
+            def checked() -> object:
+                if cancelled():
+                    raise CancelledError
+                return work()
+
+            return checked
+
+        works = [stoppable(work) for work in works]
+        found = timing.measure_side_by_side(works, device, repeats, warmup=2)
+        return [each.seconds for each in found]
 
     source = torch.randint(256, (size,), dtype=torch.uint8)
     target = torch.empty_like(source, device=device)
-    copied = []
-    for count in counts:
-        pieces = source.tensor_split(count), target.tensor_split(count)
-        copied.append(Copied(count, size, timed(partial(copy_pieces, *pieces))))
-        report(copied[-1])
+    pieces = [(source.tensor_split(n), target.tensor_split(n)) for n in counts]
+    taken = in_turn([partial(copy_pieces, *each) for each in pieces])
+    copied = [Copied(n, size, s) for n, s in zip(counts, taken, strict=True)]
 
     step = make_step(device)
-    fetched = []
-    for way, fetch in WAYS.items():
-        fetched.append(Fetched(way, steps, timed(partial(fetch, step, steps))))
-        report(fetched[-1])
+    taken = in_turn([partial(fetch, step, steps) for fetch in WAYS.values()])
+    fetched = [Fetched(way, steps, s) for way, s in zip(WAYS, taken, strict=True)]
     environment = devices.environment(device)
     return CopiesLab(tuple(copied), tuple(fetched), environment, now())
 

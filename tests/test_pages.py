@@ -890,7 +890,7 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
         assert sentence in said
     assert "failed: no room" in texts(at.warning)
     assert "The 10 seconds were over: 3 of 12 cells" in texts(at.caption)
-    assert "**2 workers** is fastest here" in texts(at.info)
+    assert "**2 workers** are fastest here" in texts(at.info)
 
 
 def test_where_memory_is_not_counted_time_is_shown():

@@ -150,8 +150,8 @@ def vectorized(frame: pd.DataFrame) -> Chart:
             alt.Tooltip("points:N", title="Size"),
             alt.Tooltip("way:N", title="Way"),
             alt.Tooltip("time:N", title="Median"),
-            alt.Tooltip("low:Q", title="Least, µs", format=".4g"),
-            alt.Tooltip("high:Q", title="Most, µs", format=".4g"),
+            alt.Tooltip("low:Q", title="Middle half from, µs", format=".4g"),
+            alt.Tooltip("high:Q", title="to, µs", format=".4g"),
         ],
     )
     x = alt.X(
@@ -216,8 +216,8 @@ def pieces(frame: pd.DataFrame, backend: str) -> Chart:
         tooltip=[
             alt.Tooltip("pieces:Q", title="Pieces", format=",d"),
             alt.Tooltip("time:N", title="Median"),
-            alt.Tooltip("low:Q", title="Least, µs", format=".4g"),
-            alt.Tooltip("high:Q", title="Most, µs", format=".4g"),
+            alt.Tooltip("low:Q", title="Middle half from, µs", format=".4g"),
+            alt.Tooltip("high:Q", title="to, µs", format=".4g"),
         ],
     )
     band = base.mark_area(opacity=0.18, color=hue).encode(y="low:Q", y2="high:Q")
@@ -244,8 +244,8 @@ def fetches(frame: pd.DataFrame, backend: str) -> Chart:
         tooltip=[
             alt.Tooltip("way:N", title="Way"),
             alt.Tooltip("time:N", title="Median"),
-            alt.Tooltip("low:Q", title="Least, ms", format=".4g"),
-            alt.Tooltip("high:Q", title="Most, ms", format=".4g"),
+            alt.Tooltip("low:Q", title="Middle half from, ms", format=".4g"),
+            alt.Tooltip("high:Q", title="to, ms", format=".4g"),
         ],
     )
     bars = base.mark_bar(color=colors.of(backend), height=16).encode(

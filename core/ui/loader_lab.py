@@ -129,7 +129,7 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
                 words.rounded(cell.samples_per_second, 3),
                 "{:,.0f} to {:,.0f}".format(*cell.spread),
                 words.precise(cell.start_seconds),
-                cell.samples_per_second > 0.6 * most,
+                cell.samples_per_second > 0.72 * most,
             )
             for cell in cells
         ],
@@ -148,13 +148,18 @@ def _judge(cells: Sequence[LoaderCell], guessed: int | None) -> None:
     best = labs.fastest(row)
     chosen = labs.find(cells, guessed or 0)
     right = chosen is not None and chosen.as_fast_as(best)
-    close = " Yours is too close to tell apart." if right and chosen != best else ""
-    guess.judge(
-        f"At batch size {best.batch_size}, **{_workers(best.workers)}** is fastest "
-        f"here: {words.rounded(best.samples_per_second, 3)} samples/s.{close}",
-        _workers(guessed or 0),
-        right,
+    text = (
+        f"At batch size {best.batch_size}, **{_workers(best.workers)}** "
+        f"{'is' if best.workers == 1 else 'are'} fastest here: "
+        f"{words.rounded(best.samples_per_second, 3)} samples/s."
     )
+    if chosen is not None and right and chosen != best:
+        text += (
+            f" The readings of {_workers(chosen.workers)}, "
+            f"{words.rounded(chosen.samples_per_second, 3)}, overlap with that: too "
+            "close to tell apart."
+        )
+    guess.judge(text, _workers(guessed or 0), right)
 
 
 def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:

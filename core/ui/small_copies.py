@@ -1,5 +1,6 @@
 """Small copies against large ones, as the Speed page shows them."""
 
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -64,15 +65,13 @@ def draw(machine: dict[str, Any]) -> None:
 def result(job: Job, guessed: str | None) -> None:
     compare.ended_badly(job, "The measurement")
     done: CopiesLab | None = job.value
-    copied = [event for event in job.events if isinstance(event, Copied)]
-    fetched = [event for event in job.events if isinstance(event, Fetched)]
-    if done is not None:
-        copied, fetched = list(done.copied), list(done.fetched)
-    elif not job.ended:
-        st.info(f"Measuring: {len(copied) + len(fetched)} figures so far.")
-    if done is None or guess.missing(guessed):
+    if done is None:
+        if not job.ended:
+            st.info("Measuring. It takes some seconds at most.")
         return
-    one, many = copied[0], copied[-1]
+    if guess.missing(guessed):
+        return
+    one, many = done.copied[0], done.copied[-1]
     times = median(many.seconds) / median(one.seconds)
     truth = GUESSES[0 if times < 2 else 1 if times <= 10 else 2]
     guess.judge(
@@ -83,32 +82,31 @@ def result(job: Job, guessed: str | None) -> None:
     )
     backend = done.environment["backend"]
     st.altair_chart(
-        lab_charts.pieces(_pieces_frame(copied), backend),
+        lab_charts.pieces(_pieces_frame(done.copied), backend),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
     st.markdown(pieces_in_words(done))
-    st.markdown(f"**A number from each of {fetched[0].steps:,} steps**")
+    st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
     st.altair_chart(
-        lab_charts.fetches(_fetches_frame(fetched), backend),
+        lab_charts.fetches(_fetches_frame(done.fetched), backend),
         alt="Milliseconds of three ways to fetch a number from each step",
     )
     st.markdown(fetches_in_words(done))
     st.caption(
-        f"Median of n = {len(one.seconds)} repeats after a warm-up, synchronized; the "
-        "shade and the lines span least to most. "
+        f"Median of n = {len(one.seconds)} repeats in turn after a warm-up, "
+        "synchronized; the shade and the lines span the middle half. "
         f"{words.provenance(done.environment)}. {done.date[:10]}."
     )
     downloads.both("small_copies", lab_figures.of_copies(done))
 
 
-def _pieces_frame(copied: list[Copied]) -> pd.DataFrame:
+def _pieces_frame(copied: Sequence[Copied]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             (
                 each.pieces,
                 median(each.seconds) * 1e6,
-                min(each.seconds) * 1e6,
-                max(each.seconds) * 1e6,
+                *(1e6 * end for end in words.middle_half(each.seconds)),
                 words.precise(median(each.seconds)),
             )
             for each in copied
@@ -117,14 +115,13 @@ def _pieces_frame(copied: list[Copied]) -> pd.DataFrame:
     )
 
 
-def _fetches_frame(fetched: list[Fetched]) -> pd.DataFrame:
+def _fetches_frame(fetched: Sequence[Fetched]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             (
                 each.way,
                 median(each.seconds) * 1e3,
-                min(each.seconds) * 1e3,
-                max(each.seconds) * 1e3,
+                *(1e3 * end for end in words.middle_half(each.seconds)),
                 words.precise(median(each.seconds)),
             )
             for each in fetched
@@ -156,10 +153,14 @@ def pieces_in_words(done: CopiesLab) -> str:
 
 def fetches_in_words(done: CopiesLab) -> str:
     """How much fetching in every step costs, and why it may cost nothing here."""
-    found = {each.way: median(each.seconds) for each in done.fetched}
-    times = found[ITEM] / found[ONCE]
-    text = f"`.item()` in every step takes **{times:.2f} times** as long as fetching "
-    text += "all numbers at the end."
+    found = {each.way: each.seconds for each in done.fetched}
+    pairs = [a / b for a, b in zip(found[ITEM], found[ONCE], strict=True)]
+    low, high = words.middle_half(pairs)
+    text = (
+        f"`.item()` in every step takes **{median(pairs):.2f} times** as long as "
+        f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
+        f"{high:.2f})."
+    )
     if done.environment["backend"] == "CPU":
         return (
             f"{text} On the CPU a number is there as soon as the call returns: nothing "

@@ -83,7 +83,8 @@ def result(job: Job, guessed: str | None) -> None:
         if way not in (PYTHON, NUMPY)
     )
     st.caption(
-        f"Median after a warm-up, n = {ns}; the line spans least to most. Each way "
+        f"Median after a warm-up, n = {ns}; the line spans the middle half. Each "
+        "way "
         "starts from its own lists, arrays or tensors; converting is not counted. "
         f"{'; '.join(where)}, NumPy {done.environments[NUMPY]['numpy']}. "
         f"{done.date[:10]}."
@@ -99,8 +100,7 @@ def frame(found: list[Vectorized]) -> pd.DataFrame:
                 _points(each.points),
                 each.way,
                 median(each.seconds) * 1e6,
-                min(each.seconds) * 1e6,
-                max(each.seconds) * 1e6,
+                *(1e6 * end for end in words.middle_half(each.seconds)),
                 words.precise(median(each.seconds)),
             )
             for each in found
@@ -128,9 +128,9 @@ def in_words(done: VectorizeLab) -> list[str]:
     small = done.at(sizes[0])
     torch_way = [way for way in small if way not in (PYTHON, NUMPY)][-1]
     lines.append(
-        f"A call has a price of its own: {words.precise(small[torch_way])} for "
-        f"{torch_way}, nearly whatever it computes. It pays where it replaces "
-        "thousands of turns of a loop."
+        f"Calls have a price of their own: {words.precise(small[torch_way])} for this "
+        f"expression with {torch_way}, even for a single point. They pay where they "
+        "replace many turns of a loop."
     )
     worst = max(each.difference for each in done.found)
     lines.append(

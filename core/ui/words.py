@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from statistics import quantiles
 
 from core.config import RunConfig
 from core.reports import RunResult
@@ -120,6 +121,12 @@ def precise(seconds: float) -> str:
 def rounded(value: float, digits: int = 2) -> str:
     """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """Where the middle half of at least two values begins and ends."""
+    first, _, third = quantiles(values, method="inclusive")
+    return first, third
 
 
 def size(count: float | None) -> str:
