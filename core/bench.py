@@ -57,7 +57,7 @@ from core.timing import Timing
 
 ROOT = Path(__file__).parents[1]
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
-LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 5.0  # of the loader lab
+LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # of the loader lab
 QUICK_IMAGES = 6000  # of an epoch
 
 
@@ -196,11 +196,11 @@ def speed_labs(device: torch.device, quick: bool) -> dict[str, Any]:
     task = "sprites" if data.status()["source"] is None else "fashion-mnist"
     plan = labs.loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
-    repeats = 2 if quick else memory_lab.REPEATS
     name = str(device)
     loaders = loader_lab.measure(task, name, plan, budget)
-    memory = memory_lab.measure(name, repeats=repeats)
-    distances = vectorize.measure(name)
+    memory = memory_lab.measure(name, repeats=2 if quick else memory_lab.REPEATS)
+    counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
+    distances = vectorize.measure(name, repeats=counts)
     copies = small_copies.measure(name)
     return {
         "loader": asdict(loaders),

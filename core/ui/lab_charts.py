@@ -19,15 +19,12 @@ from core.ui.charts import (
 
 @lru_cache(maxsize=32)
 def loader(
-    batch_sizes: tuple[int, ...],
-    workers: tuple[int, ...],
-    memories: tuple[str, ...],
-    colors: Palette,
+    rows: tuple[str, ...], workers: tuple[int, ...], colors: Palette
 ) -> Specification:
-    """Samples/s as a heat map of batch size and workers, a panel a kind of memory.
+    """Samples/s as a heat map of `rows`, which are batch sizes, and workers.
 
-    For data with the columns batch_size, workers, memory, rate, label, spread, start,
-    and dark, which says whether the cell is. What is not measured yet stays empty.
+    For data with the columns row, workers, rate, label, spread, start, and dark, which
+    says whether the cell is. What is not measured yet stays empty.
     """
     ground = "#e9e4da" if colors is LIGHT else "#232a33"
     base = alt.Chart(LATER).encode(
@@ -38,9 +35,7 @@ def loader(
             axis=alt.Axis(labelAngle=0),
         ),
         y=alt.Y(
-            "batch_size:O",
-            title="Batch size",
-            scale=alt.Scale(domain=sorted(batch_sizes)),
+            "row:N", title="Batch size", sort=None, scale=alt.Scale(domain=list(rows))
         ),
     )
     cells = base.mark_rect().encode(
@@ -52,9 +47,8 @@ def loader(
             ),
         ),
         tooltip=[
-            alt.Tooltip("batch_size:O", title="Batch size"),
+            alt.Tooltip("row:N", title="Batch size"),
             alt.Tooltip("workers:O", title="Workers"),
-            alt.Tooltip("memory:N", title="Memory"),
             alt.Tooltip("rate:Q", title="Samples/s", format=",.0f"),
             alt.Tooltip("spread:N", title="Least to most"),
             alt.Tooltip("start:N", title="To the first batch"),
@@ -68,12 +62,7 @@ def loader(
             alt.value(colors.text),
         ),
     )
-    height = alt.Step(40)
-    if len(memories) == 1:
-        return specification(alt.layer(cells, numbers).properties(height=height))
-    panel = alt.layer(cells, numbers, data=LATER).properties(height=height)
-    row = alt.Row("memory:N", title=None, sort=list(memories))
-    return specification(panel.facet(row=row))
+    return specification(alt.layer(cells, numbers).properties(height=alt.Step(40)))
 
 
 def memory(frame: pd.DataFrame, backend: str) -> Chart:
@@ -201,7 +190,7 @@ def pieces(frame: pd.DataFrame, backend: str) -> Chart:
             "pieces:Q",
             title="Pieces",
             scale=alt.Scale(
-                type="log", domain=[0.7, frame["pieces"].max() * 1.6], nice=False
+                type="log", domain=[0.7, frame["pieces"].max() * 3], nice=False
             ),
             axis=alt.Axis(values=list(frame["pieces"]), format=",d", grid=False),
         ),

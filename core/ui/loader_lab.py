@@ -14,7 +14,6 @@ from core.ui import charts, compare, dataset, downloads, guess, lab_charts, word
 from core.ui.source import source
 
 BUDGETS = (10, 30, 60)  # seconds
-MEMORY = {False: "pageable", True: "pinned"}
 
 
 def draw(machine: dict[str, Any]) -> None:
@@ -97,12 +96,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         _judge(cells, guessed)
     st.vega_lite_chart(
         frame(cells),
-        lab_charts.loader(
-            plan.batch_sizes,
-            plan.workers,
-            tuple(MEMORY[pinned] for pinned in plan.pinned),
-            charts.palette(),
-        ),
+        lab_charts.loader(rows(plan), plan.workers, charts.palette()),
         key="chart_loader",
         alt="Samples per second over batch size and number of workers",
     )
@@ -116,15 +110,24 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     downloads.both("loaders", lab_figures.of_loader(done))
 
 
+def rows(plan: LoaderPlan) -> tuple[str, ...]:
+    """The rows of the heat map, from the top."""
+    sizes = sorted(plan.batch_sizes)
+    return tuple(_row(size, pinned) for pinned in plan.pinned for size in sizes)
+
+
+def _row(batch_size: int, pinned: bool) -> str:
+    return f"{batch_size:,}{', pinned' if pinned else ''}"
+
+
 def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
     """A row a cell, as core.ui.lab_charts.loader wants it."""
     most = labs.fastest(cells).samples_per_second
     return pd.DataFrame(
         [
             (
-                cell.batch_size,
+                _row(cell.batch_size, cell.pinned),
                 cell.workers,
-                MEMORY[cell.pinned],
                 cell.samples_per_second,
                 words.rounded(cell.samples_per_second, 3),
                 "{:,.0f} to {:,.0f}".format(*cell.spread),
@@ -134,8 +137,7 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
             for cell in cells
         ],
         columns=[
-            *("batch_size", "workers", "memory", "rate"),
-            *("label", "spread", "start", "dark"),
+            *("row", "workers", "rate", "label", "spread", "start", "dark"),
         ],
     )
 
