@@ -13,6 +13,7 @@ from core import (
     data,
     device,
     figures,
+    labs,
     memory_lab,
     pitfalls,
     reference,
@@ -80,7 +81,10 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     small = partial(small_copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
     monkeypatch.setattr(small_copies, "measure", small)
     monkeypatch.setattr(data, "status", lambda: {"source": None})
-    found = bench.speed_labs(torch.device("cpu"), quick=True)
+    plan = labs.LoaderPlan((8,), (0, 1), (False,))
+    monkeypatch.setattr(labs, "loader_plan", lambda _: plan)
+    with device.cpu_threads(1):
+        found = bench.speed_labs(torch.device("cpu"), quick=True)
     assert json.loads(json.dumps(found))
     assert {row["what"] for row in found["figures"]} >= {
         *("training", "inference", "distances", "copies", "steps, fetched"),

@@ -11,6 +11,7 @@ from core import loader_lab
 from core.errors import CancelledError, ExplainedError
 from core.labs import LoaderPlan
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 PLAN = LoaderPlan((4, 8), (0, 1), (False,))
 
 

@@ -8,6 +8,7 @@ from core import small_copies
 from core.errors import CancelledError
 
 CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_both_halves_are_measured():

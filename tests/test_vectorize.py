@@ -8,6 +8,7 @@ from core.errors import CancelledError
 from core.labs import NUMPY, PYTHON, TORCH
 
 CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_every_way_is_measured_at_every_size():
