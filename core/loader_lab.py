@@ -24,10 +24,11 @@ READINGS = 3
 READING_SAMPLES = 1024  # at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples
-HANGS_SECONDS = 60  # after which a worker that hands out nothing is given up
 # Workers start as in a script of one's own: in a Dask worker, which was spawned itself,
 # they would be spawned by default, and each would take seconds to import torch.
 START_METHOD = multiprocessing.get_all_start_methods()[0]
+# After so long without a batch, workers are given up: one has died, or hangs.
+HANGS_SECONDS = 15 if START_METHOD == "fork" else 60
 
 
 class TimeOver(Exception):  # noqa: N818  # an end, not an error
