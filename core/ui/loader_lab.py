@@ -143,25 +143,26 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
 
 
 def _judge(cells: Sequence[LoaderCell], guessed: int | None) -> None:
-    """Where the spreads overlap, a guess is as good as the fastest."""
+    """The fastest beside the guess; where their readings overlap, neither is right."""
     row = labs.at_textbook_batch(cells)
     if len(row) < 2:
         return
     best = labs.fastest(row)
     chosen = labs.find(cells, guessed or 0)
-    right = chosen is not None and chosen.as_fast_as(best)
     text = (
         f"At batch size {best.batch_size}, **{_workers(best.workers)}** "
         f"{'is' if best.workers == 1 else 'are'} fastest here: "
         f"{words.rounded(best.samples_per_second, 3)} samples/s."
     )
-    if chosen is not None and right and chosen != best:
-        text += (
-            f" The readings of {_workers(chosen.workers)}, "
+    if chosen is not None and chosen != best and chosen.as_fast_as(best):
+        st.info(
+            f"{text} But the readings of your guess, {_workers(chosen.workers)}, "
             f"{words.rounded(chosen.samples_per_second, 3)}, overlap with that: too "
-            "close to tell apart."
+            "close to tell apart.",
+            icon=":material/lightbulb:",
         )
-    guess.judge(text, _workers(guessed or 0), right)
+        return
+    guess.judge(text, _workers(guessed or 0), chosen == best)
 
 
 def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
