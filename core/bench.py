@@ -26,14 +26,20 @@ from core import (
     crossover,
     data,
     figures,
+    lab_figures,
+    labs,
+    loader_lab,
     loops,
+    memory_lab,
     models,
     pitfalls,
     race,
     reference,
     run,
+    small_copies,
     timing,
     transfers,
+    vectorize,
 )
 from core import device as devices
 from core.comparison import (
@@ -51,6 +57,7 @@ from core.timing import Timing
 
 ROOT = Path(__file__).parents[1]
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
+LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # of the loader lab
 QUICK_IMAGES = 6000  # of an epoch
 
 
@@ -184,6 +191,31 @@ def comparisons(
     }
 
 
+def speed_labs(device: torch.device, quick: bool) -> dict[str, Any]:
+    """The labs of the Speed page, and their figures as flat rows."""
+    task = "sprites" if data.status()["source"] is None else "fashion-mnist"
+    plan = labs.loader_plan(devices.describe())
+    budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
+    name = str(device)
+    loaders = loader_lab.measure(task, name, plan, budget)
+    memory = memory_lab.measure(name, repeats=2 if quick else memory_lab.REPEATS)
+    counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
+    distances = vectorize.measure(name, repeats=counts)
+    copies = small_copies.measure(name)
+    return {
+        "loader": asdict(loaders),
+        "memory": asdict(memory),
+        "vectorize": asdict(distances),
+        "copies": asdict(copies),
+        "figures": [
+            *lab_figures.of_loader(loaders),
+            *lab_figures.of_memory(memory),
+            *lab_figures.of_vectorize(distances),
+            *lab_figures.of_copies(copies),
+        ],
+    }
+
+
 def figure(timed: Timing) -> dict[str, Any]:
     """A timing with everything it has to be read with."""
     least, most = timed.spread
@@ -241,6 +273,7 @@ def main() -> None:
         "transfers": [asdict(each) for each in measured],
         "engine": None if quick else compare_engine(repeats),
         **comparisons(task, device, repeats, quick),
+        "speed_labs": speed_labs(device, quick),
     }
     if arguments.record:
         path = reference.write(result)

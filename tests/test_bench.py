@@ -1,11 +1,27 @@
 """core.bench: what it measures for the Compare page, and that records can hold it."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 
-from core import bench, breakdown, crossover, device, figures, pitfalls, reference
+from core import (
+    bench,
+    breakdown,
+    crossover,
+    data,
+    device,
+    figures,
+    labs,
+    memory_lab,
+    pitfalls,
+    reference,
+    small_copies,
+    vectorize,
+)
+
+FEW = {1: 2}  # points, and repeats
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +70,24 @@ def test_there_are_repeats_enough_for_a_verdict(measured):
     (race,) = measured["races"]
     assert race["repeats"] == bench.FEWEST_REPEATS
     assert json.dumps(measured)
+
+
+def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
+    """All four, with every row read as the others are."""
+    monkeypatch.setattr(bench, "QUICK_LAB_SECONDS", 0.5)
+    monkeypatch.setattr(memory_lab, "CPU_SIZE", (16, 64))
+    whole = vectorize.measure
+    monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
+    small = partial(small_copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
+    monkeypatch.setattr(small_copies, "measure", small)
+    monkeypatch.setattr(data, "status", lambda: {"source": None})
+    plan = labs.LoaderPlan((8,), (0, 1), (False,))
+    monkeypatch.setattr(labs, "loader_plan", lambda _: plan)
+    with device.cpu_threads(1):
+        found = bench.speed_labs(torch.device("cpu"), quick=True)
+    assert json.loads(json.dumps(found))
+    assert {row["what"] for row in found["figures"]} >= {
+        *("training", "inference", "distances", "copies", "steps, fetched"),
+    }
+    assert found["loader"]["budget_seconds"] == 0.5
+    assert all(row["n"] >= 2 and row["torch"] for row in found["figures"])

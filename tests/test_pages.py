@@ -808,6 +808,113 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     assert "too close to call" in texts(at.markdown)
 
 
+@pytest.mark.parametrize(
+    ("lab", "guesses"),
+    [("loader", "loader_guess"), ("vectorize", "vectorize_guess")],
+)
+def test_a_lab_waits_for_a_guess(lab, guesses):
+    """Its button is off until the learner has said what to expect."""
+    at = open_page("pages/6_Speed.py")
+    assert at.button(key=f"run_{lab}_lab").disabled
+    assert not at.button(key="run_memory_lab").disabled
+    at.radio(key=guesses).set_value(at.radio(key=guesses).options[0]).run()
+    assert not at.button(key=f"run_{lab}_lab").disabled
+
+
+def test_small_copies_are_measured_and_judged(engine):
+    """The guess is held against what was found; both charts and files are there."""
+    at = open_page("pages/6_Speed.py")
+    at.radio(key="copies_guess").set_value("About as long").run()
+    at = press(at, engine, "run_copies_lab", "core.small_copies:measure")
+    assert "10,000 pieces take" in texts(at.info) + texts(at.success)
+    assert "`.item()` in every step takes" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 2
+    keys = {button.key for button in at.download_button}
+    assert {"small_copies_csv", "small_copies_json"} <= keys
+
+
+def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
+    """It ends within seconds, and what was measured is drawn and named."""
+    at = open_page("pages/6_Speed.py")
+    at.radio(key="loader_guess").set_value(0).run()
+    at.selectbox(key="loader_budget").set_value(60).run()
+    at.button(key="run_loader_lab").click().run()
+    job = engine.jobs("core.loader_lab:measure")[-1]
+    while len(job.events) < 3 and not job.ended:  # picked up, and two cells
+        job = engine.job(job.id)
+        time.sleep(0.05)
+    at.run()
+    at.button(key="cancel_run_loader_lab").click().run()
+    asked = time.monotonic()
+    while not engine.job(job.id).ended:
+        time.sleep(0.05)
+    assert time.monotonic() - asked < 10
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert "The fastest cell" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_the_labs_say_what_they_found_on_an_accelerator():
+    """Charts, sentences and failures of results as a GPU machine brings them."""
+
+    def draw():
+        from core.engine import Job
+        from core.ui import loader_lab, memory_lab, small_copies, vectorize
+        from tests import test_lab_figures as found
+
+        def job(name, value, *arguments):
+            return Job(name, "path", arguments, "train", status="finished", value=value)
+
+        loader = job("loader", found.LOADER, "sprites", "cuda", found.LOADER.plan)
+        loader_lab.result(loader, 0, cores=2)
+        memory_lab.result(job("memory", found.MEMORY))
+        vectorize.result(job("vectorize", found.VECTORS), "NumPy")
+        small_copies.result(job("copies", found.COPIES), "About as long")
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    assert len(at.get("vega_lite_chart")) == 5
+    said = texts(at.markdown)
+    for sentence in (
+        "“Always pin”: 1.00 times as fast as without",
+        "“One worker per core”, 2 here: 51,200 samples/s at batch size 64, which noth",
+        "**Checkpointed**: 50% of the peak memory, 1.00 times the time",
+        "differ by at most 1.0e-08, where the greatest is 0.1",
+        "1 point: **Python loop** is 40 times as fast as torch on CUDA",
+        "100,000 points: **torch on CUDA** is 2,000 times as fast as Python loop",
+        "`.item()` in every step takes **0.10 times** as long",
+        "then has nothing to do until the host is back",
+    ):
+        assert sentence in said
+    assert "failed: no room" in texts(at.warning)
+    assert "The 10 seconds were over: 3 of 12 cells" in texts(at.caption)
+    assert "**2 workers** are fastest here" in texts(at.info)
+
+
+def test_where_memory_is_not_counted_time_is_shown():
+    """No point is drawn at 0 MB; the page says why, and gives the seconds."""
+
+    def draw():
+        from dataclasses import replace
+
+        from core.engine import Job
+        from core.ui import memory_lab
+        from tests.test_lab_figures import MEMORY
+
+        costs = tuple(replace(cost, peak_bytes=None) for cost in MEMORY.costs)
+        value = replace(MEMORY, costs=costs)
+        memory_lab.result(Job("id", "path", (), "train", "", "finished", value=value))
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    assert not at.get("vega_lite_chart")
+    assert "does not count peak memory" in texts(at.info)
+    assert "**Checkpointed**: 1.00 times the time" in texts(at.markdown)
+
+
 def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     """Each section shows them with device and date; a damaged one gives a notice."""
     from dataclasses import asdict

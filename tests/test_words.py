@@ -193,3 +193,19 @@ def test_shapes_read_as_products():
     """A scalar, which has no dimensions, is called so."""
     assert words.shape((64, 1, 28, 28)) == "64 × 1 × 28 × 28"
     assert words.shape(()) == "scalar"
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(4.71, 2, "4.7"), (2345.6, 2, "2,300"), (28418.3, 3, "28,400"), (0.04, 2, "0.04")],
+)
+def test_a_factor_is_rounded_without_an_exponent(value, digits, text):
+    """As many digits as count, then zeros; thousands are set apart."""
+    assert words.rounded(value, digits) == text
+
+
+def test_the_middle_half_leaves_out_both_ends():
+    """A hiccup in one of many readings does not move it; two values are enough."""
+    assert words.middle_half([1.0, 2.0, 3.0, 4.0, 500.0]) == (2.0, 4.0)
+    low, high = words.middle_half([1.0, 2.0])
+    assert 1 <= low <= high <= 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from statistics import quantiles
 
 from core.config import RunConfig
 from core.reports import RunResult
@@ -115,6 +116,17 @@ def precise(seconds: float) -> str:
             return f"{seconds:.3g} {unit}"
         seconds *= 1000
     return f"{seconds:.3g} ns"
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """Where the middle half of at least two values begins and ends."""
+    first, _, third = quantiles(values, method="inclusive")
+    return first, third
 
 
 def size(count: float | None) -> str:
