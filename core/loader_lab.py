@@ -24,11 +24,8 @@ READINGS = 3
 READING_SAMPLES = 1024  # at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples
-# Workers start as in a script of one's own: in a Dask worker, which was spawned itself,
-# they would be spawned by default, and each would take seconds to import torch.
-START_METHOD = multiprocessing.get_all_start_methods()[0]
 # After so long without a batch, workers are given up: one has died, or hangs.
-HANGS_SECONDS = 15 if START_METHOD == "fork" else 60
+HANGS_SECONDS = {"fork": 15}  # by start method; else 60, since they import torch first
 
 
 class TimeOver(Exception):  # noqa: N818  # an end, not an error
@@ -112,8 +109,9 @@ def make_loader(
         sampler=sampler,
         num_workers=num_workers,
         pin_memory=pin_memory,
-        timeout=HANGS_SECONDS if num_workers else 0,
-        multiprocessing_context=START_METHOD if num_workers else None,
+        timeout=HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
+        if num_workers
+        else 0,
     )
 
 

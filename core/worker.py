@@ -9,6 +9,7 @@ to import torch in order to read an exception.
 
 import importlib
 import inspect
+import multiprocessing
 import pickle
 import threading
 from collections.abc import Callable
@@ -28,6 +29,9 @@ def dask_setup(worker: Any) -> None:
     from core import child
     from core import device as devices
 
+    # A process that was spawned spawns its own children too, and a DataLoader's workers
+    # would take seconds each to import torch. They start as in a script of one's own.
+    multiprocessing.set_start_method(None, force=True)
     if "train" in worker.state.total_resources:
         devices.leave_a_core()
         _rehearse()
