@@ -1114,7 +1114,7 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
     at = drawn_climb("finished", 13)
     assert "results wait for your guess" in texts(at.info)
     at.toggle(key="ladder_show_all").set_value(True).run()
-    assert "is the fastest rung" in texts(at.success)
+    assert "is the best rung" in texts(at.success)
     assert "measured limit" in texts(at.success)
     measured = 8
     assert len(at.dataframe[0].value) == measured

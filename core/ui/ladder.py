@@ -279,6 +279,12 @@ def _of(found: Sequence[Result], rung: str) -> Result | None:
     return next((each for each in found if each.rung == rung and each.measured), None)
 
 
+def _name(rung: str) -> str:
+    """Its title within a sentence."""
+    title = BY_NAME[rung].title
+    return title[0].lower() + title[1:]
+
+
 def times(factor: float | None) -> str:
     """4.7×; empty where it is unknown."""
     return "" if factor is None else f"{factor:.3g}×"
@@ -326,13 +332,12 @@ def table(found: Sequence[Result], every: Sequence[Result]) -> pd.DataFrame:
 
 def in_words(done: Climbed) -> str:
     """How far the climb went: the best rung, over the textbook and to the limit."""
-    measured = [each for each in done.results if each.measured]
-    if not measured:
+    kept = [each for each in done.results if each.kept]
+    if not kept:
         return "No rung could be measured here; each says why below."
-    best = max(measured, key=lambda each: each.samples_per_second)
+    best = max(kept, key=lambda each: each.samples_per_second)
     title = BY_NAME[best.rung].title
-    text = f"**{title} is the fastest rung: {words.precise(best.epoch_seconds)} an "
-    text += "epoch**"
+    text = f"**{title} is the best rung: {words.precise(best.epoch_seconds)} an epoch**"
     first = _of(done.results, RUNGS[0].name)
     if first is not None and first is not best:
         factor = ladder.over_first(best, done.results)
@@ -394,21 +399,21 @@ def rung_by_rung(
     st.markdown(rung.change)
     _code(rung, found, number)
     obstacle = rung.obstacle(backend, model)
-    if obstacle or number == 0:
-        text = obstacle or "Here the climb begins: there is nothing to guess yet."
-        st.info(text, icon=":material/info:")
+    if obstacle:
+        st.info(obstacle, icon=":material/info:")
+        return
+    if number == 0:
+        st.markdown("Here the climb begins: there is nothing to guess yet.")
     else:
         st.radio(
             f"Your guess: how fast is it, compared with "
-            f"{_before(found, number).title.lower()}?",
+            f"{_name(_before(found, number).name)}?",
             GUESSES,
             index=None,
             horizontal=True,
             key=f"guess_{rung.name}",
             persist_state="session",
         )
-    if obstacle:
-        return
     if result is None:
         if number and job_id is None:
             st.markdown("Its figures appear here once you have climbed.")
@@ -523,7 +528,7 @@ def _verdict(result: Result, before: Result, gain: Gain) -> None:
     guess = st.session_state.get(f"guess_{result.rung}")
     n = len(result.base_seconds)
     text = (
-        f"**{gain.median:.2f} times as fast** as {BY_NAME[before.rung].title.lower()} "
+        f"**{gain.median:.2f} times as fast** as {_name(before.rung)} "
         f"({gain.least:.2f} to {gain.most:.2f} over {n} pair{'s' * (n != 1)} of "
         f"epochs): {ladder.answer(gain).lower()}."
     )
@@ -544,7 +549,7 @@ def remarks(
         why = "it learnt less" if worse else "it is not clearly faster here"
         found.append(
             f"It is **taken back**, since {why}: the next rung builds on "
-            f"{BY_NAME[before.rung].title.lower()} again."
+            f"{_name(before.rung)} again."
         )
     elif result.rung in NEEDED and gain is not None and not gain.faster:
         found.append(
