@@ -80,6 +80,28 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 
+# The fast setting: as good, in the least time.
+FAST: dict[str, dict[str, Any]] = {
+    "ann": {
+        "feed": "device",
+        "epochs": 6,
+        "batch_size": 128,
+        "learning_rate": 4e-3,
+        "weight_decay": 0.0,
+        "schedule": "one-cycle",
+        "augment": False,
+    },
+    "cnn": {
+        "feed": "device",
+        "epochs": 6,
+        "batch_size": 128,
+        "learning_rate": 1e-2,
+        "weight_decay": 0.05,
+        "schedule": "one-cycle",
+        "augment": True,
+    },
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -142,31 +164,44 @@ class RunConfig:
         return self.task in IMAGE_TASKS
 
     @classmethod
-    def with_recipe(cls, **given: Any) -> Self:
-        """What fits the task, with the model's recipe, and all that is given on top."""
+    def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
+        """What fits the task, with the model's recipe, and all that is given on top.
+
+        With `fast`, the recipe is the one of FAST; ValueError where it has none.
+        """
         task = str(given.get("task", cls.task))
-        model = MODELS_FOR.get(task, MODELS)[0]
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
-        recipe = RECIPES.get(str(given.get("model", model)), {})
-        return cls(**{"model": model, "criterion": criterion, **recipe, **given})
+        fit = {"model": MODELS_FOR.get(task, MODELS)[0], "criterion": criterion}
+        model = str(given.get("model", fit["model"]))
+        if fast and model not in FAST and model in MODELS:
+            raise ValueError(
+                f"fast must be false for the model {model}: only "
+                f"{' and '.join(FAST)} have a fast setting."
+            )
+        recipe = (FAST if fast else RECIPES).get(model, {})
+        return cls(**{**fit, **recipe, **given})
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence for each it ignored."""
         notices = []
         names = {field.name for field in fields(cls)}
-        leading: dict[str, str] = {}  # these two say what the rest is by default
-        for name in ("task", "model"):
+        leading: dict[str, Any] = {}  # these say what the rest is by default
+        for name in ("task", "model", "fast"):
             with suppress(KeyError, ValueError):  # the loop below tells of it
-                cls.with_recipe(**leading | {name: given[name]})
-                leading[name] = given[name]
+                more = {name: parse(name, given[name])}
+                cls.with_recipe(**leading | more)
+                leading |= more
         config = cls.with_recipe(**leading)
         for name, text in given.items():
-            if name not in names:
-                notices.append(f"There is no setting {name!r}; it was ignored.")
-                continue
             try:
-                config = replace(config, **{name: parse(name, text)})
+                if name == "fast":  # taken above, or there is something to tell
+                    fast = parse(name, text)
+                    cls.with_recipe(task=config.task, model=config.model, fast=fast)
+                elif name in names:
+                    config = replace(config, **{name: parse(name, text)})
+                else:
+                    notices.append(f"There is no setting {name!r}; it was ignored.")
             except ValueError as error:
                 notices.append(f"{error} It was ignored.")
         return config, notices
@@ -178,8 +213,8 @@ def _is_finite(value: Any) -> bool:
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of the field `name` that `text` stands for; ValueError if none."""
-    kind = get_type_hints(RunConfig)[name]
+    """The value of `name`, a field or "fast", for a text; ValueError if none."""
+    kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):
             raise ValueError(f"{name} must be true or false, not {text!r}.")

@@ -69,6 +69,7 @@ with st.container(border=True):
                 on_click=engine().cancel,
                 args=(current.id,),
             )
+        controls.fast_setting()
 
 if current is not None:
     st.query_params["run"] = current.id
