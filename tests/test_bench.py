@@ -5,7 +5,18 @@ import json
 import pytest
 import torch
 
-from core import bench, breakdown, crossover, device, figures, pitfalls, reference
+from core import (
+    bench,
+    breakdown,
+    crossover,
+    data,
+    device,
+    figures,
+    pitfalls,
+    reference,
+    sprites,
+)
+from core.config import FAST
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +58,38 @@ def test_a_record_holds_every_section(measured, tmp_path):
         found, problem = figures.recorded(record, section)
         assert not problem
         assert len(found) == len(measured[section]) > 0
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+    """Some sprites in the place of Fashion-MNIST, and little patience."""
+    train, test = sprites.draw(320, seed=0), sprites.draw(160, seed=1)
+    few = data.Dataset("", "", (), data.Split(*train), data.Split(*test))
+    monkeypatch.setattr(data, "load", lambda _: few)
+    monkeypatch.setattr(bench, "MOST_EPOCHS", 3)
+
+
+@pytest.mark.usefixtures("few_images", "one_thread")
+@pytest.mark.parametrize("target", [0.02, 1.01])
+def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
+    """The textbook stops at the target, and without it there is no ratio."""
+    monkeypatch.setattr(bench, "TARGET", target)
+    found = bench.time_to_accuracy(torch.device("cpu"), range(3))
+    textbook, fast = found["textbook"], found["fast"]
+    assert [each["seed"] for each in textbook] == [0, 1, 2] == list(range(found["n"]))
+    assert {each["epochs"] for each in textbook} == {1 if target < 1 else 3}
+    assert {each["epochs"] for each in fast} == {FAST["ann"]["epochs"]}
+    for each in (*textbook, *fast, *found["fast_cnn"]):
+        assert 0 <= each["test_accuracy"] <= 1
+        assert each["seconds"] > 0
+    if target > 1:
+        assert found["speedup"] is None
+    else:
+        pairs = zip(textbook, fast, strict=True)
+        ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
+        names = ("least", "median", "most")
+        assert [found["speedup"][name] for name in names] == ratios
+    assert json.dumps(found)
 
 
 def test_there_are_repeats_enough_for_a_verdict(measured):
