@@ -52,7 +52,7 @@ def start() -> None:
 
 with st.container(border=True):
     controls.draw([d["device"] for d in machine["devices"]] if machine else ["cpu"])
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Start training",
             type="primary",

@@ -9,6 +9,7 @@ import streamlit as st
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import words
+from core.ui.course import lesson
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
@@ -121,22 +122,19 @@ def _number(label: str, key: str, **more: Any) -> None:
 
 def fast_setting() -> None:
     """The button that sets the controls to the fast setting, and back again."""
-    state = st.session_state
-    if state.model not in FAST:
+    if st.session_state.model not in FAST:
         return
     fast = not _is_fast()
+    # Without help=: a button with a tooltip stands in the page twice, once hidden.
     st.button(
         "Use the fast setting" if fast else "Back to the default setting",
         icon=":material/bolt:" if fast else ":material/undo:",
         key="fast_setting",
         on_click=_use_recipe,
         args=(fast,),
-        help="Fewer steps at a higher learning rate, and data that lives on the "
-        "device: about as accurate, in a fraction of the time. The Speed page shows "
-        "what each of these changes brings."
-        if fast
-        else "The recipe that the model is trained with where nothing else is said.",
     )
+    speed = lesson("Speed")
+    st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
 
 
 def _is_fast() -> bool:
