@@ -80,11 +80,11 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 
-# The fast setting: as good, in the least time.
+# The fast setting: nearly as good or better, sooner.
 FAST: dict[str, dict[str, Any]] = {
     "ann": {
         "feed": "device",
-        "epochs": 6,
+        "epochs": 5,
         "batch_size": 128,
         "learning_rate": 4e-3,
         "weight_decay": 0.0,
@@ -93,9 +93,9 @@ FAST: dict[str, dict[str, Any]] = {
     },
     "cnn": {
         "feed": "device",
-        "epochs": 6,
+        "epochs": 5,
         "batch_size": 128,
-        "learning_rate": 1e-2,
+        "learning_rate": 8e-3,
         "weight_decay": 0.05,
         "schedule": "one-cycle",
         "augment": True,

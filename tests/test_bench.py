@@ -63,10 +63,10 @@ def test_a_record_holds_every_section(measured, tmp_path):
 @pytest.fixture
 def few_images(monkeypatch):
     """Some sprites in the place of Fashion-MNIST, and little patience."""
-    train, test = sprites.draw(320, seed=0), sprites.draw(160, seed=1)
+    train, test = sprites.draw(160, seed=0), sprites.draw(40, seed=1)
     few = data.Dataset("", "", (), data.Split(*train), data.Split(*test))
     monkeypatch.setattr(data, "load", lambda _: few)
-    monkeypatch.setattr(bench, "MOST_EPOCHS", 3)
+    monkeypatch.setattr(bench, "MOST_EPOCHS", 2)
 
 
 @pytest.mark.usefixtures("few_images", "one_thread")
@@ -74,10 +74,10 @@ def few_images(monkeypatch):
 def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
     """The textbook stops at the target, and without it there is no ratio."""
     monkeypatch.setattr(bench, "TARGET", target)
-    found = bench.time_to_accuracy(torch.device("cpu"), range(3))
+    found = bench.time_to_accuracy(torch.device("cpu"), range(2))
     textbook, fast = found["textbook"], found["fast"]
-    assert [each["seed"] for each in textbook] == [0, 1, 2] == list(range(found["n"]))
-    assert {each["epochs"] for each in textbook} == {1 if target < 1 else 3}
+    assert [each["seed"] for each in textbook] == [0, 1] == list(range(found["n"]))
+    assert {each["epochs"] for each in textbook} == {1 if target < 1 else 2}
     assert {each["epochs"] for each in fast} == {FAST["ann"]["epochs"]}
     for each in (*textbook, *fast, *found["fast_cnn"]):
         assert 0 <= each["test_accuracy"] <= 1
@@ -87,7 +87,7 @@ def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
     else:
         pairs = zip(textbook, fast, strict=True)
         ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
-        names = ("least", "median", "most")
+        names = ("least", "most")
         assert [found["speedup"][name] for name in names] == ratios
     assert json.dumps(found)
 
