@@ -240,8 +240,8 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help=f"as accurate in the least time: the recipe of {' and '.join(FAST)} for "
-        "that; what else is given overrides it",
+        help=f"as accurate, sooner: the fast setting, which {' and '.join(FAST)} have; "
+        "what else is given overrides it",
     )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     given = vars(parser.parse_args(arguments))
