@@ -240,7 +240,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help=f"as accurate, sooner: the fast setting, which {' and '.join(FAST)} have; "
+        help=f"about as accurate, sooner: {' and '.join(FAST)} have a fast setting; "
         "what else is given overrides it",
     )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
