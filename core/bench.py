@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -23,11 +23,14 @@ from torch import nn
 from core import (
     batches,
     breakdown,
+    climb,
     crossover,
     data,
     figures,
     lab_figures,
     labs,
+    ladder,
+    limit,
     loader_lab,
     loops,
     memory_lab,
@@ -37,6 +40,7 @@ from core import (
     reference,
     run,
     small_copies,
+    speed,
     timing,
     transfers,
     vectorize,
@@ -53,38 +57,40 @@ from core.comparison import (
 )
 from core.config import RunConfig
 from core.errors import ExplainedError
+from core.ladder import Climb, Kept
 from core.timing import Timing
 
 ROOT = Path(__file__).parents[1]
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
 LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # of the loader lab
 QUICK_IMAGES = 6000  # of an epoch
+TARGET = 0.88  # test accuracy that the ANN is timed to
+MOST_EPOCHS = 30  # that the textbook may take for it
+SEEDS = 3  # of each of these runs
 
 
-def textbook_epoch(split: data.Split, device: torch.device) -> Callable[[], None]:
-    """An epoch as tutorials have it: PIL images, ToTensor, plain Adam, .item()."""
-    model = models.ANN().to(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    criterion = nn.CrossEntropyLoss()
-    feed = batches.make("dataloader", split, 64, device, seed=0)
-
-    def epoch() -> None:
-        total = 0.0
-        for loss in loops.train_epoch(model, feed, criterion, optimizer, device):
-            total += loss.item()
-
-    return epoch
-
-
-def our_epoch(
-    split: data.Split, device: torch.device, feed: str, batch_size: int
+def epoch_of(
+    rung: str, split: data.Split, device: torch.device, kept: Kept
 ) -> Callable[[], None]:
-    """An epoch as core.run trains it."""
-    config = RunConfig(feed=feed, batch_size=batch_size)
+    """An epoch of the ANN as that rung of the ladder trains it."""
+    epoch = getattr(speed, rung)(split, models.ANN().to(device), device, kept)
+
+    def work() -> None:
+        for _ in epoch():
+            pass
+
+    return work
+
+
+def train_epoch(
+    split: data.Split, device: torch.device, feed: str
+) -> Callable[[], None]:
+    """An epoch of the ANN as core.run trains it by default."""
+    config = RunConfig(feed=feed)
     model = models.ANN().to(device)
     optimizer = run.make_optimizer(model, config, device)
     criterion = nn.CrossEntropyLoss()
-    source = batches.make(feed, split, batch_size, device, seed=0)
+    source = batches.make(feed, split, config.batch_size, device, seed=0)
 
     def epoch() -> None:
         losses = list(loops.train_epoch(model, source, criterion, optimizer, device))
@@ -93,21 +99,57 @@ def our_epoch(
     return epoch
 
 
+def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
+    """As many operations as the ANN's training needs, in products of large matrices."""
+    size = limit.SIZES.get(device.type, limit.DEVICE_SIZE)
+    products = max(1, round(images * limit.flops_per_image("ann") / (2 * size**3)))
+    matrix = torch.rand(size, size, device=device)
+
+    def work() -> None:
+        for _ in range(products):
+            matrix @ matrix
+
+    return work
+
+
 def compare_epochs(
     split: data.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Seconds of an epoch of the ANN, and how many times faster than the textbook."""
+    """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor.
+
+    "speedup" is how many times as fast as the textbook loop, "times_floor" how many
+    times as long as the arithmetic alone takes. A rung that fails is left out.
+    """
+    large = Kept(batch_size=256, learning_rate=2e-3)
     works = {
-        "textbook, batch 64": textbook_epoch(split, device),
-        "memory, batch 64": our_epoch(split, device, "memory", 64),
-        "memory, batch 256": our_epoch(split, device, "memory", 256),
-        "device, batch 64": our_epoch(split, device, "device", 64),
+        "textbook, batch 64": epoch_of("textbook", split, device, Kept()),
+        "arithmetic floor": arithmetic(len(split), device),
+        "memory, batch 64": train_epoch(split, device, "memory"),
+        "fused, batch 64": epoch_of("fused", split, device, Kept()),
+        "fused, batch 256": epoch_of("larger_batch", split, device, Kept()),
+        "whole step compiled, batch 64": epoch_of("whole_step", split, device, Kept()),
+        "whole step compiled, batch 256": epoch_of("whole_step", split, device, large),
     }
-    timings = timing.measure_side_by_side(list(works.values()), device, repeats)
-    textbook = timings[0]
+    if device.type == "cuda":
+        for name, kept in (("64", Kept()), ("256", large)):
+            epoch = epoch_of("graphed", split, device, kept)
+            works[f"CUDA graph, batch {name}"] = epoch
+    for name, work in list(works.items()):
+        try:
+            work()  # the warm-up, in which a rung is compiled
+        except Exception as error:
+            print(f"{name} is left out: {climb.why(error)}", file=sys.stderr)
+            del works[name]
+    timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
+    found = dict(zip(works, timings, strict=True))
+    textbook, floor = found["textbook, batch 64"], found["arithmetic floor"]
     return {
-        name: {**figure(each), "speedup": ratios(textbook, each)}
-        for name, each in zip(works, timings, strict=True)
+        name: {
+            **figure(each),
+            "speedup": ratios(textbook, each),
+            "times_floor": ratios(each, floor),
+        }
+        for name, each in found.items()
     }
 
 
@@ -155,10 +197,81 @@ def compare_engine(repeats: int) -> dict[str, Any] | None:
     }
 
 
+def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any]:
+    """The textbook's ANN on Fashion-MNIST, epoch by epoch until it is that accurate.
+
+    It is evaluated by our quick loop, not by a DataLoader, which takes longer.
+    """
+    dataset = data.load("fashion-mnist")
+    began = time.perf_counter()
+    torch.manual_seed(seed)
+    model = models.ANN().to(device)
+    epoch = speed.textbook(dataset.train, model, device, Kept())
+    test = run.evaluation_batches(dataset.test, device)
+    accuracy, epochs = 0.0, 0
+    while accuracy < target and epochs < MOST_EPOCHS:
+        model.train()
+        for _ in epoch():
+            pass
+        epochs += 1
+        outputs, labels = loops.predict(model, test, device)
+        accuracy = loops.score(outputs, labels, nn.CrossEntropyLoss()).accuracy
+    return attempt(seed, time.perf_counter() - began, epochs, accuracy)
+
+
+def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
+    """A run of the model's fast setting on Fashion-MNIST, from the click to its end."""
+    config = RunConfig.with_recipe(
+        fast=True, model=model, device=device.type, seed=seed
+    )
+    began = time.perf_counter()
+    result = run.run(config)
+    seconds = time.perf_counter() - began
+    assert result.test_accuracy is not None  # it has images
+    return attempt(seed, seconds, config.epochs, result.test_accuracy)
+
+
+def attempt(seed: int, seconds: float, epochs: int, accuracy: float) -> dict[str, Any]:
+    """A run with where it got to: the share of all test images that it got right."""
+    return {
+        "seed": seed,
+        "seconds": seconds,
+        "epochs": epochs,
+        "test_accuracy": accuracy,
+    }
+
+
+def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, Any]:
+    """How much sooner the fast setting is as accurate as the textbook can be.
+
+    The textbook stops as soon as it is there; the fast setting goes to its end. The
+    ratio is None where one of them did not get there.
+    """
+    data.load("fashion-mnist")  # before the clock runs
+    fast_run("ann", device, seeds[0])  # warm-up
+    textbook, fast = [], []
+    for seed in seeds:
+        textbook.append(textbook_to(TARGET, device, seed))
+        fast.append(fast_run("ann", device, seed))
+    there = all(each["test_accuracy"] >= TARGET for each in [*textbook, *fast])
+    return {
+        "target": TARGET,
+        "n": len(seeds),
+        "textbook": textbook,
+        "fast": fast,
+        "speedup": ratios(seconds_of(textbook), seconds_of(fast)) if there else None,
+        "fast_cnn": [fast_run("cnn", device, seed) for seed in seeds],
+    }
+
+
+def seconds_of(attempts: list[dict[str, Any]]) -> Timing:
+    return Timing(tuple(each["seconds"] for each in attempts))
+
+
 def comparisons(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Any]:
-    """What the Compare page measures, by the names of core.figures.RESTORE.
+    """What the Compare and Speed pages measure, by the names of core.figures.RESTORE.
 
     "figures" holds the same as rows, each with n, median, spread, device and date.
     """
@@ -176,17 +289,21 @@ def comparisons(
     feeds = [(feed, str(device)) for feed in ("dataloader", "memory", "device")]
     steps = [each for c in configs for each in breakdown.measure(c, tuple(feeds))]
     cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
+    epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
+    climbed = climb.climb(Climb(task, "ann", str(device), epochs, images))
     return {
         "races": [figures.race_to_json(each) for each in races],
         "labs": [asdict(lab)],
         "breakdowns": [figures.breakdown_to_json(each) for each in steps],
         "crossovers": [asdict(cells)],
+        "climbs": [asdict(climbed)],
         "verdicts": [verdict(each) for each in races],
         "figures": [
             *(row for each in races for row in figures.of_race(each)),
             *figures.of_lab(lab),
             *figures.of_breakdown(steps),
             *figures.of_crossover(cells),
+            *figures.of_climb(climbed),
         ],
     }
 
@@ -272,6 +389,9 @@ def main() -> None:
         "epoch": {name: {**each, **where} for name, each in epochs.items()},
         "transfers": [asdict(each) for each in measured],
         "engine": None if quick else compare_engine(repeats),
+        "time_to_accuracy": None
+        if quick or task != "fashion-mnist"
+        else time_to_accuracy(device, range(min(SEEDS, repeats))),
         **comparisons(task, device, repeats, quick),
         "speed_labs": speed_labs(device, quick),
     }
@@ -283,8 +403,14 @@ def main() -> None:
         return
     for name, each in result["epoch"].items():
         print(
-            f"{name:20} {each['seconds']:7.3f} s an epoch   "
-            f"{each['speedup']['median']:5.1f} times as fast as the textbook loop"
+            f"{name:30} {each['seconds']:7.3f} s an epoch, "
+            f"{each['speedup']['median']:5.1f} times as fast as the textbook loop, "
+            f"{each['times_floor']['median']:5.1f} times the arithmetic"
+        )
+    if (reached := result["time_to_accuracy"]) and reached["speedup"]:
+        print(
+            f"the fast setting has the ANN at {TARGET:.0%} "
+            f"{reached['speedup']['median']:.1f} times as soon as the textbook loop"
         )
     for text in result["verdicts"]:
         print(text.replace("**", ""))

@@ -41,18 +41,29 @@ RANGES = {
 
 # What each model is trained with where nothing else is said.
 #
-# With its recipe the CNN classifies 92.99, 93.01 and 93.07 % of Fashion-MNIST's test
-# images correctly, for the seeds 0, 1 and 2, after 10 epochs. The recipe was chosen on
-# 5,000 held-out training images, one run each (standard error about 0.36 points):
+# With its recipe the CNN classifies 93.16, 93.12 and 92.96 % of Fashion-MNIST's test
+# images correctly, for the seeds 0, 1 and 2, after 10 epochs.
 #
-#   channels 20-40-72-72, dropout 0.25, decay 0.05, batch 128, rate 0.008   93.26 %
-#   channels 16-32-64-64, no dropout, decay 0.02, batch 64, rate 0.006      93.14 %
-#   the same with dropout 0.25                                              92.96 %
+# Its channels were chosen by what they cost: on one CPU thread, an epoch of the CNN
+# before it (20-40-72-72, pooled after the fourth convolution, 93.0 % after 10 epochs)
+# took 2.5 times as long (2.1 to 2.5, 5 pairs in one process). The settings were chosen
+# on 5,000 held-out training images, one run each (standard error about 0.36 points),
+# with channels 16-32-64-96 where nothing else is said:
 #
-# The second had 92.58 % after 4 epochs. There, averaging the last 7×7 pixels instead
-# of a linear layer on 3×3 cost 0.54 points, shifting images by a pixel 0.60, twice the
-# rate 0.44, half of it 0.30, dropout 0.2 with label smoothing 0.05 together 0.30; one
-# more convolution, with a residual, brought 0.04.
+#   10 epochs, dropout 0.25, batch 128, rate 0.01, flips               93.08 %
+#    9 epochs, dropout 0.1                                             93.06 %
+#    6 epochs, dropout 0.1; seeds 0 and 1                   93.02 and 93.14 %
+#    6 epochs, dropout 0.1, channels 20-40-64-96                       92.68 %
+#    6 epochs, dropout 0.25, batch 64, rate 0.006                      92.76 %
+#    5 epochs, dropout 0.1                                             92.80 %
+#    5 epochs, dropout 0.25, label smoothing 0.1                       92.88 %
+#    4 epochs, no dropout, label smoothing 0.1                         92.72 %
+#    4 epochs, no dropout                                              92.72 %
+#    4 epochs, no dropout, no flips                                    92.50 %
+#    4 epochs, no dropout, no flips, first kernel 5×5                  92.34 %
+#
+# Before, averaging the last 7×7 pixels instead of a linear layer on 3×3 had cost 0.54
+# points, shifting images by a pixel 0.60.
 RECIPES: dict[str, dict[str, Any]] = {
     "ann": {
         "epochs": 5,
@@ -65,7 +76,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "cnn": {
         "epochs": 10,
         "batch_size": 128,
-        "learning_rate": 8e-3,
+        "learning_rate": 1e-2,
         "weight_decay": 0.05,
         "schedule": "one-cycle",
         "augment": True,
@@ -77,6 +88,45 @@ RECIPES: dict[str, dict[str, Any]] = {
         "weight_decay": 0.0,
         "schedule": "one-cycle",
         "augment": False,
+    },
+}
+
+# The fast setting: about as good, sooner, with all data on the device.
+#
+# The ANN has 88.04, 88.40 and 88.21 % of the test images right after 5 epochs, for the
+# seeds 0, 1 and 2 (3 to 8: 88.08 to 88.41 %). The textbook loop (PIL images, Adam at
+# 0.001, batch 64) needs 8, 9 and 11 epochs for 88 %, and takes 8.9 times as long (8.0
+# to 12.5, 3 pairs in one process; one thread of an AMD EPYC, torch 2.15). Mean of 3 or
+# more seeds on 5,000 held-out training images, and seconds of training:
+#
+#   6 epochs, batch 128, rate 0.004   88.63 %   3.1 s
+#   5 epochs, batch 128, rate 0.004   88.42 %   2.5 s
+#   5 epochs, batch 192, rate 0.006   88.36 %   2.4 s
+#   5 epochs, batch 256, rate 0.008   88.24 %   2.0 s
+#   4 epochs, batch 128, rate 0.006   88.19 %   2.0 s
+#   4 epochs, batch 512, rate 0.01    87.81 %   1.5 s
+#   3 epochs, batch 128, rate 0.006   87.83 %   1.5 s
+#
+# The CNN has 92.89, 92.96 and 92.78 % after 8 epochs, for the same seeds; after 6 it
+# had 92.52, 92.54 and 92.41 %, too close to the 92.5 % of a small CNN to rely on.
+FAST: dict[str, dict[str, Any]] = {
+    "ann": {
+        "feed": "device",
+        "epochs": 5,
+        "batch_size": 128,
+        "learning_rate": 4e-3,
+        "weight_decay": 0.0,
+        "schedule": "one-cycle",
+        "augment": False,
+    },
+    "cnn": {
+        "feed": "device",
+        "epochs": 8,
+        "batch_size": 128,
+        "learning_rate": 1e-2,
+        "weight_decay": 0.05,
+        "schedule": "one-cycle",
+        "augment": True,
     },
 }
 
@@ -142,31 +192,44 @@ class RunConfig:
         return self.task in IMAGE_TASKS
 
     @classmethod
-    def with_recipe(cls, **given: Any) -> Self:
-        """What fits the task, with the model's recipe, and all that is given on top."""
+    def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
+        """What fits the task, with the model's recipe, and all that is given on top.
+
+        With `fast`, the recipe is the one of FAST; ValueError where it has none.
+        """
         task = str(given.get("task", cls.task))
-        model = MODELS_FOR.get(task, MODELS)[0]
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
-        recipe = RECIPES.get(str(given.get("model", model)), {})
-        return cls(**{"model": model, "criterion": criterion, **recipe, **given})
+        fit = {"model": MODELS_FOR.get(task, MODELS)[0], "criterion": criterion}
+        model = str(given.get("model", fit["model"]))
+        if fast and model not in FAST and model in MODELS:
+            raise ValueError(
+                f"fast must be false for the model {model}: only "
+                f"{' and '.join(FAST)} have a fast setting."
+            )
+        recipe = (FAST if fast else RECIPES).get(model, {})
+        return cls(**{**fit, **recipe, **given})
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence for each it ignored."""
         notices = []
         names = {field.name for field in fields(cls)}
-        leading: dict[str, str] = {}  # these two say what the rest is by default
-        for name in ("task", "model"):
+        leading: dict[str, Any] = {}  # these say what the rest is by default
+        for name in ("task", "model", "fast"):
             with suppress(KeyError, ValueError):  # the loop below tells of it
-                cls.with_recipe(**leading | {name: given[name]})
-                leading[name] = given[name]
+                more = {name: parse(name, given[name])}
+                cls.with_recipe(**leading | more)
+                leading |= more
         config = cls.with_recipe(**leading)
         for name, text in given.items():
-            if name not in names:
-                notices.append(f"There is no setting {name!r}; it was ignored.")
-                continue
             try:
-                config = replace(config, **{name: parse(name, text)})
+                if name == "fast":  # taken above, or there is something to tell
+                    fast = parse(name, text)
+                    cls.with_recipe(task=config.task, model=config.model, fast=fast)
+                elif name in names:
+                    config = replace(config, **{name: parse(name, text)})
+                else:
+                    notices.append(f"There is no setting {name!r}; it was ignored.")
             except ValueError as error:
                 notices.append(f"{error} It was ignored.")
         return config, notices
@@ -178,8 +241,8 @@ def _is_finite(value: Any) -> bool:
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of the field `name` that `text` stands for; ValueError if none."""
-    kind = get_type_hints(RunConfig)[name]
+    """The value of `name`, a field or "fast", for a text; ValueError if none."""
+    kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):
             raise ValueError(f"{name} must be true or false, not {text!r}.")

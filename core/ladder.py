@@ -22,6 +22,7 @@ class Rung:
     accelerator: str = ""  # why it says nothing on a CPU; empty: it does
     own_memory: str = ""  # why it says nothing where device and host share memory
     convolutions: str = ""  # why it says nothing without them; empty: it does
+    batch_norm: str = ""  # why it can't be with batch norm; empty: it can
     cuda: str = ""  # why it needs CUDA; empty: it does not
 
     def obstacle(self, backend: str, model: str) -> str:
@@ -32,6 +33,8 @@ class Rung:
             return self.own_memory
         if model != "cnn" and self.convolutions:
             return self.convolutions
+        if model == "cnn" and self.batch_norm:
+            return self.batch_norm
         return self.cuda if backend not in ("CUDA", "ROCm") else ""
 
 
@@ -118,6 +121,16 @@ RUNGS = (
         "`torch.compile` writes kernels for just this model, which merge operations "
         "that would each go through memory. Building them takes a while, once. Every "
         "batch has the same shape now, else it would build a second set.",
+    ),
+    Rung(
+        "whole_step",
+        "The whole step, compiled",
+        "Picking the batch, forward pass, backward pass and optimizer become one "
+        "compiled function: a single call from Python. For that the loop is written "
+        "with functions: `grad_and_value` in the place of `backward`, `adam` in the "
+        "place of `Adam`.",
+        batch_norm="The CNN's batch norm changes its running averages during the "
+        "forward pass, which `torch.func` does not allow. Choose the ANN.",
     ),
     Rung(
         "graphed",

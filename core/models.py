@@ -42,18 +42,22 @@ def block(channels_in: int, channels_out: int, pool: bool) -> nn.Sequential:
 
 
 class CNN(nn.Module):
-    """Four convolutions and a linear layer: 86,854 parameters."""
+    """Four convolutions and a linear layer: 87,546 parameters.
+
+    Most of them are where the images are smallest: a weight costs as many
+    multiplications as there are pixels that it meets.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            block(1, 20, pool=True),  # 28×28 to 14×14
-            block(20, 40, pool=True),  # to 7×7
-            block(40, 72, pool=False),
-            block(72, 72, pool=True),  # to 3×3
+            block(1, 16, pool=True),  # 28×28 to 14×14
+            block(16, 32, pool=True),  # to 7×7
+            block(32, 64, pool=True),  # to 3×3
+            block(64, 96, pool=False),
             nn.Flatten(),
-            nn.Dropout(0.25),
-            nn.Linear(72 * 3 * 3, 10),
+            nn.Dropout(0.1),
+            nn.Linear(96 * 3 * 3, 10),
         )
         # The order of numbers in memory that convolutions are fastest with.
         self.to(memory_format=torch.channels_last)

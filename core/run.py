@@ -1,6 +1,7 @@
 """One run, from its configuration to its result; also the command line.
 
 python -m core.run --task fashion-mnist --model ann --epochs 5 --json
+python -m core.run --fast --model cnn --json
 """
 
 import argparse
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from core import batches, criteria, curve, data, loops, models
 from core import device as devices
-from core.config import CHOICES, RECIPES, RunConfig, parse
+from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
 from core.errors import CancelledError, explain
 from core.meter import REPORT_SECONDS, LossMeter
 from core.reports import Epoch, Fit, RunResult, Started, Steps
@@ -236,6 +237,12 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
                 else ""
             ),
         )
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help=f"about as accurate, sooner: {' and '.join(FAST)} have a fast setting; "
+        "what else is given overrides it",
+    )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
+from torch.func import functional_call, grad_and_value
 from torch.optim import Adam
+from torch.optim.adam import adam
 from torch.utils.data import DataLoader
 
 from core.batches import PILImages
@@ -24,6 +26,7 @@ from core.ladder import Kept
 
 Losses = Iterator[float | Tensor]  # of each step
 Epoch = Callable[[], Losses]
+Weights = dict[str, Tensor]
 
 
 def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
@@ -307,6 +310,54 @@ def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -
             scaler.step(optimizer)
             scaler.update()
             yield loss.detach()
+
+    return epoch
+
+
+def whole_step(
+    split: Split, model: nn.Module, device: torch.device, kept: Kept
+) -> Epoch:
+    images, labels = split.images.to(device), split.labels.to(device)
+    whole = len(labels) // kept.batch_size * kept.batch_size
+    criterion = nn.CrossEntropyLoss()
+    weights = {name: w.detach() for name, w in model.named_parameters()}
+    averages = [torch.zeros_like(w) for w in weights.values()]
+    squares = [torch.zeros_like(w) for w in weights.values()]
+    counts = [torch.zeros((), device=device) for _ in weights]
+    half = kept.half and half_dtype(device) == torch.bfloat16
+
+    def loss_of(weights: Weights, inputs: Tensor, targets: Tensor) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            outputs = functional_call(model, weights, inputs)
+            return criterion(outputs, targets)
+
+    @torch.compile
+    def step(batch: Tensor) -> Tensor:
+        inputs = images.index_select(0, batch)
+        targets = labels.index_select(0, batch)
+        gradients, loss = grad_and_value(loss_of)(weights, inputs, targets)
+        adam(
+            list(weights.values()),
+            list(gradients.values()),
+            averages,
+            squares,
+            [],
+            counts,
+            fused=True,
+            lr=kept.learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
+        return loss
+
+    def epoch() -> Losses:
+        order = torch.randperm(len(labels), device=device)
+        for batch in order[:whole].split(kept.batch_size):
+            yield step(batch)
 
     return epoch
 

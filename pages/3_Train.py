@@ -52,7 +52,7 @@ def start() -> None:
 
 with st.container(border=True):
     controls.draw([d["device"] for d in machine["devices"]] if machine else ["cpu"])
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Start training",
             type="primary",
@@ -69,6 +69,7 @@ with st.container(border=True):
                 on_click=engine().cancel,
                 args=(current.id,),
             )
+        controls.fast_setting()
 
 if current is not None:
     st.query_params["run"] = current.id

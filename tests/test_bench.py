@@ -14,12 +14,15 @@ from core import (
     device,
     figures,
     labs,
+    ladder,
     memory_lab,
     pitfalls,
     reference,
     small_copies,
+    sprites,
     vectorize,
 )
+from core.config import FAST
 
 FEW = {1: 2}  # points, and repeats
 
@@ -34,6 +37,8 @@ def measured():
         patch.setattr(breakdown, "STEPS", 4)
         patch.setattr(pitfalls, "THREAD_SIZES", (16,))
         patch.setattr(device, "usable_cores", lambda: 1)
+        patch.setattr(ladder, "RUNGS", (ladder.RUNGS[0], ladder.RUNGS[4]))
+        patch.setattr(bench, "QUICK_IMAGES", 1024)
         with device.cpu_threads(1):
             cpu = torch.device("cpu")
             return bench.comparisons("sprites", cpu, repeats=1, quick=True)
@@ -54,7 +59,7 @@ def test_every_figure_says_how_it_was_measured(measured):
 
 
 def test_a_record_holds_every_section(measured, tmp_path):
-    """Written and read again, all four sections come back whole."""
+    """Written and read again, all sections come back whole."""
     environment = device.environment(torch.device("cpu"))
     reference.write({"date": "2026", "environment": environment, **measured}, tmp_path)
     (record,), notices = reference.records(tmp_path)
@@ -63,6 +68,38 @@ def test_a_record_holds_every_section(measured, tmp_path):
         found, problem = figures.recorded(record, section)
         assert not problem
         assert len(found) == len(measured[section]) > 0
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+    """Some sprites in the place of Fashion-MNIST, and little patience."""
+    train, test = sprites.draw(160, seed=0), sprites.draw(40, seed=1)
+    few = data.Dataset("", "", (), data.Split(*train), data.Split(*test))
+    monkeypatch.setattr(data, "load", lambda _: few)
+    monkeypatch.setattr(bench, "MOST_EPOCHS", 2)
+
+
+@pytest.mark.usefixtures("few_images", "one_thread")
+@pytest.mark.parametrize("target", [0.02, 1.01])
+def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
+    """The textbook stops at the target, and without it there is no ratio."""
+    monkeypatch.setattr(bench, "TARGET", target)
+    found = bench.time_to_accuracy(torch.device("cpu"), range(2))
+    textbook, fast = found["textbook"], found["fast"]
+    assert [each["seed"] for each in textbook] == [0, 1] == list(range(found["n"]))
+    assert {each["epochs"] for each in textbook} == {1 if target < 1 else 2}
+    assert {each["epochs"] for each in fast} == {FAST["ann"]["epochs"]}
+    for each in (*textbook, *fast, *found["fast_cnn"]):
+        assert 0 <= each["test_accuracy"] <= 1
+        assert each["seconds"] > 0
+    if target > 1:
+        assert found["speedup"] is None
+    else:
+        pairs = zip(textbook, fast, strict=True)
+        ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
+        names = ("least", "most")
+        assert [found["speedup"][name] for name in names] == ratios
+    assert json.dumps(found)
 
 
 def test_there_are_repeats_enough_for_a_verdict(measured):

@@ -35,7 +35,7 @@ def small(monkeypatch):
 @pytest.fixture
 def few(monkeypatch):
     """A ladder without worker processes and without compiling."""
-    slow = ("two_workers", "four_workers", "compiled")
+    slow = ("two_workers", "four_workers", "compiled", "whole_step")
     some = tuple(rung for rung in RUNGS if rung.name not in slow)
     monkeypatch.setattr(ladder, "RUNGS", some)
     monkeypatch.setattr(climb.memory, "peak_bytes", lambda work, _: work() and 1)

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, asdict
+from dataclasses import FrozenInstanceError, asdict, replace
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.config import (
     CHOICES,
     CRITERIA_FOR,
+    FAST,
     IMAGE_TASKS,
     MODELS,
     MODELS_FOR,
@@ -203,6 +204,37 @@ def test_every_model_has_a_recipe_that_a_task_takes() -> None:
             assert RunConfig.with_recipe(task=task, model=model).model == model
 
 
+@pytest.mark.parametrize("model", FAST)
+def test_the_fast_setting_gives_way_too(model: str) -> None:
+    """It is the model's fast recipe on the defaults, under whatever else is given."""
+    assert FAST[model].keys() >= RECIPES[model].keys()  # else half of it would stay
+    fast = RunConfig.with_recipe(fast=True, model=model)
+    assert fast == RunConfig(**{"model": model, **FAST[model]})
+    given = {"fast": True, "model": model, "epochs": 9, "task": "sprites"}
+    expected = replace(fast, epochs=9, task="sprites")
+    assert RunConfig.with_recipe(**given) == expected
+    texts = {name: str(value) for name, value in reversed(given.items())}
+    assert RunConfig.from_strings(texts) == (expected, [])
+
+
+@pytest.mark.parametrize("text", ["false", "0"])
+def test_not_fast_is_the_default(text: str) -> None:
+    """fast=false says nothing new, for any task."""
+    for task in TASKS:
+        expected = RunConfig.with_recipe(task=task)
+        assert RunConfig.from_strings({"task": task, "fast": text}) == (expected, [])
+
+
+def test_what_has_no_fast_setting_says_so() -> None:
+    """Regression's net has none: a sentence that names those that have."""
+    with pytest.raises(ValueError, match=r"^fast must be false .* ann and cnn have"):
+        RunConfig.with_recipe(task="regression", fast=True)
+    for texts in ({"task": "regression", "fast": "1"}, {"fast": "quickly"}):
+        config, (notice,) = RunConfig.from_strings(texts)
+        assert notice.startswith("fast must be ")
+        assert config == RunConfig.with_recipe(task=config.task)
+
+
 def test_recipe_of_no_model_is_a_bad_value() -> None:
     """A model that can't be is the same ValueError with a recipe as without."""
     with pytest.raises(ValueError, match="model must be one of"):
@@ -234,6 +266,7 @@ def test_texts_become_values(given: dict[str, Any], dice: Random) -> None:
         ("model", "simple"),
         ("criterion", "gaussian"),
         ("task", "clothes"),
+        ("fast", "very"),
         ("colour", "red"),
         ("__init__", "x"),
     ],

@@ -85,10 +85,10 @@ def test_the_next_rung_builds_on_the_last_that_was_kept():
     ("backend", "model", "left_out"),
     [
         ("CPU", "ann", {"pinned", "on_the_device", "channels_last", "graphed"}),
-        ("CPU", "cnn", {"pinned", "on_the_device", "graphed"}),
-        ("CUDA", "cnn", set()),
+        ("CPU", "cnn", {"pinned", "on_the_device", "whole_step", "graphed"}),
+        ("CUDA", "cnn", {"whole_step"}),
         ("ROCm", "ann", {"channels_last"}),
-        ("MPS", "cnn", {"pinned", "graphed"}),
+        ("MPS", "cnn", {"pinned", "whole_step", "graphed"}),
     ],
 )
 def test_what_does_not_apply_says_why(backend, model, left_out):

@@ -147,6 +147,62 @@ def test_another_model_brings_its_recipe():
     assert state.learning_rate == recipe.learning_rate
 
 
+def settings_of(at: AppTest) -> RunConfig:
+    """The configuration that the controls of the Train page show."""
+    names = [field.name for field in fields(RunConfig)]
+    return RunConfig(**{name: at.session_state[name] for name in names})
+
+
+def test_the_fast_setting_is_set_and_taken_back():
+    """The button sets the controls, another model stays fast, and there is a way back.
+
+    A control that is changed afterwards makes it a setting of one's own, from which the
+    button leads to the fast one again.
+    """
+    at = open_page("pages/3_Train.py", task="sprites", seed="7")
+    at.button(key="fast_setting").click().run()
+    fast = RunConfig.with_recipe(task="sprites", seed=7, fast=True)
+    assert settings_of(at) == fast
+    at.number_input(key="epochs").set_value(fast.epochs + 1).run()
+    assert at.button(key="fast_setting").label == "Use the fast setting"
+    at.button(key="fast_setting").click().run()
+    at.get_by_key("model").set_value("cnn").run()
+    assert settings_of(at) == RunConfig.with_recipe(
+        task="sprites", seed=7, model="cnn", fast=True
+    )
+    assert at.button(key="fast_setting").label == "Back to the default setting"
+    at.button(key="fast_setting").click().run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7, model="cnn")
+    at.get_by_key("model").set_value("ann").run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
+
+
+def test_the_address_presets_the_fast_setting():
+    """fast=1 is the model's fast setting, and what else is given wins over it."""
+    query = {"task": "sprites", "model": "cnn", "fast": "1"}
+    expected = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
+    assert settings_of(open_page("pages/3_Train.py", **query)) == expected
+    at = open_page("pages/3_Train.py", epochs="2", **query)
+    assert settings_of(at) == replace(expected, epochs=2)
+    assert not at.warning
+    at = open_page("pages/3_Train.py", task="sprites", fast="very")
+    assert "fast must be true or false, not 'very'" in texts(at.warning)
+    assert settings_of(at) == RunConfig(task="sprites")
+
+
+def test_regression_has_no_fast_setting():
+    """Its button is absent, its address tells, and to come from there resets all."""
+    at = open_page("pages/3_Train.py", task="regression", fast="1")
+    assert "fast must be false for the model simple" in texts(at.warning)
+    keys = {each.key for each in at.button}
+    assert "start_training" in keys
+    assert "fast_setting" not in keys
+    at = open_page("pages/3_Train.py", task="sprites", fast="1")
+    at.get_by_key("task").set_value("regression").run()
+    assert not at.exception
+    assert settings_of(at) == RunConfig.with_recipe(task="regression")
+
+
 @pytest.mark.parametrize(
     ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
 )
@@ -1111,7 +1167,7 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
 
 def test_all_results_show_for_whoever_does_not_want_to_guess():
     """One switch; the best rung is named, with its distance to the limit."""
-    at = drawn_climb("finished", 13)
+    at = drawn_climb("finished", 14)
     assert "results wait for your guess" in texts(at.info)
     at.toggle(key="ladder_show_all").set_value(True).run()
     assert "is the best rung" in texts(at.success)
@@ -1130,21 +1186,21 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
 )
 def test_a_rung_that_does_not_apply_says_why(rung, said):
     """And asks for no guess."""
-    at = drawn_climb("finished", 13, ladder_rung=rung)
+    at = drawn_climb("finished", 14, ladder_rung=rung)
     assert said in texts(at.info) + texts(at.markdown)
     assert not at.radio
 
 
 def test_a_rung_that_failed_is_a_sentence():
     """With the reason, and without a guess that could be wrong."""
-    at = drawn_climb("finished", 13, ladder_rung="torch.compile")
+    at = drawn_climb("finished", 14, ladder_rung="torch.compile")
     assert "no compiler" in texts(at.error)
 
 
 def test_a_cancelled_climb_keeps_its_rungs():
     """What was measured stays on the page."""
     at = drawn_climb("cancelled", 3, ladder_show_all=True)
-    assert "Cancelled after 3 of 13 rungs" in texts(at.info)
+    assert "Cancelled after 3 of 14 rungs" in texts(at.info)
     assert len(at.dataframe[0].value) == 3
 
 

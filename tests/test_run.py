@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from core import curve, data, loops, run
-from core.config import RunConfig
+from core.config import FAST, RunConfig
 from core.device import accelerator
 from core.errors import CancelledError, ExplainedError
 from core.meter import REPORT_SECONDS, epoch_mean
@@ -408,6 +408,7 @@ def test_words_without_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["--task", "sprites", "--criterion", "mse"], "criterion"),
         (["--model", "simple"], "model"),
         (["--augment", "maybe"], "augment"),
+        (["--task", "regression", "--fast"], "fast"),
         (["--colour", "red"], "--colour"),
         (["now"], "now"),
     ],
@@ -443,6 +444,15 @@ def test_overflow_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("model", FAST)
+def test_fast_on_the_command_line(model: str) -> None:
+    """--fast is the model's fast setting, and flags beside it override it."""
+    fast = RunConfig.with_recipe(fast=True, model=model)
+    assert run.parse_arguments(["--fast", "--model", model]) == (fast, False)
+    slower = ["--epochs", "40", "--fast", "--model", model, "--feed", "memory"]
+    assert run.parse_arguments(slower)[0] == replace(fast, epochs=40, feed="memory")
+
+
 def test_runs_as_a_module() -> None:
     """python -m core.run is the command, and --help says what it can do."""
     done = subprocess.run(
@@ -452,8 +462,8 @@ def test_runs_as_a_module() -> None:
         text=True,
     )
     assert done.returncode == 0
-    for field in fields(RunConfig):
-        assert f"--{field.name.replace('_', '-')}" in done.stdout
+    for name in ("fast", *(field.name for field in fields(RunConfig))):
+        assert f"--{name.replace('_', '-')}" in done.stdout
 
 
 OUT_OF_MEMORY = """
@@ -489,3 +499,11 @@ def test_fashion_mnist_is_learnt() -> None:
     found = run.run(config)
     assert (len(found.history), config.batch_size) == (5, 64)
     assert 0.86 < found.test_accuracy < 0.89
+
+
+@pytest.mark.real_data
+def test_the_fast_setting_is_as_good() -> None:
+    """In its few epochs the ANN gets where the textbook loop takes many more to."""
+    found = run.run(RunConfig.with_recipe(fast=True, device="cpu"))
+    assert found.test_accuracy is not None
+    assert found.test_accuracy >= 0.875

@@ -7,8 +7,9 @@ from typing import Any
 import streamlit as st
 
 from core import config as configs
-from core.config import CRITERIA_FOR, MODELS_FOR, RECIPES, RunConfig
+from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import words
+from core.ui.course import lesson
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
@@ -44,7 +45,7 @@ def draw(devices: list[str]) -> None:
     task = st.session_state.task
     with st.container(horizontal=True):
         _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
-        _choice("Model", "model", MODELS_FOR[task], on_change=_use_recipe)
+        _choice("Model", "model", MODELS_FOR[task], on_change=_model_was_chosen)
         if len(CRITERIA_FOR[task]) > 1:
             _choice(
                 "Criterion",
@@ -119,10 +120,49 @@ def _number(label: str, key: str, **more: Any) -> None:
     st.number_input(label, key=key, width=WIDTH, persist_state="session", **more)
 
 
-def _use_recipe() -> None:
-    """Another model brings its own recipe."""
-    for name, value in RECIPES[st.session_state.model].items():
-        st.session_state[name] = value
+def fast_setting() -> None:
+    """The button that sets the controls to the fast setting, and back again."""
+    if st.session_state.model not in FAST:
+        return
+    fast = not _is_fast()
+    # Without help=: a button with a tooltip stands in the page twice, once hidden.
+    st.button(
+        "Use the fast setting" if fast else "Back to the default setting",
+        icon=":material/bolt:" if fast else ":material/undo:",
+        key="fast_setting",
+        on_click=_use_recipe,
+        args=(fast,),
+    )
+    speed = lesson("Speed")
+    st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
+
+
+def _is_fast() -> bool:
+    """Whether the controls are at the fast setting, be it of this model or another."""
+    return any(
+        all(st.session_state[name] == value for name, value in recipe.items())
+        for recipe in FAST.values()
+    )
+
+
+def _use_recipe(fast: bool) -> None:
+    """Set the controls to the model's recipe: the fast one if there is, or the default.
+
+    All that a fast recipe sets, so that the way back from it is a whole one.
+    """
+    state = st.session_state
+    fast = fast and state.model in FAST
+    config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
+    for name in next(iter(FAST.values())):
+        state[name] = getattr(config, name)
+
+
+def _model_was_chosen() -> None:
+    """Another model brings its own recipe, the fast one where that was in use."""
+    if _is_fast():
+        _use_recipe(fast=True)
+    else:
+        st.session_state.update(RECIPES[st.session_state.model])
 
 
 def _task_was_chosen() -> None:
@@ -133,4 +173,4 @@ def _task_was_chosen() -> None:
         state.criterion = CRITERIA_FOR[state.task][0]
     if state.model not in MODELS_FOR[state.task]:
         state.model = MODELS_FOR[state.task][0]
-        _use_recipe()
+        _model_was_chosen()

@@ -31,7 +31,7 @@ from core.ui.source import body, changes
 PATH = "core.climb:climb"
 FILE = "core/speed.py"
 WIDTH = 152
-MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled")
+MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
 
 
 def controls(machine: dict[str, Any], has_data: bool) -> Climb:
@@ -555,7 +555,7 @@ def remarks(
         found.append(
             "It stays all the same: it costs nothing, and the rungs above need it."
         )
-    if result.rung == "compiled":
+    if result.rung in ("compiled", "whole_step"):
         epochs = ladder.pays_after(result, before)
         found.append(
             f"Building the kernels took {words.precise(result.start_seconds)}, "
