@@ -144,7 +144,7 @@ RUNGS = (
 )
 BY_NAME = {rung.name: rung for rung in RUNGS}
 # Epochs on each rung and images in one, so that a CPU with two cores is done in time.
-DEFAULTS = {"ann": (3, 60_000), "cnn": (1, 15_000)}
+DEFAULTS = {"ann": (3, 60_000), "cnn": (2, 10_000)}
 RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
 FIRST_STEPS = 5  # before the epochs that are timed
 

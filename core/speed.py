@@ -7,6 +7,10 @@ other on purpose: each is whole, to be read and to be copied.
 `kept` says which changes brought something on this machine: only on those the rungs
 above build. What they are called and why they may help is in core.ladder, and
 core.climb measures them.
+
+The figures were measured by core.climb on 2 cores of an AMD EPYC, with one CPU thread
+and torch 2.15.0: for the ANN on all of Fashion-MNIST the median of n = 3 pairs of epochs
+with their spread, for the CNN on 15,000 images n = 1.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +34,7 @@ Weights = dict[str, Tensor]
 
 
 def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
-    """What every tutorial has: the ladder begins here."""
+    """What every tutorial has: the ladder begins here, with 3.8 s an epoch."""
     images = PILImages(split)
     loader = DataLoader(
         images,
@@ -56,6 +60,7 @@ def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -
 def two_workers(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.04 times as fast (1.03 to 1.08): two cores leave it one. CNN: 1.06."""
     images = PILImages(split)
     loader = DataLoader(
         images,
@@ -83,6 +88,7 @@ def two_workers(
 def four_workers(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.09 times as fast (1.03 to 1.12) as without workers. CNN: 1.08."""
     images = PILImages(split)
     loader = DataLoader(
         images,
@@ -108,6 +114,7 @@ def four_workers(
 
 
 def pinned(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    """Not measured yet: it needs an accelerator with memory of its own."""
     images = PILImages(split)
     loader = DataLoader(
         images,
@@ -136,6 +143,7 @@ def pinned(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> 
 def decoded_once(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """3.99 times as fast (3.94 to 4.05): the loader was the bottleneck. CNN: 1.15."""
     images, labels = split.images, split.labels
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -157,6 +165,7 @@ def decoded_once(
 def on_the_device(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """Not measured yet: on a CPU it changes nothing."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -178,6 +187,7 @@ def on_the_device(
 def no_waiting(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.00 times as fast (1.00 to 1.01): on a CPU nothing has to be waited for."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -197,6 +207,7 @@ def no_waiting(
 
 
 def fused(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    """1.27 times as fast (1.26 to 1.28). CNN: 1.01, arithmetic outweighs it."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3, fused=True)
@@ -218,6 +229,7 @@ def fused(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> E
 def larger_batch(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.69 times as fast (1.66 to 1.71). CNN: 1.05, and 4 times the memory."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=2e-3, fused=True)
@@ -239,6 +251,7 @@ def larger_batch(
 def half_precision(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.23 times as fast (1.22 to 1.24), on a CPU with AVX512-BF16. CNN: 1.14."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=kept.learning_rate, fused=True)
@@ -264,6 +277,7 @@ def half_precision(
 def channels_last(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """CNN: 1.72 times as fast, in bfloat16."""
     model = model.to(memory_format=torch.channels_last)
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -288,6 +302,7 @@ def channels_last(
 
 
 def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    """1.05 times as fast (1.03 to 1.06), after 14 s of compiling. CNN: 0.91."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
     compiled_model = torch.compile(model)
@@ -317,6 +332,7 @@ def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -
 def whole_step(
     split: Split, model: nn.Module, device: torch.device, kept: Kept
 ) -> Epoch:
+    """1.35 times as fast (1.34 to 1.35) as half_precision, after 5 s of compiling."""
     images, labels = split.images.to(device), split.labels.to(device)
     whole = len(labels) // kept.batch_size * kept.batch_size
     criterion = nn.CrossEntropyLoss()
@@ -363,6 +379,7 @@ def whole_step(
 
 
 def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+    """Not measured yet: it needs CUDA."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
     forward = torch.compile(model) if kept.compiled else model
