@@ -316,13 +316,14 @@ class Gain:
     most: float
 
     @property
-    def clear(self) -> bool:
-        """Whether it is more than noise: all pairs agree, and it is worth a word."""
-        return not self.least <= 1 <= self.most and abs(self.median - 1) > SAME
+    def same(self) -> bool:
+        """Whether there is too little between them to speak of."""
+        return abs(self.median - 1) <= SAME
 
     @property
-    def faster(self) -> bool:
-        return self.clear and self.median > 1
+    def disputed(self) -> bool:
+        """Whether one pair has it faster and another slower."""
+        return self.least < 1 < self.most
 
 
 def gain(result: Result, base: Result) -> Gain | None:
@@ -363,7 +364,7 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
         return True
     found = gain(result, last)
     as_good = result.accuracy > first.accuracy - NOISE
-    return as_good and found is not None and found.faster
+    return as_good and found is not None and found.median > 1 + SAME
 
 
 GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
@@ -371,7 +372,7 @@ GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that"
 
 def answer(found: Gain) -> str:
     """Which of GUESSES is right."""
-    if not found.clear:
+    if found.same:
         return GUESSES[1]
     if found.median < 1:
         return GUESSES[0]

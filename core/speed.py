@@ -9,8 +9,8 @@ above build. What they are called and why they may help is in core.ladder, and
 core.climb measures them.
 
 The figures were measured by core.climb on 2 cores of an AMD EPYC, with one CPU thread
-and torch 2.15.0: for the ANN on all of Fashion-MNIST the median of n = 3 pairs of epochs
-with their spread, for the CNN on 15,000 images n = 1.
+and torch 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of
+Fashion-MNIST, with their spread; for the CNN n = 1, on 15,000 images.
 """
 
 from collections.abc import Callable, Iterator

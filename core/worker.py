@@ -82,6 +82,7 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
         return job_id in _cancelled
 
     report(PickedUp(worker.name))
+    keep_threads()
     try:
         if cancelled():
             raise CancelledError
@@ -101,10 +102,22 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
 
 def answer(path: str, arguments: tuple[Any, ...]) -> dict:
     """Call a quick function, without events, and tell how it ended, as `do` does."""
+    keep_threads()
     try:
         return {"status": "finished", "value": resolve(path)(*arguments), "message": ""}
     except Exception as error:
         return {"status": "failed", "value": None, "message": explain(error, arguments)}
+
+
+def keep_threads() -> None:
+    """Hold this thread to the number of CPU threads that the process was given.
+
+    Without it, matrix products take all cores until something else has asked torch in
+    this thread: jobs run in threads of Dask's, not in the one that set the number.
+    """
+    import torch
+
+    torch.set_num_threads(torch.get_num_threads())
 
 
 def cancel(job_id: str) -> None:

@@ -1,8 +1,10 @@
 """What a worker answers: plain data, also where the work failed."""
 
 import pickle
+import time
 
 import pytest
+import torch
 
 from core import worker
 from core.run import run
@@ -38,3 +40,27 @@ def test_failures_are_plain_data(path: str, said: str) -> None:
     assert outcome["value"] is None
     assert outcome["message"].startswith(said)
     assert pickle.loads(pickle.dumps(outcome)) == outcome
+
+
+def test_a_job_has_the_threads_of_its_process(engine):
+    """Also for its first matrix product: without care that takes all cores.
+
+    torch holds only the thread to a number that has asked for it, and jobs run in
+    threads of Dask's.
+    """
+    expected = engine.ask("core.device:training_threads", 64)
+    job_id = engine.submit("tests.test_worker:cores_of_a_product")
+    deadline = time.monotonic() + 60
+    while not engine.job(job_id).ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert engine.job(job_id).value < expected + 0.5
+
+
+def cores_of_a_product() -> float:
+    """CPU seconds for each second that products of matrices take."""
+    matrix = torch.rand(1024, 1024)
+    began, worked = time.perf_counter(), time.process_time()
+    for _ in range(40):
+        matrix @ matrix
+    return (time.process_time() - worked) / (time.perf_counter() - began)

@@ -532,6 +532,8 @@ def _verdict(result: Result, before: Result, gain: Gain) -> None:
         f"({gain.least:.2f} to {gain.most:.2f} over {n} pair{'s' * (n != 1)} of "
         f"epochs): {ladder.answer(gain).lower()}."
     )
+    if gain.disputed and not gain.same:
+        text += " The pairs do not agree, so something else was running: climb again."
     if guess == ladder.answer(gain):
         st.success(f"{text} You guessed right.", icon=":material/check:")
     else:
@@ -551,7 +553,7 @@ def remarks(
             f"It is **taken back**, since {why}: the next rung builds on "
             f"{_name(before.rung)} again."
         )
-    elif result.rung in NEEDED and gain is not None and not gain.faster:
+    elif result.rung in NEEDED and gain is not None and gain.median < 1 + ladder.SAME:
         found.append(
             "It stays all the same: it costs nothing, and the rungs above need it."
         )
