@@ -107,7 +107,8 @@ def buttons(wanted: Climb | None) -> None:
     to_resume = 0 < len(done) < len(RUNGS)
 
     def start(*results_so_far: Result) -> None:
-        if wanted is not None:
+        last = newest()  # a double click comes twice
+        if wanted is not None and (last is None or last.ended):
             engine().submit(PATH, wanted, results_so_far, owner=visitor())
 
     with st.container(horizontal=True):
