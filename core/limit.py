@@ -4,6 +4,8 @@ Arithmetic: the operations of the model over the rate of a large matrix product.
 the bytes that must move over the bandwidth of a plain copy. Neither is a data sheet's.
 """
 
+from contextlib import suppress
+
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -29,10 +31,7 @@ def measure(task: str, model: str, device: torch.device) -> Limit:
         flops_per_image(model),
         images[0].numel() * images.element_size() + labels.element_size(),
         STATE_ACCESSES * state_bytes,
-        {
-            name: matmul_rate(getattr(torch, name), device)
-            for name in ("float32", "bfloat16")
-        },
+        matmul_rates(device),
         bandwidth(BLOCK, device),
         bandwidth(4 * state_bytes, device),
     )
@@ -46,6 +45,14 @@ def flops_per_image(model: str) -> float:
     with FlopCounterMode(display=False) as counter:
         built(images).sum().backward()
     return counter.get_total_flops() / batch
+
+
+def matmul_rates(device: torch.device) -> dict[str, tuple[float, ...]]:
+    """Of float32, and of bfloat16 where the device can multiply it."""
+    rates = {"float32": matmul_rate(torch.float32, device)}
+    with suppress(RuntimeError, TypeError):  # not every accelerator can
+        rates["bfloat16"] = matmul_rate(torch.bfloat16, device)
+    return rates
 
 
 def matmul_rate(dtype: torch.dtype, device: torch.device) -> tuple[float, ...]:

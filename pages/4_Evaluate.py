@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.ui import answers, frame, live, predict, runs, words
+from core.ui import answers, frame, live, predict, run_choice, words
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
@@ -14,34 +14,17 @@ HERE = lesson("Evaluate")
 frame.begin(HERE)
 frame.wait_for_machine()
 state = st.session_state
-wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
 
-finished = {each.id: each for each in runs.finished()}
-if wanted and wanted not in finished:
-    why = runs.why_not(wanted)
-    st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
-if not finished:
-    st.markdown(
-        ":material/fact_check: The answers of a model to all test images appear here. "
-        "No run on images has finished on this server yet."
+run, row = run_choice.choose()
+if run is None:
+    run_choice.nothing_yet(
+        ":material/fact_check: The answers of a model to all test images appear here."
     )
-    st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
     st.stop()
-
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    ids = list(finished)
-    chosen = st.selectbox(
-        "Run",
-        ids,
-        index=ids.index(wanted) if wanted in finished else 0,
-        format_func=lambda run_id: words.describe(run_id, finished[run_id].result),
-        help="All finished runs of this server: yours first, the newest first.",
-    )
-    pressed = st.button(
-        "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
-    )
-run = finished[chosen]
-state.evaluated_run = st.query_params["run"] = chosen
+pressed = row.button(
+    "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
+)
+chosen = run.id
 evaluated = state.setdefault("evaluated", set())
 if pressed:
     evaluated.add(chosen)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import checkpoints, frame, takehome, uploads
+from core.ui import checkpoints, frame, run_choice, takehome, uploads
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
@@ -13,7 +13,7 @@ frame.begin(HERE)
 frame.wait_for_machine()
 machine = engine().machine()
 devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
-run = checkpoints.choose()
+run, _ = run_choice.choose()
 
 # With the tab in the address it stays open when a run finishes above it.
 save, load, trip, wrong, home = st.tabs(
@@ -28,7 +28,7 @@ with save:
         "and nothing else. The layers themselves stay in your code."
     )
     if run is None:
-        checkpoints.nothing_yet("What is in a checkpoint appears here.")
+        run_choice.nothing_yet(":material/save: What is in a checkpoint appears here.")
     else:
         checkpoints.saved(run)
         st.markdown("**The code that ran**, from `core/run.py`:")
@@ -65,7 +65,7 @@ with trip:
             "choose another device for each end."
         )
     if run is None:
-        checkpoints.nothing_yet("The comparison appears here.")
+        run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
         checkpoints.round_trip(run, devices)
     st.code(source("core/checkpoint.py", "save"), line_numbers=True)
@@ -79,7 +79,7 @@ with trip:
         "go on; then once more with what is often done, the weights alone."
     )
     if run is None:
-        checkpoints.nothing_yet("The curves appear here.")
+        run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
         checkpoints.resume(run)
     st.code(source("core/resume.py", "save"), line_numbers=True)
@@ -107,7 +107,7 @@ with wrong:
     )
     st.code(source("core/dangers.py", "cuda_on_cpu"), line_numbers=True)
     if run is None:
-        checkpoints.nothing_yet("PyTorch's message appears here.")
+        run_choice.nothing_yet(":material/save: PyTorch's message appears here.")
     else:
         checkpoints.demonstration(
             "cuda",
@@ -134,7 +134,9 @@ with wrong:
 
 with home:
     if run is None:
-        checkpoints.nothing_yet("A script that repeats your run appears here.")
+        run_choice.nothing_yet(
+            ":material/save: A script that repeats your run appears here."
+        )
     else:
         takehome.downloads(run)
         st.markdown("**The heart of the script**, made of the code that ran:")

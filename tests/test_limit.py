@@ -26,6 +26,18 @@ def test_a_rate_is_operations_over_seconds(monkeypatch):
     assert limit.matmul_rate(torch.float32, CPU) == (2000.0, 1000.0)
 
 
+def test_a_dtype_that_the_device_lacks_is_left_out(monkeypatch):
+    """The limit for float32 stands all the same."""
+
+    def rate(dtype, _):
+        if dtype == torch.bfloat16:
+            raise TypeError("BFloat16 is not supported on this device")
+        return (1.0,)
+
+    monkeypatch.setattr(limit, "matmul_rate", rate)
+    assert limit.matmul_rates(CPU) == {"float32": (1.0,)}
+
+
 def test_the_limit_is_measured_here():
     """Rates are real readings: a larger product is no slower in operations a second."""
     found = limit.measure("sprites", "ann", CPU)

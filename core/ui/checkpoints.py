@@ -19,41 +19,6 @@ RESUME = "core.resume:compare"
 LISTING_LINES = 16
 
 
-def choose() -> Run | None:
-    """The finished run that the page is about; None where there is none."""
-    state = st.session_state
-    wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
-    ended = runs.finished()
-    finished = {each.id: each for each in ended}
-    names = {
-        each.id: words.describe(each.id, each.result) for each in ended if each.result
-    }
-    if wanted and wanted not in finished:
-        why = runs.why_not(wanted)
-        st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
-    if not finished:
-        st.query_params.pop("run", None)
-        return None
-    ids = list(finished)
-    chosen = st.selectbox(
-        "Run",
-        ids,
-        index=ids.index(wanted) if wanted in finished else 0,
-        format_func=names.__getitem__,
-        help="All finished runs of this server: yours first, the newest first.",
-    )
-    state.evaluated_run = st.query_params["run"] = chosen
-    return finished[chosen]
-
-
-def nothing_yet(what: str) -> None:
-    """In the place of what needs a finished run."""
-    st.markdown(
-        f":material/save: {what} No run on images has finished on this server yet."
-    )
-    st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
-
-
 @st.cache_data(max_entries=64, show_spinner=False)
 def _asked(path: str, run_id: str) -> Any:
     """What a quick function says of a run's checkpoint, asked once of the worker."""

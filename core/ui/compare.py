@@ -26,6 +26,7 @@ from core.comparison import (
 from core.engine import Job
 from core.reference import Record
 from core.ui import charts, downloads, live, words
+from core.ui import guess as guesses
 from core.ui.server import engine, visitor
 
 Draw = Callable[[Job], None]
@@ -133,13 +134,10 @@ def guess(accelerator: bool) -> str | None:
             "to be waited for. What is left is the first call."
         )
     )
-    return st.radio(
-        "Your guess first: how long does the first call take, compared with a later "
-        "one?",
+    return guesses.ask(
+        "timing_guess",
+        "how long does the first call take, compared with a later one?",
         GUESSES,
-        index=None,
-        horizontal=True,
-        key="timing_guess",
     )
 
 
@@ -155,16 +153,13 @@ def lab(job: Job, guessed: str | None) -> None:
                 f"{len(WAYS)} done."
             )
         return
-    if guessed is None:
-        st.info("The readings are there. Guess, and they show.")
+    if guesses.missing(guessed):
         return
+    assert guessed is not None
     factor = first_call(done)
     truth = GUESSES[0 if factor < 2 else 1 if factor <= 10 else 2]
     text = f"The first call took **{factor:.3g} times** as long as a later one. "
-    if guessed == truth:
-        st.success(f"{text}You guessed right.", icon=":material/check:")
-    else:
-        st.info(f"{text}You guessed: {guessed.lower()}.", icon=":material/lightbulb:")
+    guesses.judge(text.strip(), guessed.lower(), guessed == truth)
     draw_lab(done)
     downloads.both("timing", figures.of_lab(done))
 

@@ -1,6 +1,5 @@
-"""The ladder as the Speed page shows it: its controls, the climb, rung by rung."""
+"""The ladder as the Speed page shows it: its controls, and the climb at a glance."""
 
-import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -13,20 +12,15 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.engine import Job
 from core.ladder import (
     BY_NAME,
-    GUESSES,
-    NEEDED,
     RUNGS,
     Climb,
     Climbed,
-    Gain,
     Limit,
     Progress,
     Result,
-    Rung,
 )
-from core.ui import charts, downloads, live, words
+from core.ui import charts, downloads, live, rungs, words
 from core.ui.server import engine, visitor
-from core.ui.source import body, changes
 
 PATH = "core.climb:climb"
 FILE = "core/speed.py"
@@ -113,7 +107,8 @@ def buttons(wanted: Climb | None) -> None:
     to_resume = 0 < len(done) < len(RUNGS)
 
     def start(*results_so_far: Result) -> None:
-        if wanted is not None:
+        last = newest()  # a double click comes twice
+        if wanted is not None and (last is None or last.ended):
             engine().submit(PATH, wanted, results_so_far, owner=visitor())
 
     with st.container(horizontal=True):
@@ -154,13 +149,20 @@ def draw(wanted: Climb | None, machine: dict[str, Any]) -> None:
             ":material/stairs: The climb appears here, rung by rung, with a line at "
             "the limit of this machine. Read the rungs below meanwhile, and guess."
         )
-        rung_by_rung(None, (), backend, wanted.model if wanted else "ann")
+        rungs.draw(None, (), backend, wanted.model if wanted else "ann")
         return
     if engine().problem and not job.ended:
         st.error(engine().problem, title="There are no workers; your climb waits")
-    live.follow_job(job.id, "The climb", lambda now: climb(now, backend))
-    if job.status == "queued":
-        rung_by_rung(None, (), backend, job.arguments[0].model)
+    waits = job.status == "queued"
+
+    def follow(now: Job) -> None:
+        if waits:  # no longer: what stands below would be drawn twice
+            st.rerun()
+        climb(now, backend)
+
+    live.follow_job(job.id, "The climb", follow)
+    if waits:
+        rungs.draw(None, (), backend, job.arguments[0].model)
 
 
 def climb(job: Job, backend: str) -> None:
@@ -169,13 +171,13 @@ def climb(job: Job, backend: str) -> None:
     found = results(job)
     limit = found_limit(job) or (job.value.limit if job.value is not None else None)
     wanted: Climb = job.arguments[0]
-    shown = [each for each in found if _is_revealed(each)]
+    shown = [each for each in found if rungs.is_revealed(each)]
     if any(each.measured for each in shown):
         overview(shown, found, limit, backend)
     if job.value is not None:
         caption(job.value)
         downloads.both("ladder", figures.of_climb(job.value))
-    rung_by_rung(job.id, found, backend, wanted.model)
+    rungs.draw(job.id, found, backend, wanted.model)
 
 
 def _status(job: Job) -> None:
@@ -190,7 +192,7 @@ def _status(job: Job) -> None:
         )
     elif not job.ended:
         st.progress(len(found) / len(RUNGS), _progress(job))
-    elif hidden := [each for each in found if not _is_revealed(each)]:
+    elif hidden := [each for each in found if not rungs.is_revealed(each)]:
         st.info(
             f"The climb is done, and {len(hidden)} results wait for your guess.",
             icon=":material/visibility_off:",
@@ -207,20 +209,6 @@ def _progress(job: Job) -> str:
     if not now.epoch:
         return f"{title}: setting up"
     return f"{title}: epoch {now.epoch} of {job.arguments[0].epochs}, step {now.step:,}"
-
-
-# Guesses
-
-
-def _is_revealed(result: Result) -> bool:
-    """Whether its figures may be seen: the learner has guessed, or need not."""
-    state = st.session_state
-    return (
-        not result.measured
-        or result.rung == RUNGS[0].name
-        or state.get("ladder_show_all", False)
-        or state.get(f"guess_{result.rung}") is not None
-    )
 
 
 # The climb at a glance
@@ -243,7 +231,7 @@ def overview(
             each.samples_per_second,
             each.samples / max(each.seconds),
             each.samples / min(each.seconds),
-            times(ladder.over_first(each, every)) if each.base else "",
+            rungs.times(ladder.over_first(each, every)) if each.base else "",
             each.kept,
         )
         for each in measured
@@ -275,42 +263,21 @@ def limits(limit: Limit | None, last: Result, half: bool) -> list[dict[str, Any]
     ]
 
 
-def _of(found: Sequence[Result], rung: str) -> Result | None:
-    return next((each for each in found if each.rung == rung and each.measured), None)
-
-
-def _name(rung: str) -> str:
-    """Its title within a sentence."""
-    title = BY_NAME[rung].title
-    return title[0].lower() + title[1:]
-
-
-def times(factor: float | None) -> str:
-    """4.7×; empty where it is unknown."""
-    return "" if factor is None else f"{factor:.3g}×"
-
-
-def _gain(result: Result, every: Sequence[Result]) -> Gain | None:
-    """Over the rung that it changes."""
-    before = _of(every, result.base)
-    return None if before is None else ladder.gain(result, before)
-
-
 def table(found: Sequence[Result], every: Sequence[Result]) -> pd.DataFrame:
     """A row for each rung of `found`; `every` holds those they are compared with."""
     rows = []
     for each in found:
         if not each.measured:
             continue
-        gain = _gain(each, every)
+        gain = rungs.gain(each, every)
         rows.append(
             (
                 BY_NAME[each.rung].title,
                 words.precise(each.epoch_seconds),
                 f"{min(each.seconds):.3g} to {max(each.seconds):.3g}",
                 f"{each.samples_per_second:,.0f}",
-                times(gain.median) if gain else "",
-                times(ladder.over_first(each, every)) if gain else "",
+                rungs.times(gain.median) if gain else "",
+                rungs.times(ladder.over_first(each, every)) if gain else "",
                 f"{each.accuracy:.2%}",
                 words.size(each.peak_bytes),
                 "yes" if each.kept else "no",
@@ -338,7 +305,7 @@ def in_words(done: Climbed) -> str:
     best = max(kept, key=lambda each: each.samples_per_second)
     title = BY_NAME[best.rung].title
     text = f"**{title} is the best rung: {words.precise(best.epoch_seconds)} an epoch**"
-    first = _of(done.results, RUNGS[0].name)
+    first = rungs.find(done.results, RUNGS[0].name)
     if first is not None and first is not best:
         factor = ladder.over_first(best, done.results)
         if factor is not None:
@@ -381,210 +348,6 @@ def caption(done: Climbed) -> None:
         f"{median(limit.bytes_per_second) / 1e9:,.1f} GB/s in large blocks (median of "
         f"n = {n}). {words.provenance(done.environment)}. {done.date[:10]}."
     )
-
-
-# Rung by rung
-
-TITLES = tuple(rung.title for rung in RUNGS)
-
-
-def rung_by_rung(
-    job_id: str | None, found: Sequence[Result], backend: str, model: str
-) -> None:
-    """One rung: what it changes, its code, a guess, and then what it brought."""
-    st.subheader("Rung by rung")
-    number = _stepper()
-    rung = RUNGS[number]
-    result = next((each for each in found if each.rung == rung.name), None)
-    st.markdown(rung.change)
-    _code(rung, found, number)
-    obstacle = rung.obstacle(backend, model)
-    if obstacle:
-        st.info(obstacle, icon=":material/info:")
-        return
-    if number == 0:
-        st.markdown("Here the climb begins: there is nothing to guess yet.")
-    else:
-        st.radio(
-            f"Your guess: how fast is it, compared with "
-            f"{_name(_before(found, number).name)}?",
-            GUESSES,
-            index=None,
-            horizontal=True,
-            key=f"guess_{rung.name}",
-            persist_state="session",
-        )
-    if result is None:
-        if number and job_id is None:
-            st.markdown("Its figures appear here once you have climbed.")
-        elif job_id is not None:
-            st.markdown(":material/hourglass: Its turn comes.")
-        return
-    if not result.measured:
-        st.error(result.message, title="It failed here", icon=":material/error:")
-    elif _is_revealed(result):
-        _outcome(result, found)
-    else:
-        st.markdown(":material/visibility_off: It is measured. Guess, and it shows.")
-
-
-def _stepper() -> int:
-    """The rung that is looked at, with the way to the next."""
-    state = st.session_state
-    state.setdefault("ladder_rung", TITLES[0])
-
-    def go(step: int) -> None:
-        place = TITLES.index(state.ladder_rung) + step
-        state.ladder_rung = TITLES[min(max(place, 0), len(TITLES) - 1)]
-
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox(
-            "Rung",
-            TITLES,
-            format_func=lambda title: f"{TITLES.index(title)} · {title}",
-            key="ladder_rung",
-            width=260,
-        )
-        number = TITLES.index(chosen)
-        st.button(
-            "Back",
-            icon=":material/arrow_back:",
-            key="ladder_back",
-            on_click=go,
-            args=(-1,),
-            disabled=number == 0,
-        )
-        st.button(
-            "Next rung",
-            icon=":material/arrow_upward:",
-            key="ladder_next",
-            on_click=go,
-            args=(1,),
-            disabled=number == len(RUNGS) - 1,
-        )
-        st.toggle(
-            "Show all without guessing", key="ladder_show_all", persist_state="session"
-        )
-    return number
-
-
-def _before(found: Sequence[Result], number: int) -> Rung:
-    """The rung that this one is to be compared with."""
-    result = next((r for r in found if r.rung == RUNGS[number].name), None)
-    if result is not None and result.base:
-        return BY_NAME[result.base]
-    known = {each.rung: each for each in found}
-    for rung in reversed(RUNGS[:number]):
-        if rung.name not in known or known[rung.name].kept:
-            return rung
-    return RUNGS[0]
-
-
-def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
-    if number == 0:
-        st.code(body(FILE, rung.name), line_numbers=True)
-        return
-    # A rung that says nothing on this device is in the code of the next all the same.
-    known = {each.rung: each for each in found}
-    earlier = [
-        each.name
-        for each in RUNGS[:number]
-        if each.name in NEEDED or each.name not in known or known[each.name].kept
-    ]
-    changed, whole = st.tabs(["What changes", "The whole rung"])
-    with changed:
-        st.code(changes(FILE, earlier[-1], rung.name), language="diff")
-        if "kept" in body(FILE, rung.name):
-            st.markdown(
-                "`kept` holds what brought something on the rungs before: a change "
-                "that did not is taken back."
-            )
-    with whole:
-        st.code(body(FILE, rung.name), line_numbers=True)
-
-
-def _outcome(result: Result, every: Sequence[Result]) -> None:
-    """What it brought, against the guess, with all its figures."""
-    before, gain = _of(every, result.base), _gain(result, every)
-    if before is not None and gain is not None:
-        _verdict(result, before, gain)
-    measured = {
-        "Epoch": words.precise(result.epoch_seconds),
-        "Samples/s": f"{result.samples_per_second:,.0f}",
-        "× textbook": times(ladder.over_first(result, every)) or "–",
-        "Test accuracy": f"{result.accuracy:.2%}",
-        "Peak memory": words.size(result.peak_bytes),
-    }
-    with st.container(horizontal=True):
-        for label, value in measured.items():
-            st.metric(label, value, border=True, width=128)
-    first = _of(every, RUNGS[0].name)
-    if before is not None and first is not None:
-        for sentence in remarks(result, before, first, gain):
-            st.markdown(sentence)
-
-
-def _verdict(result: Result, before: Result, gain: Gain) -> None:
-    guess = st.session_state.get(f"guess_{result.rung}")
-    n = len(result.base_seconds)
-    text = (
-        f"**{gain.median:.2f} times as fast** as {_name(before.rung)} "
-        f"({gain.least:.2f} to {gain.most:.2f} over {n} pair{'s' * (n != 1)} of "
-        f"epochs): {ladder.answer(gain).lower()}."
-    )
-    if gain.disputed and not gain.same:
-        text += " The pairs do not agree, so something else was running: climb again."
-    if guess == ladder.answer(gain):
-        st.success(f"{text} You guessed right.", icon=":material/check:")
-    else:
-        said = f" You guessed: {guess.lower()}." if guess else ""
-        st.info(text + said, icon=":material/lightbulb:")
-
-
-def remarks(
-    result: Result, before: Result, first: Result, gain: Gain | None
-) -> list[str]:
-    """What else there is to say of a rung: sentences."""
-    found: list[str] = []
-    if not result.kept:
-        worse = result.accuracy <= first.accuracy - ladder.NOISE
-        why = "it learnt less" if worse else "it is not clearly faster here"
-        found.append(
-            f"It is **taken back**, since {why}: the next rung builds on "
-            f"{_name(before.rung)} again."
-        )
-    elif result.rung in NEEDED and gain is not None and gain.median < 1 + ladder.SAME:
-        found.append(
-            "It stays all the same: it costs nothing, and the rungs above need it."
-        )
-    if result.rung in ("compiled", "whole_step"):
-        epochs = ladder.pays_after(result, before)
-        found.append(
-            f"Building the kernels took {words.precise(result.start_seconds)}, "
-            + (
-                "which never pays here."
-                if epochs is None
-                else f"which pays after {math.ceil(epochs):,} epochs."
-            )
-        )
-    if result.rung in ("two_workers", "four_workers"):
-        found.append(
-            f"Starting the processes and making the first batch took "
-            f"{words.precise(result.start_seconds)}."
-        )
-    if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
-        found.append(
-            f"Peak memory of a step: {words.size(result.peak_bytes)}, before "
-            f"{words.size(before.peak_bytes)}."
-        )
-    points = (result.accuracy - first.accuracy) * 100
-    if abs(points) < ladder.NOISE * 100:
-        found.append(
-            f"Test accuracy is {abs(points):.1f} points "
-            f"{'above' if points >= 0 else 'below'} the textbook's, which is within "
-            "the noise of so few epochs."
-        )
-    return found
 
 
 def recorded(label: str, done: Climbed) -> None:
