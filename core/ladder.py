@@ -339,7 +339,7 @@ def gain(result: Result, base: Result) -> Gain | None:
 def over_first(result: Result, results: Sequence[Result]) -> float | None:
     """How many times as fast as the first rung: all gains on the way, multiplied.
 
-    None where a rung on the way was not measured.
+    None where a rung on the way was not measured, or the first one.
     """
     known = {each.rung: each for each in results if each.measured}
     times = 1.0
@@ -348,7 +348,7 @@ def over_first(result: Result, results: Sequence[Result]) -> float | None:
         if found is None:
             return None
         times, result = times * found.median, known[result.base]
-    return times
+    return times if result.rung == RUNGS[0].name else None
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:

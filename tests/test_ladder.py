@@ -61,6 +61,8 @@ def test_gains_on_the_way_multiply():
     assert ladder.over_first(third, results) == 4
     assert ladder.over_first(FIRST, results) == 1
     assert ladder.over_first(third, (FIRST, third)) is None
+    alone = replace(second, base="", base_seconds=())  # the textbook has failed
+    assert ladder.over_first(third, (alone, third)) is None
 
 
 def test_a_change_stays_only_where_it_is_clearly_faster():

@@ -1165,6 +1165,37 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
     assert "You guessed: more than that." in texts(at.info)
 
 
+def test_without_the_textbook_the_others_have_their_figures():
+    """A rung that nothing can be compared with shows what it took, and no verdict."""
+
+    def draw():
+        from dataclasses import replace
+
+        from core.engine import Job
+        from core.ladder import Climb, Result
+        from core.ui import ladder
+        from tests.test_figures import CLIMBED
+
+        wanted = Climb("sprites", "ann", "cpu", 3, 60_000)
+        failed = [Result(r.rung, "", message="It broke.") for r in CLIMBED.results[:4]]
+        alone = replace(CLIMBED.results[4], base="", base_seconds=())
+        results = (*failed, alone, *CLIMBED.results[5:])
+        done = replace(CLIMBED, results=results)
+        job = Job("id", "path", (wanted, ()), status="finished", lane="train")
+        ladder.climb(replace(job, value=done), "CPU")
+
+    at = AppTest.from_function(draw)
+    at.session_state["ladder_show_all"] = True
+    at.session_state["ladder_rung"] = "Decode once"
+    at.run()
+    assert not at.exception
+    assert {"Epoch", "Test accuracy"} <= {metric.label for metric in at.metric}
+    assert "is the best rung" in texts(at.success)
+    assert "textbook" not in texts(at.success)
+    assert "times as fast" not in texts(at.info)
+    assert set(at.dataframe[0].value["× textbook"]) == {""}
+
+
 def test_all_results_show_for_whoever_does_not_want_to_guess():
     """One switch; the best rung is named, with its distance to the limit."""
     at = drawn_climb("finished", 14)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core import ladder
-from core.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, Gain, Result, Rung
+from core.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, SAME, Gain, Result, Rung
 from core.ui import guess, words
 from core.ui.source import body, changes
 
@@ -31,8 +31,7 @@ def draw(job_id: str | None, found: Sequence[Result], backend: str, model: str) 
         st.markdown("Here the climb begins: there is nothing to guess yet.")
     else:
         st.radio(
-            f"Your guess: how fast is it, compared with "
-            f"{_name(_before(found, number).name)}?",
+            f"Your guess: how fast is it, compared with {_before(found, number)}?",
             GUESSES,
             index=None,
             horizontal=True,
@@ -93,16 +92,12 @@ def _stepper() -> int:
     return number
 
 
-def _before(found: Sequence[Result], number: int) -> Rung:
-    """The rung that this one is to be compared with."""
-    result = next((r for r in found if r.rung == RUNGS[number].name), None)
-    if result is not None and result.base:
-        return BY_NAME[result.base]
-    known = {each.rung: each for each in found}
-    for rung in reversed(RUNGS[:number]):
-        if rung.name not in known or known[rung.name].kept:
-            return rung
-    return RUNGS[0]
+def _before(found: Sequence[Result], number: int) -> str:
+    """What this rung is compared with, as far as that is known already."""
+    base = ladder.base(found[:number])
+    if len(found) < number or not base:
+        return "the last rung that is kept"
+    return _name(base)
 
 
 def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
@@ -177,12 +172,9 @@ def remarks(
             f"It is **taken back**, since {why}: the next rung builds on "
             f"{_name(before.rung)} again."
         )
-    elif (
-        result.rung in NEEDED and gained is not None and gained.median < 1 + ladder.SAME
-    ):
-        found.append(
-            "It stays all the same: it costs nothing, and the rungs above need it."
-        )
+    elif result.rung in NEEDED and gained is not None and gained.median < 1 + SAME:
+        cost = "it costs nothing" if gained.same else "though it is slower here"
+        found.append(f"It stays all the same, {cost}: the rungs above need it.")
     if result.rung in ("compiled", "whole_step"):
         epochs = ladder.pays_after(result, before)
         found.append(
