@@ -23,6 +23,7 @@ from core.ui import charts, downloads, live, rungs, words
 from core.ui.server import engine, visitor
 
 PATH = "core.climb:climb"
+COMPILED = ("compiled", "whole_step")  # rungs that take a while before their first step
 FILE = "core/speed.py"
 WIDTH = 152
 MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
@@ -206,6 +207,8 @@ def _progress(job: Job) -> str:
     if now is None:
         return "The limit of this machine is being measured"
     title = BY_NAME[now.rung].title
+    if not now.epoch and now.rung in COMPILED:
+        return f"{title}: building its kernels; a cancel waits for them"
     if not now.epoch:
         return f"{title}: setting up"
     return f"{title}: epoch {now.epoch} of {job.arguments[0].epochs}, step {now.step:,}"
