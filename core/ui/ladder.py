@@ -24,7 +24,6 @@ from core.ui.server import engine, visitor
 
 PATH = "core.climb:climb"
 COMPILED = ("compiled", "whole_step")  # rungs that take a while before their first step
-FILE = "core/speed.py"
 WIDTH = 152
 MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
 
