@@ -369,13 +369,16 @@ def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
         x="high:Q", text="label:N"
     )
     layers: list[alt.Chart] = [bars, spread, label]
-    if not limits.empty:
-        line = alt.Chart(limits).encode(x="speed:Q")
+    for place, (text, speed) in enumerate(limits.itertuples(index=False)):
+        at = alt.Chart(pd.DataFrame({"speed": [speed], "text": [text]})).encode(
+            x="speed:Q"
+        )
+        name = at.mark_text(  # one below the other: the lines may be close
+            align="right", baseline="top", dx=-5, dy=14 * place, color=colors.quiet
+        )
         layers += [
-            line.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=colors.quiet),
-            line.mark_text(
-                align="right", baseline="top", dx=-5, color=colors.quiet
-            ).encode(text=alt.Text("text:N"), y=alt.value(2)),
+            at.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=colors.quiet),
+            name.encode(text="text:N", y=alt.value(2)),
         ]
     return alt.layer(*layers).properties(height=alt.Step(28))
 
