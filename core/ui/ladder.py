@@ -312,18 +312,21 @@ def in_words(done: Climbed) -> str:
         factor = ladder.over_first(best, done.results)
         if factor is not None:
             text += f", {factor:.1f} times as fast as the textbook loop"
-    return f"{text}. {to_the_limit(done.limit, best)}"
+    climbed = done.results[: done.results.index(best) + 1]
+    half = ladder.kept(climbed).half and "bfloat16" in done.limit.flops_per_second
+    dtype = "bfloat16" if half else "float32"
+    return f"{text}. {to_the_limit(done.limit, best, dtype)}"
 
 
-def to_the_limit(limit: Limit, best: Result) -> str:
+def to_the_limit(limit: Limit, best: Result, dtype: str) -> str:
     """How much of an epoch is the machine's limit, and which limit that is."""
     images, steps = best.samples, best.steps
-    arithmetic = limit.arithmetic_seconds(images)
+    arithmetic = limit.arithmetic_seconds(images, dtype)
     memory = limit.memory_seconds(images, steps)
     seconds = max(arithmetic, memory)
     what = "arithmetic" if arithmetic >= memory else "moving bytes"
     return (
-        f"At this machine's measured limit for float32, which is {what}, it would take "
+        f"At this machine's measured limit for {dtype}, which is {what}, it would take "
         f"{words.precise(seconds)}: the rung takes "
         f"{best.epoch_seconds / seconds:.1f} times that."
     )
