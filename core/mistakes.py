@@ -292,8 +292,8 @@ def fixed_out_of_memory(device):
     )
     inputs, targets = batch(4_000)
     pieces = zip(
-        inputs.split(250),
-        targets.split(250),
+        inputs.split(100),
+        targets.split(100),
     )
     for inputs, targets in pieces:
         inputs = inputs.to(device)
