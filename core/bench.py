@@ -120,7 +120,7 @@ def compare_epochs(
     "speedup" is how many times as fast as the textbook loop, "times_floor" how many
     times as long as the arithmetic alone takes. A rung that fails is left out.
     """
-    large = Kept(batch_size=256, learning_rate=2e-3)
+    large = ladder.with_change(Kept(), "larger_batch")
     works = {
         "textbook, batch 64": epoch_of("textbook", split, device, Kept()),
         "arithmetic floor": arithmetic(len(split), device),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from core.comparison import Speedup
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 
 
@@ -308,12 +309,16 @@ NOISE = 0.03
 
 
 @dataclass(frozen=True)
-class Gain:
-    """How many times as fast a rung is: median, least and most of pairs of epochs."""
+class Gain(Speedup):
+    """How many times as fast a rung is as its base, by pairs of epochs."""
 
-    median: float
-    least: float
-    most: float
+    @property
+    def least(self) -> float:
+        return self.interval[0]
+
+    @property
+    def most(self) -> float:
+        return self.interval[1]
 
     @property
     def same(self) -> bool:
@@ -332,8 +337,8 @@ def gain(result: Result, base: Result) -> Gain | None:
     Of samples/s, since a rung may leave out the last, smaller batch.
     """
     pairs = zip(result.base_seconds, result.seconds, strict=False)
-    ratios = [a / b * result.samples / base.samples for a, b in pairs]
-    return Gain(median(ratios), min(ratios), max(ratios)) if ratios else None
+    ratios = tuple(a / b * result.samples / base.samples for a, b in pairs)
+    return Gain(ratios) if ratios else None
 
 
 def over_first(result: Result, results: Sequence[Result]) -> float | None:

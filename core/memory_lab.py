@@ -15,7 +15,6 @@ from torch.utils.checkpoint import checkpoint
 from core import device as devices
 from core import memory, timing
 from core.comparison import now
-from core.errors import CancelledError
 from core.evaluation import MODES
 from core.labs import ACCUMULATED, CHECKPOINTED, STEP, MemoryCost, MemoryLab, Peak
 
@@ -44,19 +43,15 @@ def measure(
     inputs = torch.rand(batch_size, INPUTS, device=device)
     targets = torch.randint(CLASSES, (batch_size,), device=device)
 
-    def stoppable(work: Callable[[], object]) -> Callable[[], object]:
-        def checked() -> object:
-            if cancelled():
-                raise CancelledError
-            return work()
-
-        return checked
-
     works = {
-        ("training", name): stoppable(partial(way, model, inputs, targets))
+        ("training", name): timing.stoppable(
+            partial(way, model, inputs, targets), cancelled
+        )
         for name, way in TRAINING.items()
     } | {
-        ("inference", mode): stoppable(partial(infer, model, inputs, mode))
+        ("inference", mode): timing.stoppable(
+            partial(infer, model, inputs, mode), cancelled
+        )
         for mode in MODES
     }
     results: dict[tuple[str, str], list[Tensor]] = {}

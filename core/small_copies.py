@@ -12,7 +12,6 @@ from torch import Tensor
 from core import device as devices
 from core import timing
 from core.comparison import now
-from core.errors import CancelledError
 from core.labs import CPU, ITEM, ONCE, Copied, CopiesLab, Fetched
 
 BYTES = 16 * 2**20
@@ -34,15 +33,7 @@ def measure(
     device = devices.resolve(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
-        def stoppable(work: Callable[[], object]) -> Callable[[], object]:
-            def checked() -> object:
-                if cancelled():
-                    raise CancelledError
-                return work()
-
-            return checked
-
-        works = [stoppable(work) for work in works]
+        works = [timing.stoppable(work, cancelled) for work in works]
         found = timing.measure_side_by_side(works, device, repeats, warmup=2)
         return [each.seconds for each in found]
 

@@ -322,9 +322,8 @@ def to_the_limit(limit: Limit, best: Result, dtype: str) -> str:
     """How much of an epoch is the machine's limit, and which limit that is."""
     images, steps = best.samples, best.steps
     arithmetic = limit.arithmetic_seconds(images, dtype)
-    memory = limit.memory_seconds(images, steps)
-    seconds = max(arithmetic, memory)
-    what = "arithmetic" if arithmetic >= memory else "moving bytes"
+    seconds = limit.seconds(images, steps, dtype)
+    what = "arithmetic" if seconds == arithmetic else "moving bytes"
     return (
         f"At this machine's measured limit for {dtype}, which is {what}, it would take "
         f"{words.precise(seconds)}: the rung takes "

@@ -84,8 +84,7 @@ def result(job: Job, guessed: str | None) -> None:
     )
     st.caption(
         f"Median after a warm-up, n = {ns}; the line spans the middle half. Each "
-        "way "
-        "starts from its own lists, arrays or tensors; converting is not counted. "
+        "way starts from its own lists, arrays or tensors; converting is not counted. "
         f"{'; '.join(where)}, NumPy {done.environments[NUMPY]['numpy']}. "
         f"{done.date[:10]}."
     )
