@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import frame, words
+from core.ui import format, frame
 from core.ui.course import HOME, LESSONS
 from core.ui.server import engine
 
@@ -55,8 +55,8 @@ def this_machine() -> None:
                     st.badge(device["backend"], icon=":material/memory:", color=color)
                     st.markdown(f"**{device['device_name']}**")
                     facts = (
-                        f"{words.size(device['free_bytes'])} of "
-                        f"{words.size(device['total_bytes'])} memory free"
+                        f"{format.size(device['free_bytes'])} of "
+                        f"{format.size(device['total_bytes'])} memory free"
                     )
                     if device["backend"] == "CPU":
                         facts += f"  \n{machine['cores']} logical cores"

@@ -20,45 +20,33 @@ from typing import Any
 import torch
 from torch import nn
 
-from core import (
-    batches,
-    breakdown,
+from core import devices, loops, models, restore, run
+from core.compare import crossover, race, step_profile, timing_pitfalls
+from core.compare import rows as compare_rows
+from core.compare.candidates import candidates, default_pair, tell_apart
+from core.compare.results import RACE_STEPS
+from core.compare.verdict import verdict
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import ExplainedError
+from core.measure import records, timing
+from core.measure.environment import now
+from core.measure.speedup import FEWEST_REPEATS
+from core.measure.timing import Timing
+from core.move import transfers
+from core.speed import (
     climb,
-    crossover,
-    data,
-    figures,
-    lab_figures,
-    labs,
+    copies,
     ladder,
-    limit,
-    loader_lab,
-    loops,
-    memory_lab,
-    models,
-    pitfalls,
-    race,
-    reference,
-    run,
-    small_copies,
-    speed,
-    timing,
-    transfers,
+    loader,
+    memory,
+    results,
+    roofline,
+    rungs,
     vectorize,
 )
-from core import device as devices
-from core.comparison import (
-    FEWEST_REPEATS,
-    RACE_STEPS,
-    contenders,
-    default_pair,
-    now,
-    tell_apart,
-    verdict,
-)
-from core.config import RunConfig
-from core.errors import ExplainedError
-from core.ladder import Climb, Kept
-from core.timing import Timing
+from core.speed import rows as speed_rows
+from core.speed.ladder import Climb, Kept
 
 ROOT = Path(__file__).parents[1]
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
@@ -70,10 +58,10 @@ SEEDS = 3  # of each of these runs
 
 
 def epoch_of(
-    rung: str, split: data.Split, device: torch.device, kept: Kept
+    rung: str, split: datasets.Split, device: torch.device, kept: Kept
 ) -> Callable[[], None]:
     """An epoch of the ANN as that rung of the ladder trains it."""
-    epoch = getattr(speed, rung)(split, models.ANN().to(device), device, kept)
+    epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
 
     def work() -> None:
         for _ in epoch():
@@ -83,7 +71,7 @@ def epoch_of(
 
 
 def train_epoch(
-    split: data.Split, device: torch.device, feed: str
+    split: datasets.Split, device: torch.device, feed: str
 ) -> Callable[[], None]:
     """An epoch of the ANN as core.run trains it by default."""
     config = RunConfig(feed=feed)
@@ -101,8 +89,8 @@ def train_epoch(
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
     """As many operations as the ANN's training needs, in products of large matrices."""
-    size = limit.SIZES.get(device.type, limit.DEVICE_SIZE)
-    products = max(1, round(images * limit.flops_per_image("ann") / (2 * size**3)))
+    size = roofline.SIZES.get(device.type, roofline.DEVICE_SIZE)
+    products = max(1, round(images * roofline.flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
 
     def work() -> None:
@@ -113,7 +101,7 @@ def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
 
 
 def compare_epochs(
-    split: data.Split, device: torch.device, repeats: int
+    split: datasets.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
     """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor.
 
@@ -163,15 +151,15 @@ def compare_engine(repeats: int) -> dict[str, Any] | None:
     try:
         from streamlit.testing.v1 import AppTest
 
-        from core.ui.live import POLL_SECONDS
         from core.ui.server import engine
+        from core.ui.train.live import POLL_SECONDS
     except ImportError:
         return None
     main_module = sys.modules["__main__"]  # AppTest puts its script there
     config = RunConfig(epochs=5)
     alone: list[float] = []
     watched: list[float] = []
-    engine().ask("core.device:describe", seconds=60)
+    engine().ask("core.devices:describe", seconds=60)
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     page.switch_page("pages/3_Train.py").run()
     try:
@@ -202,11 +190,11 @@ def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any
 
     It is evaluated by our quick loop, not by a DataLoader, which takes longer.
     """
-    dataset = data.load("fashion-mnist")
+    dataset = datasets.load("fashion-mnist")
     began = time.perf_counter()
     torch.manual_seed(seed)
     model = models.ANN().to(device)
-    epoch = speed.textbook(dataset.train, model, device, Kept())
+    epoch = rungs.textbook(dataset.train, model, device, Kept())
     test = run.evaluation_batches(dataset.test, device)
     accuracy, epochs = 0.0, 0
     while accuracy < target and epochs < MOST_EPOCHS:
@@ -247,7 +235,7 @@ def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, An
     The textbook stops as soon as it is there; the fast setting goes to its end. The
     ratio is None where one of them did not get there.
     """
-    data.load("fashion-mnist")  # before the clock runs
+    datasets.load("fashion-mnist")  # before the clock runs
     fast_run("ann", device, seeds[0])  # warm-up
     textbook, fast = [], []
     for seed in seeds:
@@ -271,11 +259,11 @@ def seconds_of(attempts: list[dict[str, Any]]) -> Timing:
 def comparisons(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Any]:
-    """What the Compare and Speed pages measure, by the names of core.figures.RESTORE.
+    """What the Compare and Speed pages measure, by the names of core.restore.RESTORE.
 
     "figures" holds the same as rows, each with n, median, spread, device and date.
     """
-    found = contenders(devices.describe())
+    found = candidates(devices.describe())
     if device.type == "cpu":
         found = [each for each in found if each.device == "cpu"]
     pair = tell_apart(*default_pair(found))
@@ -285,50 +273,50 @@ def comparisons(
     ]
     repeats = max(repeats, FEWEST_REPEATS)
     races = [race.race(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
-    lab = pitfalls.measure(str(device))
+    lab = timing_pitfalls.measure(str(device))
     feeds = [(feed, str(device)) for feed in ("dataloader", "memory", "device")]
-    steps = [each for c in configs for each in breakdown.measure(c, tuple(feeds))]
+    steps = [each for c in configs for each in step_profile.measure(c, tuple(feeds))]
     cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
     epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
     climbed = climb.climb(Climb(task, "ann", str(device), epochs, images))
     return {
-        "races": [figures.race_to_json(each) for each in races],
+        "races": [restore.race_to_json(each) for each in races],
         "labs": [asdict(lab)],
-        "breakdowns": [figures.breakdown_to_json(each) for each in steps],
+        "breakdowns": [restore.breakdown_to_json(each) for each in steps],
         "crossovers": [asdict(cells)],
         "climbs": [asdict(climbed)],
         "verdicts": [verdict(each) for each in races],
         "figures": [
-            *(row for each in races for row in figures.of_race(each)),
-            *figures.of_lab(lab),
-            *figures.of_breakdown(steps),
-            *figures.of_crossover(cells),
-            *figures.of_climb(climbed),
+            *(row for each in races for row in compare_rows.of_race(each)),
+            *compare_rows.of_lab(lab),
+            *compare_rows.of_breakdown(steps),
+            *compare_rows.of_crossover(cells),
+            *speed_rows.of_climb(climbed),
         ],
     }
 
 
 def speed_labs(device: torch.device, quick: bool) -> dict[str, Any]:
     """The labs of the Speed page, and their figures as flat rows."""
-    task = "sprites" if data.status()["source"] is None else "fashion-mnist"
-    plan = labs.loader_plan(devices.describe())
+    task = "sprites" if datasets.status()["source"] is None else "fashion-mnist"
+    plan = results.loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     name = str(device)
-    loaders = loader_lab.measure(task, name, plan, budget)
-    memory = memory_lab.measure(name, repeats=2 if quick else memory_lab.REPEATS)
+    loaders = loader.measure(task, name, plan, budget)
+    kept = memory.measure(name, repeats=2 if quick else memory.REPEATS)
     counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
     distances = vectorize.measure(name, repeats=counts)
-    copies = small_copies.measure(name)
+    copied = copies.measure(name)
     return {
         "loader": asdict(loaders),
-        "memory": asdict(memory),
+        "memory": asdict(kept),
         "vectorize": asdict(distances),
-        "copies": asdict(copies),
+        "copies": asdict(copied),
         "figures": [
-            *lab_figures.of_loader(loaders),
-            *lab_figures.of_memory(memory),
-            *lab_figures.of_vectorize(distances),
-            *lab_figures.of_copies(copies),
+            *speed_rows.of_loader(loaders),
+            *speed_rows.of_memory(kept),
+            *speed_rows.of_vectorize(distances),
+            *speed_rows.of_copies(copied),
         ],
     }
 
@@ -354,7 +342,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m core.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--record", action="store_true", help="keep it in core/reference"
+        "--record", action="store_true", help="keep it in core/measure/records"
     )
     parser.add_argument(
         "--quick", action="store_true", help="less of everything, without the engine"
@@ -368,11 +356,11 @@ def main() -> None:
         parser.exit(2, f"{parser.prog}: --repeats must be 1 or more\n")
 
     devices.leave_a_core()
-    status = data.status()
+    status = datasets.status()
     task = "sprites" if status["source"] is None else "fashion-mnist"
     try:
         device = devices.resolve(arguments.device)
-        split = data.load(task).train
+        split = datasets.load(task).train
     except ExplainedError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     split = split.first(QUICK_IMAGES) if quick else split
@@ -396,7 +384,7 @@ def main() -> None:
         "speed_labs": speed_labs(device, quick),
     }
     if arguments.record:
-        path = reference.write(result)
+        path = records.write(result)
         print(f"recorded in {path}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result))

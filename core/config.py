@@ -140,7 +140,7 @@ class RunConfig:
     model: str = "ann"  # the architecture
     criterion: str = "cross-entropy"  # the loss, see core.criteria
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
-    feed: str = "memory"  # how batches reach the model, see core.batches
+    feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
     learning_rate: float = 1e-3  # of AdamW; with one-cycle, the peak

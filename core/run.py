@@ -16,17 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core import batches, criteria, curve, data, loops, models
-from core import device as devices
+from core import criteria, devices, loops, models
 from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
+from core.data import batches, curve, datasets
 from core.errors import CancelledError, explain
-from core.meter import REPORT_SECONDS, LossMeter
-from core.reports import Epoch, Fit, RunResult, Started, Steps
+from core.loss_meter import REPORT_SECONDS, LossMeter
+from core.results import Epoch, Fit, RunResult, Started, StepProgress
 
 EVALUATION_BATCH = 1000
 TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
 
-Report = Callable[[Started | Steps | Epoch | Fit], None]
+Report = Callable[[Started | StepProgress | Epoch | Fit], None]
 
 
 def unwatched(event: object) -> None:
@@ -44,7 +44,7 @@ def run(
     raised for what the person who started it can do something about.
     """
     device = devices.resolve(config.device)
-    dataset = data.load(config.task)
+    dataset = datasets.load(config.task)
 
     torch.manual_seed(config.seed)
     model = models.build(config.model).to(device)
@@ -175,7 +175,7 @@ def make_scheduler(
     )
 
 
-def evaluation_batches(split: data.Split, device: torch.device) -> batches.Batches:
+def evaluation_batches(split: datasets.Split, device: torch.device) -> batches.Batches:
     """The split in file order, in batches as large as evaluating is quick with."""
     return batches.make("memory", split, EVALUATION_BATCH, device)
 
@@ -256,7 +256,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
 def main(arguments: list[str] | None = None) -> int:
     config, as_json = parse_arguments(arguments)
 
-    def show(event: Started | Steps | Epoch | Fit) -> None:
+    def show(event: Started | StepProgress | Epoch | Fit) -> None:
         if isinstance(event, Started):
             where = event.environment
             print(

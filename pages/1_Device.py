@@ -4,9 +4,9 @@ import json
 
 import streamlit as st
 
-from core.diagnosis import CAUSES, diagnose
 from core.errors import ExplainedError
-from core.ui import frame, hardware
+from core.machine.diagnosis import CAUSES, diagnose
+from core.ui import frame, machine
 from core.ui.course import lesson
 from core.ui.source import source
 
@@ -27,21 +27,21 @@ frame.wait_for_machine()
 
 try:
     with st.spinner("The worker is looking around"):
-        facts = hardware.facts()
-        devices = hardware.devices()
-        answers = hardware.answers()
+        facts = machine.facts()
+        devices = machine.devices()
+        answers = machine.answers()
 except ExplainedError as error:
     st.error(str(error), title="The worker could not look around")
     frame.end(HERE)
     st.stop()
 found = diagnose(facts)
-hardware.verdict(found)
+machine.verdict(found)
 
 st.subheader("The devices")
-hardware.cards()
+machine.cards()
 st.markdown(
     "Memory counts all programs together, and is asked of the worker every "
-    f"{hardware.LIVE_SECONDS:.0f} seconds. Train in another tab and watch it here."
+    f"{machine.LIVE_SECONDS:.0f} seconds. Train in another tab and watch it here."
 )
 
 st.subheader("Three ways to ask for a device")
@@ -54,7 +54,7 @@ for name, label in zip(
             st.markdown(f"**{label}** answers")
             on = "CPU" if answers[name] == "cpu" else "accelerator"
             st.badge(answers[name], color=frame.device_color(on))
-        st.code(source("core/detection.py", name))
+        st.code(source("core/machine/idioms.py", name))
         st.markdown(MISSES[name])
 st.markdown(
     "One trap: without `is_available()` in front, "
@@ -65,11 +65,11 @@ st.markdown(
 st.subheader("A default device")
 try:
     with st.spinner("Tensors are being made"):
-        compared = hardware.default_device()
+        compared = machine.default_device()
 except ExplainedError as error:
     st.error(str(error), title="The default device was not tried")
 else:
-    hardware.default_places(compared)
+    machine.default_places(compared)
 
 st.subheader("The code that ran")
 ask, read, block, setting = st.tabs(
@@ -78,15 +78,15 @@ ask, read, block, setting = st.tabs(
 with ask:
     st.markdown(
         "`is_available()` asks the driver. Whether the GPU computes shows this, "
-        "on every device. From `core/facts.py`."
+        "on every device. From `core/machine/facts.py`."
     )
-    st.code(source("core/facts.py", "try_to_compute"), line_numbers=True)
+    st.code(source("core/machine/facts.py", "try_to_compute"), line_numbers=True)
 with read:
     st.markdown(
         f"{len(CAUSES)} functions look at the facts in turn, and the first that "
-        "applies has the say. From `core/diagnosis.py`; under it, all of them."
+        "applies has the say. From `core/machine/diagnosis.py`; under it, all of them."
     )
-    st.code(source("core/diagnosis.py", "diagnose"), line_numbers=True)
+    st.code(source("core/machine/diagnosis.py", "diagnose"), line_numbers=True)
     st.markdown(
         "\n".join(
             f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
@@ -95,14 +95,16 @@ with read:
         )
     )
 with block:
-    st.markdown("From `core/default_device.py`; `places` runs the expressions above.")
-    st.code(source("core/default_device.py", "with_block"), line_numbers=True)
+    st.markdown(
+        "From `core/machine/default_device.py`; `places` runs the expressions above."
+    )
+    st.code(source("core/machine/default_device.py", "with_block"), line_numbers=True)
 with setting:
     st.markdown("The same with the setting, in a process of its own.")
-    st.code(source("core/default_device.py", "with_setting"), line_numbers=True)
+    st.code(source("core/machine/default_device.py", "with_setting"), line_numbers=True)
 
 st.subheader("Ask for help with it")
-report = json.dumps(hardware.report(found, facts, devices), indent=2)
+report = json.dumps(machine.report(found, facts, devices), indent=2)
 st.markdown(
     "A question on a forum is answered faster with these facts in it. The report names "
     "hardware, versions and settings, but no person, no host and no folder."

@@ -4,10 +4,12 @@ import streamlit as st
 
 from core.config import IMAGE_MODELS
 from core.errors import ExplainedError
-from core.ui import dataset, frame, live, moves, steps, transfers, words
+from core.ui import dataset, format, frame
 from core.ui.course import lesson
+from core.ui.move import batch_steps, model_to, transfers
 from core.ui.server import engine, visitor
 from core.ui.source import source
+from core.ui.train import live
 
 HERE = lesson("Model")
 
@@ -23,13 +25,17 @@ jobs = state.setdefault("model_jobs", {})
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
     model = st.selectbox(
-        "Model", IMAGE_MODELS, format_func=words.NAMES.get, key="moved_model", width=152
+        "Model",
+        IMAGE_MODELS,
+        format_func=format.NAMES.get,
+        key="moved_model",
+        width=152,
     )
     device = st.selectbox(
         "Device",
         [*here, "meta"],
         index=0 if len(here) > 1 else len(here),  # where there is something to move
-        format_func=lambda name: words.NAMES.get(name, name),
+        format_func=lambda name: format.NAMES.get(name, name),
         key="moved_to",
         width=152,
         help="Meta keeps shapes and drops values: a device that every machine has.",
@@ -42,7 +48,7 @@ if pressed:
     state.moved = (model, device)
     if (model, device) not in jobs:
         jobs[model, device] = engine().submit(
-            "core.moving:time_move", model, device, owner=visitor()
+            "core.move.model_to:time_move", model, device, owner=visitor()
         )
 
 st.subheader("Move it")
@@ -53,26 +59,26 @@ if state.get("moved") != (model, device):
     )
 else:
     try:
-        moved = engine().ask("core.moving:move", model, device)
+        moved = engine().ask("core.move.model_to:move", model, device)
     except ExplainedError as error:
         st.error(str(error), title="The model was not moved")
     else:
-        moves.table(moved)
+        model_to.table(moved)
         live.follow_job(
-            jobs[model, device], "The timing", lambda job: moves.time(job, moved)
+            jobs[model, device], "The timing", lambda job: model_to.time(job, moved)
         )
 
 st.subheader("In place, or a copy?")
 try:
-    values, findings = moves.findings(device)
-    moves.demonstrations(values)
+    values, findings = model_to.findings(device)
+    model_to.demonstrations(values)
     st.markdown(
         "**And an optimizer that was built before the move?** It holds the parameters "
         "by reference, and its state has a device too. On the CPU nothing moves, so "
         "there two moves that every machine has are tried: to `meta`, and to "
         "`float64`, which goes through the module in the same way."
     )
-    moves.optimizer(findings, machine["devices"][0])
+    model_to.optimizer(findings, machine["devices"][0])
     st.markdown("Move the model first, then build the optimizer: that always works.")
 except ExplainedError as error:
     st.error(str(error), title="The lab has no answer")
@@ -80,10 +86,10 @@ except ExplainedError as error:
 st.subheader("One batch, step by step")
 task = "fashion-mnist" if dataset.is_here(machine) else "sprites"
 st.markdown(
-    f"A real batch of {words.NAMES[task]}, the {words.NAMES[model]}, on "
-    f"{words.NAMES.get(real, real)}. Go through the loop as the computer does."
+    f"A real batch of {format.NAMES[task]}, the {format.NAMES[model]}, on "
+    f"{format.NAMES.get(real, real)}. Go through the loop as the computer does."
 )
-steps.stepper(task, model, real)
+batch_steps.stepper(task, model, real)
 
 st.subheader("What a transfer costs")
 if len(here) == 1:
@@ -101,7 +107,7 @@ with st.container(horizontal=True):
         disabled=measuring is not None and not measuring.ended,
     ):
         state.transfer_id = engine().submit(
-            "core.transfers:measure", here[0], owner=visitor()
+            "core.move.transfers:measure", here[0], owner=visitor()
         )
         st.rerun()
     if measuring is not None and not measuring.ended:
@@ -125,21 +131,23 @@ move, step, copies, timer = st.tabs(
     ["The move", "The five steps", "The copies", "The timer"]
 )
 with move:
-    st.markdown("What the table above was made from, in `core/moving.py`.")
-    st.code(source("core/moving.py", "move"), line_numbers=True)
+    st.markdown("What the table above was made from, in `core/move/model_to.py`.")
+    st.code(source("core/move/model_to.py", "move"), line_numbers=True)
 with step:
-    st.markdown("The steps above, with a stop after each, in `core/step_by_step.py`.")
-    st.code(source("core/step_by_step.py", "walk"), line_numbers=True)
+    st.markdown(
+        "The steps above, with a stop after each, in `core/move/batch_steps.py`."
+    )
+    st.code(source("core/move/batch_steps.py", "walk"), line_numbers=True)
 with copies:
     name = "host_copies" if len(here) == 1 else "device_copies"
-    st.markdown("Each kind of copy that is timed, in `core/transfers.py`.")
-    st.code(source("core/transfers.py", name), line_numbers=True)
+    st.markdown("Each kind of copy that is timed, in `core/move/transfers.py`.")
+    st.code(source("core/move/transfers.py", name), line_numbers=True)
 with timer:
     st.markdown(
         "Synchronize before the clock starts and before it stops, or you time how fast "
-        "the work is queued. From `core/timing.py`."
+        "the work is queued. From `core/measure/timing.py`."
     )
-    st.code(source("core/timing.py", "measure_side_by_side"), line_numbers=True)
+    st.code(source("core/measure/timing.py", "measure_side_by_side"), line_numbers=True)
 
 frame.question(
     "moved_without_assigning",

@@ -3,10 +3,13 @@
 import streamlit as st
 
 from core.config import IMAGE_TASKS
-from core.ui import charts, controls, dataset, fits, frame, live, runs, takehome, words
+from core.ui import dataset, format, frame, runs
+from core.ui.charts import base as charts
+from core.ui.checkpoints import export
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.source import lines_with, source
+from core.ui.train import controls, fits, live
 
 HERE = lesson("Train")
 
@@ -88,7 +91,7 @@ if current is not None:
             st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
     if current.result is not None:
         with st.expander("Take this run home", icon=":material/luggage:"):
-            takehome.downloads(current)
+            export.downloads(current)
 else:
     if state.get("run_id"):
         st.warning(runs.UNKNOWN, icon=":material/search_off:")
@@ -131,7 +134,7 @@ with loop:
     st.code(source("core/loops.py", "train_epoch"), line_numbers=True)
 with model:
     st.markdown("The layers, from `core/models.py`.")
-    name = words.CLASSES[shown.model]
+    name = format.CLASSES[shown.model]
     st.code(source("core/models.py", name), line_numbers=True)
 with loss:
     if shown.criterion == "gaussian":
@@ -143,7 +146,7 @@ with loss:
         st.code(source("core/criteria.py", "GaussianLoss"), line_numbers=True)
     else:
         st.markdown(
-            f"`nn.{words.CLASSES[shown.criterion]}`, which has no parameters"
+            f"`nn.{format.CLASSES[shown.criterion]}`, which has no parameters"
             + (
                 "."
                 if shown.task in IMAGE_TASKS

@@ -3,12 +3,14 @@
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.ui import answers, frame, live, predict, run_choice, words
+from core.ui import format, frame, run_choice
 from core.ui.course import lesson
+from core.ui.evaluate import evaluation, picture
 from core.ui.server import engine
 from core.ui.source import source
+from core.ui.train import live
 
-COMPARE = "core.evaluation:compare_modes"
+COMPARE = "core.evaluate.evaluation:compare_modes"
 HERE = lesson("Evaluate")
 
 frame.begin(HERE)
@@ -37,16 +39,16 @@ if chosen not in evaluated:
 else:
     try:
         with st.spinner("The model is answering all test images"):
-            found = answers.evaluation(chosen)
+            found = evaluation.evaluation(chosen)
     except ExplainedError as error:
         st.error(str(error), title="The evaluation failed", icon=":material/error:")
         st.stop()
 
     st.subheader("How good is it?")
-    answers.accuracy(found)
+    evaluation.accuracy(found)
     st.caption(
         "Correct over total on the whole test set, with Wilson's interval. Evaluated "
-        f"on {words.provenance(found.environment)}."
+        f"on {format.provenance(found.environment)}."
     )
 
     st.subheader("What does it take for what?")
@@ -54,10 +56,10 @@ else:
         "A row is what the images are, a column what the model says. "
         "Select a cell to see its images."
     )
-    answers.confusion(run, found)
+    evaluation.confusion(run, found)
 
     st.subheader("Which classes are hard?")
-    answers.class_table(found)
+    evaluation.class_table(found)
 
     st.subheader("The most confident mistakes")
     pairs = zip(found.targets, found.predictions, strict=True)
@@ -69,12 +71,12 @@ else:
             "zalandoresearch/fashion-mnist): look before you blame the model."
         )
     if wrong:
-        answers.gallery(run, found, wrong)
+        evaluation.gallery(run, found, wrong)
     else:
         st.markdown("There is none: all test images are classified correctly.")
 
 st.subheader("Your own picture")
-predict.draw(run.result)
+picture.draw(run.result)
 
 st.subheader("What does evaluating cost?")
 st.markdown(
@@ -94,7 +96,7 @@ if st.button(
 ):
     jobs[chosen] = engine().submit(COMPARE, run.result.checkpoint, run.config)
 if chosen in jobs:
-    live.follow_job(jobs[chosen], "The measurement", answers.mode_costs)
+    live.follow_job(jobs[chosen], "The measurement", evaluation.mode_costs)
 
 st.subheader("The code that ran")
 predicting, score, modes, photo = st.tabs(
@@ -113,11 +115,11 @@ with score:
     )
     st.code(source("core/loops.py", "score"), line_numbers=True)
 with modes:
-    st.markdown("The measurement above, from `core/evaluation.py`.")
-    st.code(source("core/evaluation.py", "compare_modes"), line_numbers=True)
+    st.markdown("The measurement above, from `core/evaluate/evaluation.py`.")
+    st.code(source("core/evaluate/evaluation.py", "compare_modes"), line_numbers=True)
 with photo:
-    st.markdown("A photo made into 28×28 grey pixels, from `core/picture.py`.")
-    st.code(source("core/picture.py", "prepare"), line_numbers=True)
+    st.markdown("A photo made into 28×28 grey pixels, from `core/evaluate/picture.py`.")
+    st.code(source("core/evaluate/picture.py", "prepare"), line_numbers=True)
 
 frame.question(
     "eval_mode",

@@ -3,7 +3,9 @@
 import streamlit as st
 
 from core.config import FEEDS, IMAGE_MODELS, RunConfig
-from core.ui import compare, dataset, frame, race, words
+from core.ui import dataset, format, frame
+from core.ui.compare import panels as compare
+from core.ui.compare import race
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
@@ -38,7 +40,7 @@ with st.container(border=True):
         st.warning(f"{error} Nothing can be started.", icon=":material/info:")
 elsewhere = compare.of(records, "races")
 compare.measure(
-    "core.race:race",
+    "core.compare.race:race",
     "Start the race",
     "compare",
     wanted,
@@ -55,7 +57,7 @@ for label, other in elsewhere:
 st.subheader("Why is your timing wrong?")
 guessed = compare.guess(len(devices) > 1)
 compare.measure(
-    "core.pitfalls:measure",
+    "core.compare.timing_pitfalls:measure",
     "Time it",
     "time_it",
     (devices[0],) if guessed else None,
@@ -74,7 +76,7 @@ st.markdown(
 model = st.selectbox(
     "Model",
     IMAGE_MODELS,
-    format_func=words.NAMES.__getitem__,
+    format_func=format.NAMES.__getitem__,
     key="profiled_model",
     width=152,
 )
@@ -82,7 +84,7 @@ profiled = RunConfig.with_recipe(task=task, model=model)
 feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
 parts_elsewhere = compare.of(records, "breakdowns")
 profiling = compare.measure(
-    "core.breakdown:measure",
+    "core.compare.step_profile:measure",
     "Take it apart",
     "take_apart",
     (profiled, tuple((feed, name) for name in devices for feed in feeds)),
@@ -111,7 +113,7 @@ budget = st.selectbox(
     width=152,
 )
 compare.measure(
-    "core.crossover:measure",
+    "core.compare.crossover:measure",
     "Measure the map",
     "measure_map",
     (pair, float(budget)),
@@ -122,26 +124,30 @@ compare.measure(
 )
 for label, other in compare.of(records, "crossovers"):
     with st.expander(f"Recorded: {label}"):
-        compare.draw_map(other.cells, other.contenders)
+        compare.draw_map(other.cells, other.candidates)
         compare.map_caption(other)
 
 st.subheader("The code that ran")
-heat, timer, ranges, cell = st.tabs(["A heat", "Three ways", "The ranges", "A cell"])
-with heat:
+trial, timer, ranges, cell = st.tabs(["A heat", "Three ways", "The ranges", "A cell"])
+with trial:
     st.markdown(
         "The race calls this for each contender in turn: the loops of the course, with "
-        "a clock that is read when the device is idle. From `core/race.py`."
+        "a clock that is read when the device is idle. From `core/compare/race.py`."
     )
-    st.code(source("core/race.py", "heat"), line_numbers=True)
+    st.code(source("core/compare/race.py", "trial"), line_numbers=True)
 with timer:
-    st.markdown("Naive, with synchronize, with warm-up. From `core/pitfalls.py`.")
-    st.code(source("core/pitfalls.py", "time_it"), line_numbers=True)
+    st.markdown(
+        "Naive, with synchronize, with warm-up. From `core/compare/timing_pitfalls.py`."
+    )
+    st.code(source("core/compare/timing_pitfalls.py", "time_it"), line_numbers=True)
 with ranges:
-    st.markdown("A step with a range around each part. From `core/breakdown.py`.")
-    st.code(source("core/breakdown.py", "step"), line_numbers=True)
+    st.markdown(
+        "A step with a range around each part. From `core/compare/step_profile.py`."
+    )
+    st.code(source("core/compare/step_profile.py", "step"), line_numbers=True)
 with cell:
-    st.markdown("What a cell of the map times. From `core/crossover.py`.")
-    st.code(source("core/crossover.py", "training_step"), line_numbers=True)
+    st.markdown("What a cell of the map times. From `core/compare/crossover.py`.")
+    st.code(source("core/compare/crossover.py", "training_step"), line_numbers=True)
 
 frame.question(
     "unsynchronized",

@@ -2,10 +2,12 @@
 
 import streamlit as st
 
-from core.ui import compare, dataset, frame, labs, ladder
+from core.ui import dataset, frame
+from core.ui.compare import panels as compare
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
+from core.ui.speed import labs, ladder
 
 HERE = lesson("Speed")
 
@@ -36,11 +38,13 @@ with st.expander("How it is measured", icon=":material/timer:"):
     st.markdown(
         "Each rung begins with the same weights. Some steps come first, so that no "
         "epoch pays for what is set up in them; then every epoch is timed from an idle "
-        "device to an idle device. From `core/climb.py`."
+        "device to an idle device. From `core/speed/climb.py`."
     )
-    st.code(source("core/climb.py", "measure"), line_numbers=True)
-    st.markdown("The rate that the limit is computed with, from `core/limit.py`.")
-    st.code(source("core/limit.py", "matmul_rate"), line_numbers=True)
+    st.code(source("core/speed/climb.py", "measure"), line_numbers=True)
+    st.markdown(
+        "The rate that the limit is computed with, from `core/speed/roofline.py`."
+    )
+    st.code(source("core/speed/roofline.py", "matmul_rate"), line_numbers=True)
 
 labs.draw(machine)
 

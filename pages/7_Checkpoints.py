@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from core.ui import checkpoints, frame, run_choice, takehome, uploads
+from core.ui import frame, run_choice
+from core.ui.checkpoints import export, upload
+from core.ui.checkpoints import panels as checkpoints
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
@@ -42,14 +44,14 @@ with load:
         "and time, and never with `weights_only=False`. Missing, unexpected and "
         "misshapen entries are listed."
     )
-    uploads.draw(machine, run.config.task if run else None)
+    upload.draw(machine, run.config.task if run else None)
     st.markdown(
         "**The code that runs.** `weights_only=True` accepts tensors and refuses "
         "programs. `map_location` says where the tensors go, whatever device they were "
         "saved from: a stranger's file is kept in the host's memory until it is known "
-        "to fit. From `core/checkpoint.py` and `core/run.py`."
+        "to fit. From `core/checkpoints/round_trip.py` and `core/run.py`."
     )
-    st.code(source("core/checkpoint.py", "read"), line_numbers=True)
+    st.code(source("core/checkpoints/round_trip.py", "read"), line_numbers=True)
     st.code(source("core/run.py", "from_checkpoint"), line_numbers=True)
 
 with trip:
@@ -68,8 +70,8 @@ with trip:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
         checkpoints.round_trip(run, devices)
-    st.code(source("core/checkpoint.py", "save"), line_numbers=True)
-    st.code(source("core/checkpoint.py", "load"), line_numbers=True)
+    st.code(source("core/checkpoints/round_trip.py", "save"), line_numbers=True)
+    st.code(source("core/checkpoints/round_trip.py", "load"), line_numbers=True)
 
     st.subheader("Does training go on as before?")
     st.markdown(
@@ -82,8 +84,8 @@ with trip:
         run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
         checkpoints.resume(run)
-    st.code(source("core/resume.py", "save"), line_numbers=True)
-    st.code(source("core/resume.py", "load"), line_numbers=True)
+    st.code(source("core/checkpoints/resume.py", "save"), line_numbers=True)
+    st.code(source("core/checkpoints/resume.py", "load"), line_numbers=True)
 
 with wrong:
     st.subheader("A pickle is a program")
@@ -94,9 +96,9 @@ with wrong:
         "functions that rebuild tensors and refuses all others. It is the default "
         "since torch 2.6; with `weights_only=False`, opening a file is running it."
     )
-    st.code(source("core/dangers.py", "Payload"), line_numbers=True)
+    st.code(source("core/checkpoints/dangers.py", "Payload"), line_numbers=True)
     checkpoints.demonstration(
-        "pickle", "Open it the safe way", "core.dangers:pickle_is_a_program"
+        "pickle", "Open it the safe way", "core.checkpoints.dangers:pickle_is_a_program"
     )
 
     st.subheader("A CUDA checkpoint on a CPU")
@@ -105,14 +107,14 @@ with wrong:
         "`map_location` torch puts it back there. The file for this was made here, by "
         "changing the device's name in a real checkpoint."
     )
-    st.code(source("core/dangers.py", "cuda_on_cpu"), line_numbers=True)
+    st.code(source("core/checkpoints/dangers.py", "cuda_on_cpu"), line_numbers=True)
     if run is None:
         run_choice.nothing_yet(":material/save: PyTorch's message appears here.")
     else:
         checkpoints.demonstration(
             "cuda",
             "Load it without map_location",
-            "core.dangers:cuda_on_cpu",
+            "core.checkpoints.dangers:cuda_on_cpu",
             run.result.checkpoint,
             run.config.model,
         )
@@ -122,12 +124,14 @@ with wrong:
         "Names and shapes must be those of the model. `load_state_dict` lists what is "
         "missing, unexpected and misshapen, unless you tell it not to."
     )
-    st.code(source("core/dangers.py", "wrong_architecture"), line_numbers=True)
+    st.code(
+        source("core/checkpoints/dangers.py", "wrong_architecture"), line_numbers=True
+    )
     if run is not None:
         checkpoints.demonstration(
             "architecture",
             "Load it into the other model",
-            "core.dangers:wrong_architecture",
+            "core.checkpoints.dangers:wrong_architecture",
             run.result.checkpoint,
             run.config.model,
         )
@@ -138,9 +142,9 @@ with home:
             ":material/save: A script that repeats your run appears here."
         )
     else:
-        takehome.downloads(run)
+        export.downloads(run)
         st.markdown("**The heart of the script**, made of the code that ran:")
-        takehome.preview(run.result)
+        export.preview(run.result)
 
 frame.question(
     "resume",

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from core.mistake_catalogue import BY_SLUG, MISTAKES
-from core.mistake_search import MOST_CHARACTERS
+from core.mistakes.catalogue import BY_SLUG, MISTAKES
+from core.mistakes.search import MOST_CHARACTERS
 from core.ui import frame, mistakes
 from core.ui.course import lesson
 from core.ui.server import engine
@@ -94,19 +94,21 @@ for mistake in rest:
 st.subheader("The code around them")
 running, finding, setting = st.tabs(["Running", "Finding", "What they begin with"])
 with running:
-    st.markdown("One half, in a process of its own. From `core/mistake_lab.py`.")
-    st.code(source("core/mistake_lab.py", "half"), line_numbers=True)
-    st.code(source("core/mistake_lab.py", "attempt"), line_numbers=True)
+    st.markdown("One half, in a process of its own. From `core/mistakes/runner.py`.")
+    st.code(source("core/mistakes/runner.py", "half"), line_numbers=True)
+    st.code(source("core/mistakes/runner.py", "attempt"), line_numbers=True)
 with finding:
     st.markdown(
         "A text is compared with what the mistakes raised here. "
-        "From `core/mistake_search.py`."
+        "From `core/mistakes/search.py`."
     )
-    st.code(source("core/mistake_search.py", "Corpus"), line_numbers=True)
+    st.code(source("core/mistakes/search.py", "Corpus"), line_numbers=True)
 with setting:
-    st.markdown("The functions that the mistakes call. From `core/mistakes.py`.")
+    st.markdown(
+        "The functions that the mistakes call. From `core/mistakes/examples.py`."
+    )
     for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue"):
-        st.code(source("core/mistakes.py", name), line_numbers=True)
+        st.code(source("core/mistakes/examples.py", name), line_numbers=True)
 
 frame.question(
     "mistakes",

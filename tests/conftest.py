@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core import fashion_mnist
-from core.engine import Engine
+from core.data import fashion_mnist
+from core.jobs.engine import Engine
 
 IN_CI = os.environ.get("CI") == "true"
 CHROMIUM = next(
@@ -21,7 +21,7 @@ CHROMIUM = next(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine lacks; in CI nothing is lacking but a GPU."""
-    from core.device import accelerator
+    from core.devices import accelerator
 
     has_accelerator = accelerator() is not None
     for item in items:
@@ -41,7 +41,7 @@ def engine() -> Iterator[Engine]:
     from core.ui import server
 
     engine = server.engine()
-    engine.ask("core.device:describe", seconds=120)
+    engine.ask("core.devices:describe", seconds=120)
     yield engine
     engine.close()
 

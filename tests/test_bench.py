@@ -6,23 +6,12 @@ from functools import partial
 import pytest
 import torch
 
-from core import (
-    bench,
-    breakdown,
-    crossover,
-    data,
-    device,
-    figures,
-    labs,
-    ladder,
-    memory_lab,
-    pitfalls,
-    reference,
-    small_copies,
-    sprites,
-    vectorize,
-)
+from core import bench, devices, restore
+from core.compare import crossover, step_profile, timing_pitfalls
 from core.config import FAST
+from core.data import datasets, sprites
+from core.measure import records
+from core.speed import copies, ladder, memory, results, vectorize
 
 FEW = {1: 2}  # points, and repeats
 
@@ -34,12 +23,12 @@ def measured():
         patch.setattr(bench, "RACE_STEPS", {"ann": 5})
         patch.setattr(bench, "QUICK_MAP_SECONDS", 5.0)
         patch.setattr(crossover, "coarse_to_fine", lambda *_: [(32, 16), (64, 16)])
-        patch.setattr(breakdown, "STEPS", 4)
-        patch.setattr(pitfalls, "THREAD_SIZES", (16,))
-        patch.setattr(device, "usable_cores", lambda: 1)
+        patch.setattr(step_profile, "STEPS", 4)
+        patch.setattr(timing_pitfalls, "THREAD_SIZES", (16,))
+        patch.setattr(devices, "usable_cores", lambda: 1)
         patch.setattr(ladder, "RUNGS", (ladder.RUNGS[0], ladder.RUNGS[4]))
         patch.setattr(bench, "QUICK_IMAGES", 1024)
-        with device.cpu_threads(1):
+        with devices.cpu_threads(1):
             cpu = torch.device("cpu")
             return bench.comparisons("sprites", cpu, repeats=1, quick=True)
 
@@ -60,12 +49,12 @@ def test_every_figure_says_how_it_was_measured(measured):
 
 def test_a_record_holds_every_section(measured, tmp_path):
     """Written and read again, all sections come back whole."""
-    environment = device.environment(torch.device("cpu"))
-    reference.write({"date": "2026", "environment": environment, **measured}, tmp_path)
-    (record,), notices = reference.records(tmp_path)
+    environment = devices.environment(torch.device("cpu"))
+    records.write({"date": "2026", "environment": environment, **measured}, tmp_path)
+    (record,), notices = records.records(tmp_path)
     assert not notices
-    for section in figures.RESTORE:
-        found, problem = figures.recorded(record, section)
+    for section in restore.RESTORE:
+        found, problem = restore.recorded(record, section)
         assert not problem
         assert len(found) == len(measured[section]) > 0
 
@@ -74,8 +63,8 @@ def test_a_record_holds_every_section(measured, tmp_path):
 def few_images(monkeypatch):
     """Some sprites in the place of Fashion-MNIST, and little patience."""
     train, test = sprites.draw(160, seed=0), sprites.draw(40, seed=1)
-    few = data.Dataset("", "", (), data.Split(*train), data.Split(*test))
-    monkeypatch.setattr(data, "load", lambda _: few)
+    few = datasets.Dataset("", "", (), datasets.Split(*train), datasets.Split(*test))
+    monkeypatch.setattr(datasets, "load", lambda _: few)
     monkeypatch.setattr(bench, "MOST_EPOCHS", 2)
 
 
@@ -112,15 +101,15 @@ def test_there_are_repeats_enough_for_a_verdict(measured):
 def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     """All four, with every row read as the others are."""
     monkeypatch.setattr(bench, "QUICK_LAB_SECONDS", 0.5)
-    monkeypatch.setattr(memory_lab, "CPU_SIZE", (16, 64))
+    monkeypatch.setattr(memory, "CPU_SIZE", (16, 64))
     whole = vectorize.measure
     monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
-    small = partial(small_copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
-    monkeypatch.setattr(small_copies, "measure", small)
-    monkeypatch.setattr(data, "status", lambda: {"source": None})
-    plan = labs.LoaderPlan((8,), (0, 1), (False,))
-    monkeypatch.setattr(labs, "loader_plan", lambda _: plan)
-    with device.cpu_threads(1):
+    small = partial(copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
+    monkeypatch.setattr(copies, "measure", small)
+    monkeypatch.setattr(datasets, "status", lambda: {"source": None})
+    plan = results.LoaderPlan((8,), (0, 1), (False,))
+    monkeypatch.setattr(results, "loader_plan", lambda _: plan)
+    with devices.cpu_threads(1):
         found = bench.speed_labs(torch.device("cpu"), quick=True)
     assert json.loads(json.dumps(found))
     assert {row["what"] for row in found["figures"]} >= {

@@ -29,12 +29,12 @@ from core.config import (
 ROOT = Path(__file__).parents[1]
 WITHOUT_TORCH = [
     "core.config",
-    "core.reports",
+    "core.results",
     "core.errors",
-    "core.curve",
-    "core.fashion_mnist",
-    "core.worker",
-    "core.engine",
+    "core.data.curve",
+    "core.data.fashion_mnist",
+    "core.jobs.worker",
+    "core.jobs.engine",
     *(f"core.ui.{path.stem}" for path in sorted(ROOT.glob("core/ui/[a-z]*.py"))),
 ]
 

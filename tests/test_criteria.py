@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core import criteria, curve, data, loops, models
+from core import criteria, loops, models
 from core.config import CRITERIA
 from core.criteria import GaussianLoss
-from core.device import accelerator
+from core.data import curve, datasets
+from core.devices import accelerator
 
 CPU = torch.device("cpu")
 
@@ -60,7 +61,7 @@ def test_the_loss_is_least_at_the_true_scale(numbers: tuple[Tensor, Tensor]) -> 
 
 def train(criterion: nn.Module, parameters: list[nn.Parameter]) -> None:
     """Some epochs with the true curve for a model, so that only sigma is to learn."""
-    split = data.load("regression").train
+    split = datasets.load("regression").train
     outputs = torch.tensor([curve.f(x) for x in split.images.flatten().tolist()])
     batch = [(outputs.view(-1, 1), split.labels)]
     optimizer = torch.optim.AdamW(parameters, lr=0.05, weight_decay=0.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core import errors
 from core.config import RunConfig
-from core.device import accelerator
+from core.devices import accelerator
 from core.errors import ExplainedError
 
 

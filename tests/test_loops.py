@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from core import loops, models
 from core.config import IMAGE_MODELS
-from core.device import accelerator
+from core.devices import accelerator
 
 CPU = torch.device("cpu")
 HERE = pytest.mark.parametrize(

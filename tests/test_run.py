@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from core import curve, data, loops, run
+from core import loops, run
 from core.config import FAST, RunConfig
-from core.device import accelerator
+from core.data import curve, datasets
+from core.devices import accelerator
 from core.errors import CancelledError, ExplainedError
-from core.meter import REPORT_SECONDS, epoch_mean
-from core.reports import DRAWN_STEPS, Epoch, Fit, RunResult, Started, Steps
+from core.loss_meter import REPORT_SECONDS, epoch_mean
+from core.results import DRAWN_STEPS, Epoch, Fit, RunResult, Started, StepProgress
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
@@ -110,7 +111,7 @@ def test_reports_come_in_order(reports: list[Any]) -> None:
 
 def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
     """The run makes as many steps as it said: 24 batches of 500 images, twice."""
-    started, last = reports[0], [e for e in reports if isinstance(e, Steps)][-1]
+    started, last = reports[0], [e for e in reports if isinstance(e, StepProgress)][-1]
     assert last.step == started.steps == 48
     assert (started.train_images, started.test_images) == (12_000, 2_000)
     assert started.parameters == 109_386
@@ -118,7 +119,7 @@ def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
 
 def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
     """The losses that were reported on the way are those of the result."""
-    told = [loss for e in reports if isinstance(e, Steps) for loss in e.losses]
+    told = [loss for e in reports if isinstance(e, StepProgress) for loss in e.losses]
     assert tuple(told) == result.losses
 
 
@@ -176,7 +177,7 @@ def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
     state = torch.load(io.BytesIO(result.checkpoint), weights_only=True)
     assert all(tensor.device.type == "cpu" for tensor in state.values())
     model = run.from_checkpoint(result.checkpoint, "ann", CPU)
-    batches = run.evaluation_batches(data.load("sprites").test, CPU)
+    batches = run.evaluation_batches(datasets.load("sprites").test, CPU)
     outputs, targets = loops.predict(model, batches, CPU)
     score = loops.score(outputs, targets, nn.CrossEntropyLoss())
     assert (score.correct, score.total) == (result.test_correct, result.test_total)
@@ -240,7 +241,7 @@ def test_regression_figures_are_those_of_the_checkpoint(
 ) -> None:
     """R² and RMSE come out of the saved weights again, by the textbook's formula."""
     result = curve_reports[-1]
-    test = data.load("regression").test
+    test = datasets.load("regression").test
     with torch.inference_mode():
         outputs = run.from_checkpoint(result.checkpoint, "simple", CPU)(test.images)
     y = test.labels.double()
@@ -330,7 +331,7 @@ def test_cancelled_within_a_batch(k: int) -> None:
         return asked == k
 
     def report(event: object) -> None:
-        if isinstance(event, Steps):
+        if isinstance(event, StepProgress):
             steps.append(event.step)
 
     with pytest.raises(CancelledError):

@@ -4,12 +4,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.engine import Job
-from core.reports import Download
-from core.ui import live, words
+from core.data.download import Download
+from core.jobs.engine import Job
+from core.ui import format
 from core.ui.server import engine
+from core.ui.train import live
 
-FETCH = "core.fashion_mnist:download"
+FETCH = "core.data.fashion_mnist:download"
 
 
 def is_here(machine: dict[str, Any] | None) -> bool:
@@ -63,7 +64,10 @@ def _show(job: Job) -> None:
         latest = job.events[-1] if job.events else None
         if isinstance(latest, Download):
             share = min(1.0, latest.done_bytes / latest.total_bytes)
-            done, total = words.size(latest.done_bytes), words.size(latest.total_bytes)
+            done, total = (
+                format.size(latest.done_bytes),
+                format.size(latest.total_bytes),
+            )
             st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
         else:
             st.progress(0.0, "Asking the mirror for Fashion-MNIST")

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import streamlit as st
 
-from core.figures import Row
+from core.measure.rows import Row
 
 
 def both(name: str, rows: list[Row]) -> None:

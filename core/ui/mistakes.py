@@ -11,15 +11,15 @@ from contextlib import contextmanager
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.mistake_catalogue import MISTAKES, Failure, Mistake, Outcome, Report
-from core.mistake_search import Index
-from core.ui import words
+from core.mistakes.catalogue import MISTAKES, Failure, Mistake, Outcome, Report
+from core.mistakes.search import Index
+from core.ui import format
 from core.ui.server import engine, visitor
 from core.ui.source import source
 
-FILE = "core/mistakes.py"
-RUN = "core.mistake_lab:run"
-FAILURES = "core.mistake_lab:failures"
+FILE = "core/mistakes/examples.py"
+RUN = "core.mistakes.runner:run"
+FAILURES = "core.mistakes.runner:failures"
 SECONDS = 60.0  # that a person waits at most: for the others, then for three processes
 AT_ONCE = 2  # of all people: the lab worker has other questions to answer too
 RETRY_SECONDS = 30.0
@@ -171,7 +171,7 @@ def _halves(mistake: Mistake, report: Report | None) -> None:
 
 
 def body(name: str) -> str:
-    """What a function of core.mistakes does, without the line that names it."""
+    """What a function of core.mistakes.examples does, without its first line."""
     return textwrap.dedent(source(FILE, name).partition("\n")[2])
 
 
@@ -262,13 +262,13 @@ def _remarks(mistake: Mistake, report: Report) -> None:
             )
     if any(remarks):
         st.markdown(" ".join(filter(None, remarks)))
-    st.caption(f"Run on {words.provenance(report.environment)}.")
+    st.caption(f"Run on {format.provenance(report.environment)}.")
 
 
 def _device(outcome: Outcome) -> str:
     if outcome.device == "meta":
         return "`meta`"
-    return f"the {words.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
+    return f"the {format.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
 
 
 def literal(text: str) -> str:

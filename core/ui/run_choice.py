@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.ui import runs, words
+from core.ui import format, runs
 from core.ui.runs import Run
 
 
@@ -23,7 +23,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         st.query_params.pop("run", None)
         return None, row
     names = {
-        run_id: words.describe(run_id, each.result)
+        run_id: format.describe(run_id, each.result)
         for run_id, each in finished.items()
         if each.result
     }

@@ -6,9 +6,17 @@ from functools import cached_property, lru_cache
 import pandas as pd
 
 from core.config import RunConfig
-from core.engine import Job
-from core.reports import DRAWN_STEPS, Epoch, Fit, Loss, RunResult, Started, Steps
-from core.ui import words
+from core.jobs.engine import Job
+from core.results import (
+    DRAWN_STEPS,
+    Epoch,
+    Fit,
+    LossPoint,
+    RunResult,
+    Started,
+    StepProgress,
+)
+from core.ui import format
 from core.ui.server import engine, visitor
 
 RUN = "core.run:run"  # the function that training jobs call
@@ -24,9 +32,9 @@ class Run:
 
     job: Job
     started: Started | None
-    losses: tuple[Loss, ...]
+    losses: tuple[LossPoint, ...]
     history: tuple[Epoch, ...]
-    latest: Steps | None
+    latest: StepProgress | None
     fit: Fit | None  # the newest, of the task regression
 
     @property
@@ -84,12 +92,12 @@ def view(job: Job) -> Run:
 
 def _gather(job: Job) -> Run:
     started, latest, fit = None, None, None
-    losses: list[Loss] = []
+    losses: list[LossPoint] = []
     history: list[Epoch] = []
     for event in job.events:
         if isinstance(event, Started):
             started = event
-        elif isinstance(event, Steps):
+        elif isinstance(event, StepProgress):
             latest = event
             losses.extend(event.losses)
         elif isinstance(event, Epoch):
@@ -151,7 +159,7 @@ def start(config: RunConfig) -> str:
 def loss_frame(shown: list[Run]) -> pd.DataFrame:
     """The curves of some runs, with the name of the run in the first column."""
     columns = ["run", "step", "seconds", "loss", "epoch", "smoothed"]
-    names = words.run_names([each.config for each in shown])
+    names = format.run_names([each.config for each in shown])
     curves = [
         each.curve.assign(run=name)
         for name, each in zip(names, shown, strict=True)
@@ -162,7 +170,7 @@ def loss_frame(shown: list[Run]) -> pd.DataFrame:
 
 def epoch_frame(shown: list[Run]) -> pd.DataFrame:
     """A row an epoch and a split: run, epoch, split, loss, accuracy, r2."""
-    names = words.run_names([each.config for each in shown])
+    names = format.run_names([each.config for each in shown])
     return pd.DataFrame(
         [
             (name, epoch.epoch, *row)

@@ -6,7 +6,7 @@ from itertools import cycle
 
 import streamlit as st
 
-from core.engine import Engine
+from core.jobs.engine import Engine
 
 
 @st.cache_resource(show_spinner=False, on_release=Engine.close)

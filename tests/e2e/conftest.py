@@ -15,7 +15,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from core.cluster import ROOT
+from core.jobs.cluster import ROOT
 from tests.conftest import CHROMIUM
 
 FLAGS = [

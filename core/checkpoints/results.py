@@ -1,0 +1,82 @@
+"""What is known of checkpoints: plain data, without torch."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+RESUME_IMAGES = 4000  # of the training set: resuming is compared in seconds on a laptop
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One entry of a state_dict."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str  # "float32"
+    bytes: int
+    device: str  # it was saved from; "not recorded" in a format that does not say
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint that somebody uploaded, held against one of our architectures."""
+
+    format: str
+    tensors: tuple[TensorInfo, ...]
+    notes: tuple[str, ...]  # what was unwrapped, cast, left out: a sentence each
+    model: str  # the architecture
+    missing: tuple[str, ...]  # names that the architecture has and the file lacks
+    unexpected: tuple[str, ...]  # the reverse
+    misshapen: tuple[tuple[str, str, str], ...]  # name, in the file, in the model
+    renamed: tuple[tuple[str, str], ...]  # name in the file, name in the model
+    checkpoint: bytes | None = field(repr=False)  # with our names, where it fits
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """A model's answers before it was saved and after it was loaded again."""
+
+    saved_on: str
+    loaded_on: str
+    dtype: str  # of the numbers in the file
+    bytes: int
+    values: int  # logits that were compared
+    greatest_difference: float  # of two logits
+    differing_values: int
+    differing_predictions: int
+    images: int
+    environment: dict[str, Any]  # of the device that it was loaded on
+
+
+@dataclass(frozen=True)
+class PartLosses:
+    """Losses of one part of a comparison between training through and resuming."""
+
+    part: str  # "through", "resumed" or "weights"
+    losses: tuple[tuple[int, float], ...]  # step from 1, loss
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Training that was interrupted, beside training that was not."""
+
+    bytes: int  # of the checkpoint in the middle
+    contents: tuple[str, ...]  # its keys
+    steps: int  # of the whole training
+    epochs: int
+    at_step: int  # where it was interrupted
+    greatest_loss_difference: float  # through against resumed, over all steps
+    differing_weights: int  # of the numbers in the two state_dicts at the end
+    weights: int
+    weights_only_difference: float  # greatest, where only the weights were loaded
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What happened when something was done wrong on purpose, and done right."""
+
+    message: str  # PyTorch's own
+    outcome: str  # what followed, one sentence
+    listing: str = ""  # what there is to read
+    right: str = ""  # what the right way brought, one sentence

@@ -1,0 +1,134 @@
+"""Our own checkpoints: what is in one, and proof that it is the same model again.
+
+Files that strangers sent are opened in core.checkpoints.upload, training is resumed in
+core.checkpoints.resume.
+"""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core import devices, loops, models, run
+from core.checkpoints.results import RoundTrip, TensorInfo
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import CancelledError, ExplainedError
+
+NO_SAFETENSORS = (
+    "The library safetensors is not installed here. Install it: "
+    "pip install safetensors. Files of torch.save need no further library."
+)
+
+
+def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
+    """What is in a file of torch.save, without running any of it.
+
+    Also the device that each storage was saved from, by its address in memory.
+    Nothing is moved there: all stays on the host, whatever the file asks for.
+    """
+    saved_from: dict[int, str] = {}
+
+    def keep_on_cpu(storage: Any, location: str) -> Any:
+        saved_from[storage.data_ptr()] = location
+        return storage
+
+    file = io.BytesIO(data)
+    content = torch.load(file, map_location=keep_on_cpu, weights_only=True)
+    return content, saved_from
+
+
+def describe(
+    tensors: dict[str, Tensor], saved_from: dict[int, str] | None = None
+) -> tuple[TensorInfo, ...]:
+    """A line for each tensor of a state_dict."""
+    return tuple(
+        TensorInfo(
+            name,
+            tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
+            tensor.numel() * tensor.element_size(),
+            (saved_from or {}).get(tensor.untyped_storage().data_ptr(), "not recorded"),
+        )
+        for name, tensor in tensors.items()
+    )
+
+
+def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
+    """Names, shapes, dtypes, bytes and devices in one of our own checkpoints."""
+    return describe(*read(checkpoint))
+
+
+def to_safetensors(checkpoint: bytes) -> bytes:
+    """The same tensors in a format that can hold nothing but tensors."""
+    try:
+        from safetensors.torch import save
+    except ImportError:
+        raise ExplainedError(NO_SAFETENSORS) from None
+    tensors, _ = read(checkpoint)
+    return save({name: t.contiguous() for name, t in tensors.items()})
+
+
+def save(model: nn.Module, dtype: torch.dtype) -> bytes:
+    """The state_dict as a file, from the device that the model is on."""
+    buffer = io.BytesIO()
+    torch.save(
+        {
+            name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+            for name, tensor in model.state_dict().items()
+        },
+        buffer,
+    )
+    return buffer.getvalue()
+
+
+def load(file: bytes, name: str, device: torch.device) -> nn.Module:
+    """The model again, on any device."""
+    model = models.build(name).to(device)
+    opened = io.BytesIO(file)
+    state_dict = torch.load(opened, map_location=device, weights_only=True)
+    model.load_state_dict(state_dict)
+    return model
+
+
+def round_trip(
+    checkpoint: bytes,
+    config: RunConfig,
+    save_on: str,
+    load_on: str,
+    dtype: str = "float32",
+    cancelled: Callable[[], bool] = lambda: False,
+) -> RoundTrip:
+    """Save a trained model on one device, load it on another, and compare.
+
+    All logits of the test set are compared element by element, on the host.
+    """
+    there, here = devices.resolve(save_on), devices.resolve(load_on)
+    test = datasets.load(config.task).test
+
+    def logits(model: nn.Module, device: torch.device) -> Tensor:
+        if cancelled():
+            raise CancelledError
+        feed = batches.make("memory", test, run.EVALUATION_BATCH, device)
+        return loops.predict(model, feed, device)[0].cpu()
+
+    model = run.from_checkpoint(checkpoint, config.model, there)
+    before = logits(model, there)
+    file = save(model, getattr(torch, dtype))
+    after = logits(load(file, config.model, here), here)
+
+    difference = (before - after).abs()
+    return RoundTrip(
+        saved_on=devices.backend(there),
+        loaded_on=devices.backend(here),
+        dtype=dtype,
+        bytes=len(file),
+        values=before.numel(),
+        greatest_difference=difference.max().item(),
+        differing_values=int((before != after).sum()),
+        differing_predictions=int((before.argmax(dim=1) != after.argmax(dim=1)).sum()),
+        images=len(test),
+        environment=devices.environment(here),
+    )

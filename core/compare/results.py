@@ -1,0 +1,239 @@
+"""Two contenders and what a comparison of them says: plain data, without torch.
+
+Who wins is decided here, from measured seconds; they are measured in core.compare.race,
+core.compare.crossover, core.compare.timing_pitfalls and core.compare.step_profile.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+from core.compare.candidates import Candidate
+from core.config import RunConfig
+from core.measure.environment import Environment
+from core.measure.speedup import Speedup, speedup
+from core.results import LossPoint
+
+# Training steps of a heat: a fraction of a second on an idle laptop's CPU.
+RACE_STEPS = {"ann": 300, "cnn": 50}
+
+
+@dataclass(frozen=True)
+class RaceStarted:
+    """A race begins."""
+
+    candidates: tuple[Candidate, Candidate]
+    config: RunConfig  # its device and epochs do not count
+    steps: int  # of training in each heat, at most
+    repeats: int
+
+
+@dataclass(frozen=True)
+class TrialProgress:
+    """Some steps of a heat were made."""
+
+    candidate: int  # 0 or 1
+    repeat: int  # 0 is the warm-up
+    step: int  # made so far in this heat
+    steps: int  # in the whole heat
+    losses: tuple[LossPoint, ...]  # of the steps since the last report
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training and one evaluation of one contender."""
+
+    candidate: int  # 0 or 1
+    repeat: int  # 0 is the warm-up
+    steps: int  # of training
+    train_seconds: float
+    train_samples: int
+    evaluate_seconds: float
+    evaluate_samples: int
+    joules: float | None  # of the whole GPU, as NVML counts them; None: nothing counts
+    losses: tuple[LossPoint, ...]
+
+    @property
+    def seconds(self) -> float:
+        return self.train_seconds + self.evaluate_seconds
+
+
+@dataclass(frozen=True)
+class CandidateFailure:
+    """A contender that did not come to the end."""
+
+    candidate: int
+    message: str
+
+
+LOOPS = ("training", "evaluation", "both")  # what has a speed-up of its own
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two contenders over the same steps, as far as it has come."""
+
+    candidates: tuple[Candidate, Candidate]
+    environments: tuple[Environment | None, Environment | None]  # None: it never began
+    config: RunConfig
+    steps: int  # of training in each counted heat
+    repeats: int  # that were asked for; a slow race ends with fewer
+    trials: tuple[Trial, ...]
+    failures: tuple[CandidateFailure, ...]
+    date: str
+
+    def counted(self, candidate: int) -> list[Trial]:
+        """The heats of a contender after its warm-up, in order."""
+        return [h for h in self.trials if h.candidate == candidate and h.repeat]
+
+    def seconds(self, candidate: int, loop: str) -> list[float]:
+        """Of each counted heat, for one of LOOPS."""
+        trials = self.counted(candidate)
+        if loop == "training":
+            return [trial.train_seconds for trial in trials]
+        if loop == "evaluation":
+            return [trial.evaluate_seconds for trial in trials]
+        return [trial.seconds for trial in trials]
+
+    def speedup(self, loop: str = "both") -> Speedup | None:
+        """Of the second contender over the first."""
+        return speedup(self.seconds(0, loop), self.seconds(1, loop))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A training step of one width at one batch size, timed on both contenders."""
+
+    width: int  # hidden units
+    batch_size: int
+    first: tuple[float, ...]  # seconds of a step, one for each repeat
+    second: tuple[float, ...]  # the same repeats of the second contender
+
+    @property
+    def speedup(self) -> Speedup:
+        """Of the second contender over the first."""
+        return Speedup(
+            tuple(a / b for a, b in zip(self.first, self.second, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Who is faster at which size."""
+
+    candidates: tuple[Candidate, Candidate]
+    environments: tuple[Environment, Environment]
+    cells: tuple[Cell, ...]
+    planned: int  # cells of the whole map
+    budget_seconds: float
+    stopped: str  # why cells are missing, where it was not for the time
+    date: str
+
+
+def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
+    """Where both are equally fast, as (batch size, width).
+
+    The logarithm of the ratio is taken as linear in the logarithm of the batch size
+    between two neighbours in a row, and in that of the width between two in a column.
+    """
+    points = []
+    by_place = {
+        (math.log2(c.batch_size), math.log2(c.width)): math.log(c.speedup.median)
+        for c in cells
+    }
+    for along in (0, 1):
+        lines: dict[float, list[tuple[float, float]]] = {}
+        for place, value in by_place.items():
+            lines.setdefault(place[1 - along], []).append((place[along], value))
+        for across, line in lines.items():
+            line.sort()
+            for (a, low), (b, high) in pairwise(line):
+                if (low < 0) != (high < 0):
+                    at = a + (b - a) * low / (low - high)
+                    x, y = (at, across) if along == 0 else (across, at)
+                    points.append((2**x, 2**y))
+    return points
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one way of timing has read off for the same operation."""
+
+    way: str  # one of WAYS
+    seconds: tuple[float, ...]  # of each call, in order, the first one included
+
+
+WAYS = ("naive", "synchronize", "synchronize and warm-up")
+
+
+@dataclass(frozen=True)
+class ThreadReading:
+    """An operation with one number of threads."""
+
+    size: int  # of the square matrices
+    threads: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TimingLab:
+    """The same multiplication of two square matrices, timed in each way."""
+
+    device: str
+    size: int
+    readings: tuple[Reading, ...]
+    threads: tuple[ThreadReading, ...]  # on the CPU
+    environment: Environment
+    cpu_environment: Environment
+    date: str
+
+
+PARTS = ("load", "copy", "forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """Training steps with one feed on one device, taken apart."""
+
+    feed: str
+    parts: dict[str, tuple[float, ...]]  # PARTS to the seconds in each step
+    step: tuple[float, ...]  # seconds of each whole step, profiled as the parts are
+    unprofiled: tuple[float, ...]  # seconds of such steps when nobody looks
+    config: RunConfig
+    environment: Environment
+    date: str
+    trace: bytes | None = None  # Chrome's trace format, gzipped; None: too large
+
+    def typical(self, part: str) -> float:
+        """Seconds of a part, or of the whole "step", in a typical step.
+
+        The mean over the middle half of the steps, by how long each took in all. The
+        parts of the same steps add up, as their medians would not.
+        """
+        order = sorted(range(len(self.step)), key=self.step.__getitem__)
+        quarter = len(order) // 4
+        middle = order[quarter : len(order) - quarter]
+        seconds = self.step if part == "step" else self.parts[part]
+        return fmean(seconds[index] for index in middle)
+
+    @property
+    def largest(self) -> str:
+        """The part that takes longest."""
+        return max(self.parts, key=self.typical)
+
+    @property
+    def share(self) -> float:
+        """Of the step, what the largest part takes."""
+        return self.typical(self.largest) / self.typical("step")
+
+    @property
+    def covered(self) -> float:
+        """What the parts add up to, as a share of the step: the median over steps.
+
+        Between two ranges there is only the profiler, unless another program takes the
+        core just there.
+        """
+        sums = map(sum, zip(*self.parts.values(), strict=True))
+        return median(a / b for a, b in zip(sums, self.step, strict=True))

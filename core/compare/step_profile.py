@@ -1,0 +1,127 @@
+"""Where the time of a training step goes, by torch.profiler's ranges.
+
+The step is that of core.loops.train_epoch, with a range around each part. A device
+works through a queue, so each range waits for it at its end: that costs what overlaps,
+and is the only way to say which part the time belongs to.
+"""
+
+import gzip
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import DeviceType
+from torch.optim import Optimizer
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from core import devices, loops, models, run
+from core.compare.results import PARTS, StepProfile
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import CancelledError
+from core.measure.environment import now
+
+STEPS = 16  # counted
+WARM_UP = 3  # steps before each measurement, not counted
+MOST_TRACE_BYTES = 1_000_000  # gzipped; a job is kept with its result
+
+
+def measure(
+    config: RunConfig,
+    pairs: tuple[tuple[str, str], ...],
+    report: Callable[[StepProfile], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[StepProfile, ...]:
+    """The breakdown of `config` for each (feed, device); reports each when known."""
+    found = []
+    for feed, device_name in pairs:
+        if cancelled():
+            raise CancelledError
+        found.append(take_apart(config, feed, devices.resolve(device_name)))
+        report(found[-1])
+    return tuple(found)
+
+
+def take_apart(config: RunConfig, feed: str, device: torch.device) -> StepProfile:
+    """STEPS training steps with this feed on this device, part by part."""
+    torch.manual_seed(config.seed)
+    model = models.build(config.model).to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = run.make_optimizer(model, config, device)
+    whole = datasets.load(config.task).train.first(
+        (WARM_UP + STEPS) * config.batch_size
+    )
+    source = batches.make(
+        feed, whole, config.batch_size, device, config.seed, config.augment
+    )
+    unprofiled = []
+    steps = loops.train_epoch(model, source, criterion, optimizer, device)
+    start = time.perf_counter()
+    for _ in steps:
+        devices.synchronize(device)
+        unprofiled.append(time.perf_counter() - start)
+        start = time.perf_counter()
+
+    activities = [ProfilerActivity.CPU]
+    if device.type in ("cuda", "xpu"):
+        activities.append(getattr(ProfilerActivity, device.type.upper()))
+    with profile(activities=activities) as recorded:
+        batch = iter(source)
+        for _ in range(WARM_UP + STEPS):
+            step(model, batch, criterion, optimizer, device)
+    seconds: dict[str, list[float]] = {name: [] for name in ("step", *PARTS)}
+    for event in recorded.events() or ():
+        # With a GPU there is a second event, for what the range did there.
+        if event.name in seconds and event.device_type == DeviceType.CPU:
+            seconds[event.name].append(event.time_range.elapsed_us() / 1e6)
+    counted = {name: tuple(each[WARM_UP:]) for name, each in seconds.items()}
+    return StepProfile(
+        feed,
+        {part: counted[part] for part in PARTS},
+        counted["step"],
+        tuple(unprofiled[WARM_UP:]),
+        config,
+        devices.environment(device),
+        now(),
+        trace(recorded),
+    )
+
+
+def step(
+    model: nn.Module,
+    batch: Iterator[tuple[Tensor, Tensor]],
+    criterion: nn.Module,
+    optimizer: Optimizer,
+    device: torch.device,
+) -> None:
+    """A step of the training loop, with a range around each part."""
+    with record_function("step"):
+        with record_function("load"):
+            inputs, targets = next(batch)
+            devices.synchronize(device)
+        with record_function("copy"):
+            inputs = inputs.to(device)
+            targets = targets.to(device)
+            devices.synchronize(device)
+        with record_function("forward"):  # zero_grad costs next to nothing
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            devices.synchronize(device)
+        with record_function("backward"):
+            loss.backward()
+            devices.synchronize(device)
+        with record_function("optimizer"):
+            optimizer.step()
+            devices.synchronize(device)
+
+
+def trace(recorded: profile) -> bytes | None:
+    """All events for ui.perfetto.dev, gzipped; None where they are too many to keep."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        recorded.export_chrome_trace(str(path))
+        packed = gzip.compress(path.read_bytes(), compresslevel=6)
+    return packed if len(packed) <= MOST_TRACE_BYTES else None

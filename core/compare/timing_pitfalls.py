@@ -1,0 +1,107 @@
+"""Why is your timing wrong? The same operation, timed in three ways.
+
+Each way has a process of its own, so that the first call really is the first one: the
+GPU's context, the libraries and the thread pool are set up in it, as in a fresh script.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from core import devices
+from core.compare.results import WAYS, Reading, ThreadReading, TimingLab
+from core.errors import CancelledError
+from core.jobs import sandbox
+from core.measure import timing
+from core.measure.environment import now
+
+SIZES = {"cpu": 512}  # of the square matrices; on an accelerator DEVICE_SIZE
+DEVICE_SIZE = 4096
+CALLS = 20
+WARM_UP = 5
+THREAD_SIZES = (32, 1024)
+THREAD_REPEATS = 20
+CHILD_SECONDS = 120.0
+
+
+def measure(
+    device_name: str,
+    report: Callable[[Reading], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> TimingLab:
+    """Time the multiplication of two square matrices in each of WAYS."""
+    device = devices.resolve(device_name)
+    size = SIZES.get(device.type, DEVICE_SIZE)
+    readings = []
+    for way in WAYS:
+        if cancelled():
+            raise CancelledError
+        path = "core.compare.timing_pitfalls:in_a_new_process"
+        threads = torch.get_num_threads()
+        seconds = sandbox.call(
+            path, way, device_name, size, threads, seconds=CHILD_SECONDS
+        )
+        readings.append(Reading(way, tuple(seconds)))
+        report(readings[-1])
+    if cancelled():
+        raise CancelledError
+    return TimingLab(
+        device_name,
+        size,
+        tuple(readings),
+        threads_trap(devices.usable_cores()),
+        devices.environment(device),
+        devices.environment(torch.device("cpu")),
+        now(),
+    )
+
+
+def in_a_new_process(
+    way: str, device_name: str, size: int, threads: int
+) -> list[float]:
+    """Seconds of each call that `way` counts."""
+    torch.set_num_threads(threads)
+    device = devices.resolve(device_name)
+    matrix = torch.rand(size, size).to(device)
+    return time_it(way, lambda: matrix @ matrix, device)
+
+
+def time_it(
+    way: str,
+    work: Callable[[], object],
+    device: torch.device,
+    synchronize: Callable[[torch.device], None] = devices.synchronize,
+) -> list[float]:
+    """Seconds of each call of `work`, as they are read off in one of WAYS."""
+    if way == "synchronize and warm-up":
+        for _ in range(WARM_UP):
+            work()
+    seconds = []
+    for _ in range(CALLS):
+        if way != "naive":
+            synchronize(device)
+        start = time.perf_counter()
+        work()
+        if way != "naive":
+            synchronize(device)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
+    """A small and a large multiplication with one CPU thread and with all of them."""
+    device = torch.device("cpu")
+    readings = []
+    for size in THREAD_SIZES:
+        matrix = torch.rand(size, size)
+        for threads in sorted({1, cores}):
+            with devices.cpu_threads(threads):
+                timed = timing.measure(
+                    lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
+                    device,
+                    THREAD_REPEATS,
+                    warmup=WARM_UP,
+                )
+            readings.append(ThreadReading(size, threads, timed.seconds))
+    return tuple(readings)

@@ -1,0 +1,104 @@
+"""What a race says, in words."""
+
+from statistics import median
+
+from core.compare.results import Race
+
+
+def verdict(race: Race) -> str:
+    """Who wins, by how much and why, in words."""
+    for failure in race.failures:
+        name = race.candidates[failure.candidate].name
+        return f"There is no winner: {name} did not come to the end."
+    found = race.speedup()
+    if found is None:
+        return "There is no winner: nothing was measured."
+    low, high = found.interval
+    if found.winner is None:
+        return (
+            "**Too close to call on this machine.** From repeat to repeat, "
+            f"{race.candidates[1].name} is {low:.2f} to {high:.2f} times as fast as "
+            f"{race.candidates[0].name}."
+        )
+    winner, loser = race.candidates[found.winner], race.candidates[1 - found.winner]
+    factor = found.median
+    if found.winner == 0:
+        factor, low, high = 1 / factor, 1 / high, 1 / low
+    return (
+        f"**{winner.name} wins: it is {factor:.2f} times as fast as {loser.name}** "
+        f"({low:.2f} to {high:.2f} over {found.n} pairs of repeats). "
+        f"{why(race, found.winner)}"
+    )
+
+
+SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
+
+
+def why(race: Race, winner: int) -> str:
+    """What speaks for it, from the time of a step."""
+    won, lost = race.candidates[winner], race.candidates[1 - winner]
+    step = median(race.seconds(winner, "training")) / race.steps * 1e3
+    batch = race.config.batch_size
+    if won.backend == lost.backend == "CPU":
+        if won.threads > lost.threads:
+            return (
+                f"A batch of {batch:,} has enough arithmetic to be shared: "
+                f"{won.threads / lost.threads:g} times the threads could bring that "
+                "much at best, and the parts that are not shared take their toll."
+            )
+        if won.threads < lost.threads and step < SMALL_STEP_MS:
+            return (
+                f"A step takes only {step:.2g} ms. Threads split each operation of it "
+                "and then wait for the slowest of them, also for one that lost its "
+                "core to another program."
+            )
+        if won.threads < lost.threads:
+            return (
+                f"A step of {step:.2g} ms is worth sharing, so there was no free core "
+                "for every thread: all wait for the one that shares its core with "
+                "another program. Race again when the machine is idle."
+            )
+        return "Both are the same device, so the machine itself has changed meanwhile."
+    if lost.backend == "CPU":
+        return (
+            f"A step of {batch:,} images takes it {step:.2g} ms: the arithmetic of a "
+            "batch is done side by side, which pays for the copy and for starting each "
+            "operation."
+        )
+    return (
+        "Each operation costs an accelerator some microseconds to start, however small "
+        f"it is, and a batch of {batch:,} is small. The map at the end of this page "
+        "shows from where on that turns."
+    )
+
+
+AGREE = 0.01  # of the loss; more is seen on the chart
+
+
+def agreement(race: Race) -> str:
+    """Whether the loss curves agree, in words, and if not, why not."""
+    curves = [next((h.losses for h in race.counted(c)), ()) for c in (0, 1)]
+    pairs = list(zip(*curves, strict=False))
+    if not pairs:
+        return ""
+    apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
+    start, most = apart[0], max(apart)
+    devices = {candidate.device for candidate in race.candidates}
+    if most == 0:
+        return "Over steps, the two curves are the same, bit for bit."
+    if most < AGREE:
+        return (
+            f"Over steps, the two curves agree within {most:.1g} of the loss. What is "
+            "left is rounding: they add the same numbers in another order."
+        )
+    if race.config.model == "cnn" and len(devices) > 1:
+        return (
+            f"Over steps, the two curves differ by up to {most:.1%}. Weights and "
+            "batches are the same, but dropout draws from each device's own random "
+            "numbers, so each trains with other masks."
+        )
+    return (
+        f"Over steps, the two curves start {start:.1g} apart and end up to {most:.1%} "
+        "apart. Weights and batches are the same; they add the same numbers in another "
+        "order, and each step makes that rounding grow."
+    )

@@ -1,0 +1,180 @@
+"""The three ways to feed a model. For one seed, all three give the same batches.
+
+- "dataloader": torch's DataLoader over PIL images and ToTensor, as in every textbook;
+  for numbers, over a TensorDataset.
+- "memory": the images are decoded once; a batch is picked out of one large tensor.
+- "device": that large tensor lives on the device, so nothing is left to move.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from core.data.datasets import Split
+from core.errors import ExplainedError
+
+MISMATCH = (
+    "torchvision can't be used with the torch that is installed ({error}). Install a "
+    "pair that fits: pip install --upgrade torch torchvision. Until then, the feeds "
+    "memory and device need no torchvision."
+)
+
+
+class Batches(Protocol):
+    """Iterate for one epoch: inputs (N, ...) and targets (N, ...), batch by batch."""
+
+    def __len__(self) -> int: ...  # steps in an epoch
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]: ...
+
+
+class EpochOrder:
+    """The order of the images, and which are flipped, drawn anew for each epoch."""
+
+    def __init__(self, size: int, seed: int | None, augment: bool) -> None:
+        self.size = size
+        self.augment = augment
+        # A generator of its own: dropout must not change the order, nor the reverse.
+        self.generator = None
+        if seed is not None:
+            self.generator = torch.Generator().manual_seed(seed)
+
+    def draw(self) -> tuple[Tensor, Tensor | None]:
+        """Indices int64 (size,), and flips bool (size,) if there are any to be made."""
+        if self.generator is None:
+            return torch.arange(self.size), None
+        order = torch.randperm(self.size, generator=self.generator)
+        if not self.augment:
+            return order, None
+        return order, torch.rand(self.size, generator=self.generator) < 0.5
+
+
+def flip(images: Tensor, flips: Tensor) -> Tensor:
+    """Images (N, 1, 28, 28), those that `flips` (N,) marks mirrored left to right."""
+    return torch.where(flips.view(-1, 1, 1, 1), images.flip(-1), images)
+
+
+class TensorBatches:
+    """Batches picked out of tensors, which stay on the device that they are on."""
+
+    def __init__(self, split: Split, batch_size: int, order: EpochOrder) -> None:
+        self.images, self.labels = split.images, split.labels
+        self.batch_size = batch_size
+        self.order = order
+
+    def __len__(self) -> int:
+        return -(-len(self.labels) // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        order, flips = self.order.draw()
+        order = order.to(self.images.device)  # once an epoch, not once a batch
+        flips = None if flips is None else flips.to(self.images.device)
+        for start in range(0, len(order), self.batch_size):
+            batch = slice(start, start + self.batch_size)
+            images = self.images.index_select(0, order[batch])
+            if flips is not None:
+                images = flip(images, flips[batch])
+            yield images, self.labels.index_select(0, order[batch])
+
+
+class LoaderBatches:
+    """Batches from a DataLoader, which fetches its samples one by one.
+
+    Images it opens as PIL images, every time.
+    """
+
+    def __init__(
+        self, split: Split, batch_size: int, order: EpochOrder, **options: Any
+    ) -> None:
+        self.order = order
+        self.batch_size = batch_size
+        self.indices: list[int] = []  # this epoch's; the loader's sampler
+        pixels = split.images.dtype == torch.uint8
+        self.loader = DataLoader(
+            PILImages(split) if pixels else TensorDataset(split.images, split.labels),
+            batch_size,
+            sampler=_Drawn(self),
+            # Else the loader draws from torch's global seed, as dropout does.
+            generator=torch.Generator(),
+            **options,
+        )
+
+    def __len__(self) -> int:
+        return -(-self.order.size // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        order, flips = self.order.draw()
+        self.indices = order.tolist()
+        start = 0
+        for images, labels in self.loader:
+            if flips is not None:
+                images = flip(images, flips[start : start + len(labels)])
+            yield images, labels
+            start += len(labels)
+
+
+class _Drawn:
+    """The sampler of LoaderBatches: the indices that were drawn for this epoch."""
+
+    def __init__(self, batches: LoaderBatches) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.batches.indices)
+
+    def __len__(self) -> int:
+        return self.batches.order.size
+
+
+class PILImages(Dataset):
+    """What torchvision.datasets.FashionMNIST does for an item, step by step.
+
+    That class reads its files itself; this one serves any split.
+    """
+
+    def __init__(self, split: Split) -> None:
+        try:
+            from PIL import Image
+            from torchvision.transforms import ToTensor
+        except (ImportError, RuntimeError, AttributeError) as error:
+            raise ExplainedError(MISMATCH.format(error=error)) from None
+        self.open = Image.fromarray
+        self.transform = ToTensor()
+        self.images = split.images.squeeze(1)
+        self.labels = split.labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        """The image, float32 (1, 28, 28) in 0..1, and its label."""
+        image = self.open(self.images[index].numpy(), mode="L")
+        return self.transform(image), int(self.labels[index])
+
+
+def make(
+    feed: str,
+    split: Split,
+    batch_size: int,
+    device: torch.device,
+    seed: int | None = None,
+    augment: bool = False,
+    num_workers: int = 0,
+    pin_memory: bool = False,
+) -> Batches:
+    """Batches of `split` by the feed of that name; without a seed, in file order."""
+    order = EpochOrder(len(split), seed, augment)
+    if feed == "dataloader":
+        return LoaderBatches(
+            split,
+            batch_size,
+            order,
+            num_workers=num_workers,
+            pin_memory=pin_memory,
+            persistent_workers=num_workers > 0,
+        )
+    if feed == "device":
+        split = Split(split.images.to(device), split.labels.to(device))
+    return TensorBatches(split, batch_size, order)

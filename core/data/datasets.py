@@ -1,0 +1,117 @@
+"""The datasets, whole, as uint8 tensors in memory.
+
+Where the files of Fashion-MNIST come from is in core.data.fashion_mnist, how the sprites are
+drawn in core.data.sprites, how images become batches in core.data.batches. The task regression
+has numbers in their place, of core.data.curve.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.data import curve, fashion_mnist, sprites
+from core.errors import ExplainedError
+
+SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Images with their labels; for regression, x in the place of images and y."""
+
+    images: Tensor  # uint8 (N, 1, 28, 28), on the host; x: float32 (N, 1)
+    labels: Tensor  # int64 (N,), 0 to 9; y: float32 (N, 1)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def first(self, n: int) -> "Split":
+        return Split(self.images[:n], self.labels[:n])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One task's images, or points of a curve, and where they came from."""
+
+    task: str
+    source: str
+    classes: tuple[str, ...]  # none for regression
+    train: Split
+    test: Split
+
+
+@cache  # a dataset is read once in each process; a failure is not remembered
+def load(task: str) -> Dataset:
+    """The dataset of a task. Raises ExplainedError where its files are not whole."""
+    return {
+        "fashion-mnist": _fashion_mnist,
+        "sprites": _sprites,
+        "regression": _regression,
+    }[task]()
+
+
+def _fashion_mnist() -> Dataset:
+    folder, files = fashion_mnist.read()
+
+    def split(prefix: str) -> Split:
+        images = torch.frombuffer(
+            bytearray(files[f"{prefix}-images-idx3-ubyte"]), dtype=torch.uint8
+        )
+        labels = torch.frombuffer(
+            bytearray(files[f"{prefix}-labels-idx1-ubyte"]), dtype=torch.uint8
+        )
+        return Split(images.view(-1, 1, 28, 28), labels.long())
+
+    return Dataset(
+        "fashion-mnist",
+        str(folder),
+        fashion_mnist.CLASSES,
+        split("train"),
+        split("t10k"),
+    )
+
+
+def _sprites() -> Dataset:
+    return Dataset(
+        "sprites",
+        "drawn by core/data/sprites.py",
+        fashion_mnist.CLASSES,
+        Split(*sprites.draw(SPRITES_TRAIN, seed=0)),
+        Split(*sprites.draw(SPRITES_TEST, seed=1)),
+    )
+
+
+def _regression() -> Dataset:
+    return Dataset(
+        "regression",
+        "drawn by core/data/curve.py",
+        (),
+        _points(curve.TRAIN, seed=0),
+        _points(curve.TEST, seed=1),
+    )
+
+
+def _points(count: int, seed: int) -> Split:
+    x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
+    return Split(x.contiguous(), y.contiguous())
+
+
+def status() -> dict[str, Any]:
+    """Fashion-MNIST here: {"source", "problem", "named"}.
+
+    The folder it is in (None: it is not here yet), what is wrong with it (None: it is
+    whole), and whether somebody named that folder in FASHION_MNIST_DIR.
+    """
+    folder = fashion_mnist.find()
+    source, problem = None if folder is None else str(folder), None
+    if folder is not None:
+        try:
+            source = load("fashion-mnist").source
+        except ExplainedError as error:
+            problem = str(error)
+    named = "FASHION_MNIST_DIR" in os.environ
+    return {"source": source, "problem": problem, "named": named}

@@ -1,0 +1,226 @@
+"""The files of Fashion-MNIST: find them, check that they are whole, fetch them.
+
+Nothing here imports torch. Zalando's dataset, 60,000 + 10,000 images of 28×28 pixels in
+ten classes, is described at https://github.com/zalandoresearch/fashion-mnist.
+"""
+
+import gzip
+import hashlib
+import os
+import struct
+import urllib.request
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
+from math import prod
+from pathlib import Path
+
+from filelock import FileLock
+
+from core.errors import CancelledError, ExplainedError
+from core.data.download import Download
+
+# SHA-256 of the unpacked files: archives differ from one packer to the next.
+SHA256 = {
+    "train-images-idx3-ubyte": (
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
+    ),
+    "train-labels-idx1-ubyte": (
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"
+    ),
+    "t10k-images-idx3-ubyte": (
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"
+    ),
+    "t10k-labels-idx1-ubyte": (
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"
+    ),
+}
+SHAPES = {
+    "train-images-idx3-ubyte": (60_000, 28, 28),
+    "train-labels-idx1-ubyte": (60_000,),
+    "t10k-images-idx3-ubyte": (10_000, 28, 28),
+    "t10k-labels-idx1-ubyte": (10_000,),
+}
+CLASSES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+# The layout that torchvision.datasets.FashionMNIST(root="data") reads.
+DATA_FOLDER = Path(__file__).parents[2] / "data" / "FashionMNIST" / "raw"
+DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
+MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+DOWNLOAD_BYTES = 30_878_645  # of the four archives at the mirror
+NETWORK_TIMEOUT_SECONDS = 8.0
+OTHER_WAYS = (
+    "Other ways to get it: install Debian's package dataset-fashion-mnist, or put "
+    "the four files into a folder and name it in FASHION_MNIST_DIR."
+)
+
+
+def find() -> Path | None:
+    """The folder that holds the files, packed or not; None where there is none."""
+    if named := os.environ.get("FASHION_MNIST_DIR"):
+        return Path(named)  # also where it is wrong: it was asked for by name
+    # A folder that is being filled just now does not hide one that has all files.
+    for enough in (all, any):
+        for folder in (DATA_FOLDER, DEBIAN_FOLDER):
+            if enough(os.path.exists(_file(folder, name)) for name in SHA256):
+                return folder
+    return None
+
+
+def read() -> tuple[Path, dict[str, bytes]]:
+    """The folder, and the bytes of each file after its header.
+
+    Raises ExplainedError where files are missing, truncated or altered.
+    """
+    folder = find()
+    if folder is None:
+        raise ExplainedError(
+            "Fashion-MNIST is not on this machine. Fetch it from the Train page, or "
+            f"train on the task sprites. {OTHER_WAYS}"
+        )
+    contents = {name: _checked(_file(folder, name), name) for name in SHA256}
+    if folder == DEBIAN_FOLDER:
+        _unpack(contents)  # the next start is quicker, and torchvision finds it too
+    return folder, {name: data[_header_size(name) :] for name, data in contents.items()}
+
+
+def download(
+    report: Callable[[Download], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Fetch the archives from Zalando's mirror into DATA_FOLDER.
+
+    Raises ExplainedError where the mirror gives no answer within seconds, or not the
+    files that were published.
+    """
+    done = 0
+    try:
+        DATA_FOLDER.mkdir(parents=True, exist_ok=True)
+        with FileLock(DATA_FOLDER / ".lock", timeout=60):
+            for name in SHA256:
+                with suppress(ExplainedError):
+                    _checked(DATA_FOLDER / name, name)
+                    continue  # whoever held the lock before us has fetched it
+                url = f"{MIRROR}{name}.gz"
+                packed = bytearray()
+                for chunk in _chunks(url):
+                    if cancelled():
+                        raise CancelledError
+                    packed += chunk
+                    done += len(chunk)
+                    report(Download(done, DOWNLOAD_BYTES))
+                _write(DATA_FOLDER / name, _verified(_unpacked(packed, url), name, url))
+    except OSError as error:
+        raise ExplainedError(
+            f"{DATA_FOLDER} can't be written: {error}. {OTHER_WAYS}"
+        ) from None
+
+
+def _chunks(url: str, size: int = 1 << 18):
+    """The body of `url` piece by piece; a silent network is an ExplainedError."""
+    try:
+        # Looking up a name has no timeout of its own, so it gets one from outside.
+        pool = ThreadPoolExecutor(1)
+        opened = pool.submit(
+            urllib.request.urlopen, url, timeout=NETWORK_TIMEOUT_SECONDS
+        )
+        pool.shutdown(wait=False)
+        with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
+            while chunk := response.read1(size):  # what is there, without waiting
+                yield chunk
+    except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
+        reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
+        raise ExplainedError(
+            f"Fashion-MNIST could not be fetched. Tried {url}: {reason}. {OTHER_WAYS}"
+        ) from None
+
+
+def _file(folder: Path, name: str) -> Path:
+    """The file itself where it is there, else its archive."""
+    plain = folder / name
+    return plain if os.path.exists(plain) else folder / f"{name}.gz"
+
+
+def _checked(path: Path, name: str) -> bytes:
+    """The unpacked bytes of one file, known to be those that Zalando published."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ExplainedError(
+            f"{path.with_suffix('')} is missing. {_mend(path, 'Fetch')}"
+        ) from None
+    except OSError as error:
+        raise ExplainedError(f"{path} can't be read: {error}. {_mend(path)}") from None
+    if path.suffix == ".gz":
+        data = _unpacked(data, path)
+    return _verified(data, name, path)
+
+
+def _unpacked(packed: bytes | bytearray, origin: object) -> bytes:
+    try:
+        return gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExplainedError(
+            f"{origin} is not a whole archive: {error}. {_mend(origin)}"
+        ) from None
+
+
+def _verified(data: bytes, name: str, origin: object) -> bytes:
+    shape = SHAPES[name]
+    header = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)
+    expected = len(header) + prod(shape)
+    if len(data) != expected:
+        problem = f"is truncated: it holds {len(data):,} of {expected:,} bytes"
+        if len(data) > expected:
+            problem = f"holds {len(data):,} bytes, {len(data) - expected:,} too many"
+    elif data[: len(header)] != header:
+        problem = "does not begin with the header of an IDX file of its shape"
+    elif hashlib.sha256(data).hexdigest() != SHA256[name]:
+        problem = "was altered: its SHA-256 is not that of the published file"
+    else:
+        return data
+    raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")
+
+
+def _mend(origin: object, what: str = "Delete it and fetch") -> str:
+    if isinstance(origin, Path) and DATA_FOLDER in origin.parents:
+        return f"{what} Fashion-MNIST again from the Train page."
+    return f"Replace the files. {OTHER_WAYS}"
+
+
+def _header_size(name: str) -> int:
+    return 4 + 4 * len(SHAPES[name])
+
+
+def _unpack(contents: dict[str, bytes]) -> None:
+    try:
+        DATA_FOLDER.mkdir(parents=True, exist_ok=True)
+        with FileLock(DATA_FOLDER / ".lock"):
+            for name, data in contents.items():
+                if not (DATA_FOLDER / name).exists():
+                    _write(DATA_FOLDER / name, data)
+    except OSError:
+        return  # a folder that can't be written costs a second at each start, no more
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All or nothing: nobody ever reads a file that is half written."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        aside.write_bytes(data)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

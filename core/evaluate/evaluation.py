@@ -1,0 +1,114 @@
+"""Look closely at a trained model: every answer to the test set, and what asking costs.
+
+The loop itself is `core.loops.predict`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import numpy as np
+import torch
+
+from core import devices, loops, run
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import CancelledError
+from core.evaluate import metrics
+from core.evaluate.results import ClassScore, Evaluation, ModeCost
+from core.measure import peak_memory, timing
+
+MODE_IMAGES = 2000
+MODES: dict[str, Callable[[], AbstractContextManager]] = {
+    "gradients": torch.enable_grad,
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+}
+
+
+def evaluate(
+    checkpoint: bytes, config: RunConfig, device_name: str = "auto"
+) -> Evaluation:
+    """The answers of the model in `checkpoint`, which was trained as `config` says."""
+    device = devices.resolve(device_name)
+    dataset = datasets.load(config.task)
+    model = run.from_checkpoint(checkpoint, config.model, device)
+    outputs, targets = loops.predict(
+        model, run.evaluation_batches(dataset.test, device), device
+    )
+    confidences, predictions = outputs.softmax(dim=1).max(dim=1)
+    count = len(dataset.classes)
+    figures = metrics.per_class(predictions, targets, count).tolist()
+    confusion = metrics.confusion_matrix(predictions, targets, count).tolist()
+    correct = int((predictions == targets).sum())
+    return Evaluation(
+        environment=devices.environment(device),
+        classes=tuple(
+            ClassScore(name, precision, recall, f1, sum(row))
+            for name, (precision, recall, f1), row in zip(
+                dataset.classes, figures, confusion, strict=True
+            )
+        ),
+        confusion=tuple(tuple(row) for row in confusion),
+        correct=correct,
+        total=len(targets),
+        interval=metrics.wilson_interval(correct, len(targets)),
+        targets=tuple(targets.tolist()),
+        predictions=tuple(predictions.tolist()),
+        confidences=tuple(confidences.tolist()),
+    )
+
+
+def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
+    """Test images by their numbers, uint8 (n, 28, 28)."""
+    return datasets.load(task).test.images[list(indices), 0].numpy()
+
+
+def labels(task: str, indices: tuple[int, ...]) -> list[int]:
+    """The true classes of test images, by their numbers."""
+    return datasets.load(task).test.labels[list(indices)].tolist()
+
+
+def probabilities(
+    checkpoint: bytes, config: RunConfig, pixels: np.ndarray
+) -> tuple[float, ...]:
+    """What the model makes of one picture, uint8 (28, 28): a probability a class."""
+    device = devices.resolve("auto")
+    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
+    with torch.inference_mode():
+        return tuple(model(image).softmax(dim=1)[0].tolist())
+
+
+def compare_modes(
+    checkpoint: bytes,
+    config: RunConfig,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[ModeCost, ...]:
+    """Seconds and peak memory of the same forward passes in each mode."""
+    device = devices.resolve("auto")
+    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    test = datasets.load(config.task).test.first(MODE_IMAGES)
+    feed = batches.make("device", test, run.EVALUATION_BATCH, device)
+
+    def forward(mode: str) -> Callable[[], None]:
+        def work() -> None:
+            if cancelled():
+                raise CancelledError
+            with MODES[mode]():
+                for inputs, _ in feed:
+                    model(inputs)
+
+        return work
+
+    works = [forward(mode) for mode in MODES]
+    timings = timing.measure_side_by_side(works, device)
+    return tuple(
+        ModeCost(
+            mode,
+            measured.seconds,
+            peak_memory.peak_bytes(work, device),
+            len(test),
+            devices.environment(device),
+        )
+        for mode, measured, work in zip(MODES, timings, works, strict=True)
+    )

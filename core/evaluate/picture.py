@@ -1,0 +1,128 @@
+"""A picture of a piece of clothing, turned into one as Fashion-MNIST has them.
+
+The dataset's own way (Xiao, Rasul and Vollgraf, arXiv:1708.07747, section 2): trim the
+edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, centre
+on 28×28, negate, 8-bit grey. Its pictures were taken in a studio, on white. Here the
+background is measured at the edge, and negated only if it is brighter than the object.
+"""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
+
+from core.errors import ExplainedError
+from core.jobs import sandbox
+
+SIZE = 28
+MOST_BYTES = 10_000_000
+MOST_PIXELS = 50_000_000  # a telephone's camera has fewer
+MEMORY_BYTES = 600_000_000  # for opening it
+WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
+CONTRAST = 0.12  # of the range from black to white; what differs less is background
+
+LEAST_SHARE = 1e-3  # of the picture that has to differ; single pixels are noise
+NOTHING_TO_SEE = (
+    "There is nothing to see in this picture: it has one shade nearly all over. "
+    "Take one of a piece of clothing on a plain background."
+)
+TOO_MANY_PIXELS = (
+    f"The picture has more than {MOST_PIXELS / 1e6:.0f} million pixels. "
+    "Save it smaller."
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What became of it, from step to step; each a uint8 array (height, width)."""
+
+    steps: dict[str, Any]
+    pixels: Any  # uint8 (28, 28), as the model sees it
+    negated: bool
+
+
+def prepare_apart(data: bytes) -> Picture:
+    """`prepare` in a process that may die of a file which was made to do harm."""
+    return sandbox.call(
+        "core.evaluate.picture:prepare", data, seconds=20, memory_bytes=MEMORY_BYTES
+    )
+
+
+def prepare(data: bytes) -> Picture:
+    """Make 28×28 grey pixels of the bytes of an image file.
+
+    Raises ExplainedError where that can't be done.
+    """
+    grey = np.asarray(_open(data), dtype=np.float32) / 255
+    background = float(np.median(_edge(grey)))
+    difference = grey - background
+    object_there = np.abs(difference) > CONTRAST
+    if object_there.mean() < LEAST_SHARE:
+        raise ExplainedError(NOTHING_TO_SEE)
+    negated = float(difference[object_there].mean()) < 0
+    lifted = np.clip(-difference if negated else difference, 0, None)
+    lifted[~object_there] = 0
+    lifted /= background if negated else 1 - background
+
+    rows = np.flatnonzero(object_there.any(axis=1))
+    columns = np.flatnonzero(object_there.any(axis=0))
+    trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
+    small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
+    centred = Image.new("L", (SIZE, SIZE))
+    left, top = (SIZE - small.width) // 2, (SIZE - small.height) // 2
+    centred.paste(small, (left, top))
+    pixels = np.asarray(centred)
+    steps = {
+        "In grey": _as_bytes(grey),
+        "Negated" if negated else "Background removed": _as_bytes(lifted),
+        "Trimmed": _as_bytes(trimmed),
+        "28×28": pixels,
+    }
+    return Picture(steps, pixels, negated)
+
+
+def _open(data: bytes) -> Image.Image:
+    """The picture in grey, upright, at most WORKING_SIZE large."""
+    if len(data) > MOST_BYTES:
+        raise ExplainedError(
+            f"The file has {len(data) / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB "
+            "are taken. Save it smaller."
+        )
+    try:
+        file = Image.open(io.BytesIO(data))
+        if file.width * file.height > MOST_PIXELS:
+            raise ExplainedError(TOO_MANY_PIXELS)
+        file.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
+        image = ImageOps.exif_transpose(file)
+        if image.has_transparency_data:
+            white = Image.new("RGBA", image.size, "white")
+            image = Image.alpha_composite(white, image.convert("RGBA"))
+        image = image.convert("L")
+    except UnidentifiedImageError:
+        raise ExplainedError(
+            "This file is not a picture that can be read here. Save it as PNG or JPEG."
+        ) from None
+    except Image.DecompressionBombError:
+        raise ExplainedError(TOO_MANY_PIXELS) from None
+    except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
+        raise ExplainedError(
+            f"The picture is damaged: {error}. Save it again, as PNG or JPEG."
+        ) from None
+    image.thumbnail((WORKING_SIZE, WORKING_SIZE))
+    return image
+
+
+def _edge(grey: np.ndarray) -> np.ndarray:
+    """The pixels around the picture, a fiftieth of it wide."""
+    width = max(1, min(grey.shape) // 50)
+    inner = np.zeros(grey.shape, dtype=bool)
+    inner[width:-width, width:-width] = True
+    return grey[~inner]
+
+
+def _as_bytes(values: np.ndarray) -> np.ndarray:
+    """0 to 1 as uint8 0 to 255."""
+    return (np.clip(values, 0, 1) * 255).round().astype(np.uint8)

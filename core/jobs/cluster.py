@@ -1,0 +1,145 @@
+"""The local Dask cluster, as a process of its own: python -m core.jobs.cluster
+
+It starts a scheduler and its workers on the loopback interface, prints the scheduler's
+address as its one line on standard output, and ends when its standard input closes. So
+whoever started it need not stop it: nothing outlives a server that is killed.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import dask
+from distributed import Nanny, Scheduler
+
+from core.errors import ExplainedError
+
+ROOT = Path(__file__).parents[2]
+
+LAB_THREADS = 4  # short jobs of several people at once
+
+SETTINGS = {
+    # A run whose worker dies has failed; it must not silently run a second time.
+    "distributed.scheduler.allowed-failures": 0,
+    # By default each worker gets one OpenMP thread; core.devices decides that here.
+    "distributed.nanny.pre-spawn-environ": {},
+    # The DataLoader of a worker may have processes of its own.
+    "distributed.worker.daemon": False,
+    # Dask would pause or kill a worker by shares of memory that suit other work.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.low-level-log-length": 1000,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.comm.timeouts.connect": "10s",
+}
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs to use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name for name in visible.split(",") if name]
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    with suppress(OSError, subprocess.TimeoutExpired):
+        listed = subprocess.run(
+            [tool, "-L"], capture_output=True, text=True, timeout=10
+        )
+        lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+        return [str(index) for index in range(len(lines))]
+    return []
+
+
+def workers() -> dict[str, dict]:
+    """Name and options of each worker: one for training on each device, one lab."""
+
+    def options(resource: str, threads: int, env: dict[str, str]) -> dict:
+        return {
+            "nthreads": threads,
+            "resources": {resource: threads},
+            "env": env,
+            "memory_limit": None,
+            "dashboard_address": "127.0.0.1:0",
+            "preload": ["core.jobs.worker"],
+            "host": "127.0.0.1",
+        }
+
+    environments = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus()] or [{}]
+    train = {
+        f"train-{number}": options("train", 1, env)
+        for number, env in enumerate(environments)
+    }
+    return {**train, "lab": options("lab", LAB_THREADS, {})}
+
+
+class Process:
+    """The local cluster as its parent holds it."""
+
+    def __init__(self) -> None:
+        """Start it and wait for its address; ExplainedError where none comes."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "core.jobs.cluster"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"},
+            # Ctrl-C in the terminal is for the server; the cluster ends after it.
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+        if not self.address:
+            raise ExplainedError("python -m core.jobs.cluster ended before it was up")
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it, by closing what it reads from; by force where that does not help."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+async def main() -> None:
+    dask.config.set(SETTINGS)
+    # Whatever the workers print goes to standard error. The address goes out through a
+    # copy of standard output that none of them inherits.
+    address_output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    async with Scheduler(
+        host="127.0.0.1", port=0, dashboard=False, dashboard_address="127.0.0.1:0"
+    ) as scheduler:
+        with address_output:
+            print(scheduler.address, file=address_output)
+        nannies = [
+            Nanny(scheduler.address, name=name, **options)
+            for name, options in workers().items()
+        ]
+        starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
+        for start in starting:
+            start.cancel()
+        closing = (nanny.close(timeout=1) for nanny in nannies)
+        await asyncio.gather(*closing, return_exceptions=True)
+    for child in multiprocessing.active_children():  # those that were just starting
+        child.kill()
+    os._exit(0)  # whatever still runs here holds nothing that anybody waits for
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,383 @@
+"""Submit, follow and cancel work on a Dask cluster, local or remote.
+
+The web server holds one Engine. It never imports torch: functions are named by their
+path ("core.run:run") and looked up in the worker that calls them.
+
+Long jobs wait in a queue that the engine keeps itself, in the order they came, and go
+to a worker only when one is free. Dask would take them at once, but fails all jobs that
+a worker holds when that worker dies, also those it has not begun with.
+"""
+
+import logging
+import math
+import os
+import pickle
+import threading
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from distributed import Client, Future
+
+from core.errors import ExplainedError
+from core.jobs import cluster, worker
+from core.jobs.job import PickedUp
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 8.0  # a scheduler that does not answer by then is not there
+LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
+MACHINE_SECONDS = 3.0
+RETRY_SECONDS = 5.0
+NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
+KEPT_JOBS = 500  # half a megabyte each at most: events and a checkpoint
+ENDED = ("finished", "failed", "cancelled")
+
+LOST_WORKER = (
+    "The worker process ended while it was at it: it was killed, or the machine had no "
+    "memory left. A new worker is starting; try again, perhaps with a smaller batch."
+)
+LOST_CLUSTER = (
+    "The processes that do the work have ended. They are being started again; "
+    "start the run once more."
+)
+NO_WORKER = (
+    "No worker took this job. The server's log says why; "
+    "restarting the app starts new workers."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A piece of work as it stood when it was looked at.
+
+    A job that has ended is the same object at every look.
+    """
+
+    id: str
+    path: str  # of the function
+    arguments: tuple[Any, ...]
+    lane: str  # "train" or "lab"
+    owner: str = ""  # whoever started it, by a name that only they have
+    status: str = "queued"  # then "starting", "running", and one of ENDED
+    place: int = 0  # in the queue, from 1; 0 when it does not wait
+    events: tuple[Any, ...] = ()
+    value: Any = None  # what the function returned
+    message: str = ""  # why it failed
+    submitted: float = field(default_factory=time.time)
+    started: float | None = None  # seconds since 1970, as `submitted`
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+
+def in_background(work: Callable[..., object], *arguments: Any) -> None:
+    """Call it in a thread that nobody waits for, not even when the server ends."""
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+class Engine:
+    """The one connection of a web server to its workers; safe to use from threads."""
+
+    def __init__(self, address: str | None = None) -> None:
+        """Connect to the scheduler at `address`, or start a local cluster."""
+        self._address = address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+        self._topic = f"engine-{uuid.uuid4().hex}"
+        self._lock = threading.RLock()
+        self._jobs: dict[str, Job] = {}
+        self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
+        self._inbox: deque[tuple[str, Any]] = deque()  # events not yet filed
+        self._queue: list[str] = []
+        self._futures: dict[str, Future] = {}
+        self._cluster: cluster.Process | None = None  # where it is our own
+        self._client: Client | None = None
+        self._problem = ""
+        self._machine: dict[str, Any] | None = None
+        self._machine_due = 0.0  # when it is to be asked for again
+        self._start_due = 0.0  # when a start that failed is to be tried again
+        self._closed = False
+        self._up = threading.Event()
+        self._starting = True
+        in_background(self._start)
+
+    # Working with jobs
+
+    def submit(
+        self,
+        path: str,
+        *arguments: Any,
+        lane: str = "train",
+        owner: str = "",
+    ) -> str:
+        """Queue a call of the function at `path`; returns the job's id at once."""
+        job = Job(uuid.uuid4().hex[:10], path, arguments, lane, owner)
+        with self._lock:
+            self._forget_oldest()
+            self._jobs[job.id] = job
+            self._events[job.id] = []
+            self._queue.append(job.id)
+        self._revive()
+        self._dispatch()
+        return job.id
+
+    def job(self, job_id: str) -> Job | None:
+        """The job as it stands now; None if this engine does not know it."""
+        self._revive()
+        with self._lock:
+            self._file_events()
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return job
+            waited = time.time() - (job.started or time.time())
+            if job.status == "starting" and waited > NO_WORKER_SECONDS:
+                self._end(job_id, "failed", message=NO_WORKER)
+                in_background(self._stop, job_id, self._futures.pop(job_id, None))
+                return self._jobs[job_id]
+            lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
+            place = lane.index(job_id) + 1 if job_id in lane else 0
+            return replace(job, place=place, events=tuple(self._events[job_id]))
+
+    def jobs(self, path: str, owner: str | None = None) -> list[Job]:
+        """Jobs that call the function at `path`, of one owner or all, in order."""
+        with self._lock:
+            ids = [
+                job.id
+                for job in self._jobs.values()
+                if job.path == path and owner in (None, job.owner)
+            ]
+        return [job for job in map(self.job, ids) if job is not None]
+
+    def cancel(self, job_id: str) -> None:
+        """End a job: at once where it waits, within one batch where it runs."""
+        with self._lock:
+            self._file_events()
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return
+            if job_id in self._queue:
+                self._queue.remove(job_id)
+                self._end(job_id, "cancelled")
+                return
+            future = None
+            if job.status == "starting":  # its worker may be starting too, and deaf
+                future = self._futures.pop(job_id, None)
+                self._end(job_id, "cancelled")
+        in_background(self._stop, job_id, future)
+
+    def _stop(self, job_id: str, future: Future | None) -> None:
+        """Tell all workers, since none may have said yet that it has the job."""
+        if self._client is not None:
+            self._client.run(worker.cancel, job_id, on_error="ignore")
+        if future is not None:
+            future.cancel()
+            self._dispatch()
+
+    def ask(self, path: str, *arguments: Any, seconds: float = 30.0) -> Any:
+        """The answer of a quick function on the lab worker.
+
+        Raises ExplainedError where the function does, or where no answer comes in time.
+        """
+        deadline = time.monotonic() + seconds
+        self._revive()
+        self._up.wait(seconds)
+        if self._client is None:
+            raise ExplainedError(self._problem or NO_WORKER)
+        future = self._client.submit(
+            worker.answer, path, arguments, resources={"lab": 1}, pure=False
+        )
+        try:
+            outcome = future.result(timeout=max(0.1, deadline - time.monotonic()))
+        except TimeoutError:
+            raise ExplainedError(
+                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
+                "may still be starting, or busy with somebody else's question."
+            ) from None
+        except Exception:  # KilledWorker, or the connection broke
+            raise ExplainedError(LOST_WORKER) from None
+        finally:
+            future.release()
+        if outcome["status"] == "failed":
+            raise ExplainedError(outcome["message"])
+        return outcome["value"]
+
+    def machine(self) -> dict[str, Any] | None:
+        """The last that the workers said of this machine; None while they start.
+
+        {"devices", "cores"} as core.devices.describe, {"fashion_mnist"} as
+        core.data.datasets.status. Asked anew, in the background, once it is stale.
+        """
+        self._revive()
+        with self._lock:
+            if self._client is not None and time.monotonic() > self._machine_due:
+                self._machine_due = math.inf  # one question at a time
+                in_background(self._look)
+        return self._machine
+
+    def _look(self) -> None:
+        try:
+            machine = self.ask("core.devices:describe", seconds=LAB_SECONDS)
+            machine["fashion_mnist"] = self.ask("core.data.datasets:status")
+            self._machine = machine
+        except ExplainedError as error:
+            logger.warning("the machine could not be described: %s", error)
+        finally:
+            self._machine_due = time.monotonic() + MACHINE_SECONDS
+        self._dispatch()  # there may be more workers now, or a connection again
+
+    def close(self) -> None:
+        """End the connection, and the local cluster with it."""
+        self._closed = True
+        if self._client is not None:
+            self._client.close(timeout=2)
+        if self._cluster is not None:
+            self._cluster.close()
+
+    @property
+    def problem(self) -> str:
+        """Why there are no workers, in a sentence; empty while all is well."""
+        return self._problem
+
+    # Between the engine and the cluster
+
+    def _start(self) -> None:
+        try:
+            address = self._address
+            if address is None:
+                self._cluster = cluster.Process()
+                address = self._cluster.address
+            if self._closed:  # in the meantime, when there was nothing to end yet
+                return self.close()
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client.subscribe_topic(self._topic, self._on_event)
+            self._client, self._problem = client, ""
+        except Exception as error:
+            where = f" at {self._address}" if self._address else ""
+            self._problem = f"The workers{where} can't be reached: {error}."
+            self._start_due = time.monotonic() + RETRY_SECONDS
+            logger.warning("no cluster: %s", error)
+        self._starting = False
+        self._up.set()
+        self.machine()
+        self._dispatch()
+
+    def _revive(self) -> None:
+        """If the local cluster has died, fail what it was doing and start another.
+
+        A cluster that could not be started or reached is tried again now and then.
+        """
+        with self._lock:
+            died = self._cluster is not None and self._cluster.has_ended
+            failed = self._up.is_set() and self._client is None
+            due = time.monotonic() > self._start_due
+            if self._closed or self._starting or not (due and (died or failed)):
+                return
+            self._cluster = None
+            client, self._client = self._client, None
+            self._up.clear()
+            for job in list(self._jobs.values()):
+                if not job.ended and job.id not in self._queue:
+                    self._end(job.id, "failed", message=LOST_CLUSTER)
+            self._futures.clear()
+            self._starting = True
+        if client is not None:
+            in_background(client.close, 1)
+        in_background(self._start)
+
+    def _dispatch(self) -> None:
+        """Hand the next jobs of the queue to workers that are free."""
+        client = self._client
+        if client is None or not self._queue:
+            return
+        try:
+            capacity = self._capacity(client)  # without the lock: it asks the scheduler
+            with self._lock:
+                if client is self._client:
+                    self._hand_out(client, capacity)
+        except Exception:  # the connection broke; the jobs wait until it is back
+            logger.warning("jobs have to wait", exc_info=True)
+
+    def _hand_out(self, client: Client, capacity: Counter[str]) -> None:
+        busy = Counter(self._jobs[job_id].lane for job_id in self._futures)
+        for job in [self._jobs[job_id] for job_id in self._queue]:
+            if busy[job.lane] >= max(1, capacity[job.lane]):
+                continue
+            future = client.submit(
+                worker.do,
+                job.id,
+                self._topic,
+                job.path,
+                job.arguments,
+                resources={job.lane: 1},
+                pure=False,
+            )
+            busy[job.lane] += 1
+            self._queue.remove(job.id)
+            self._jobs[job.id] = replace(job, status="starting", started=time.time())
+            self._futures[job.id] = future
+            future.add_done_callback(self._when_done(job.id))
+
+    @staticmethod
+    def _capacity(client: Client) -> Counter[str]:
+        """How many jobs of each lane the workers take at once.
+
+        A worker that is restarting counts for nothing, but Dask keeps a job for it.
+        """
+        capacity: Counter[str] = Counter()
+        for each in client.scheduler_info(n_workers=-1)["workers"].values():
+            capacity.update({lane: int(n) for lane, n in each["resources"].items()})
+        return capacity
+
+    def _when_done(self, job_id: str) -> Callable[[Future], None]:
+        def done(future: Future) -> None:
+            try:
+                outcome = future.result(timeout=30)
+            except Exception as error:  # KilledWorker, or the connection broke
+                logger.warning("job %s was lost: %r", job_id, error)
+                outcome = {"status": "failed", "value": None, "message": LOST_WORKER}
+            with self._lock:
+                self._futures.pop(job_id, None)
+                self._end(job_id, **outcome)
+            future.release()
+            self._dispatch()
+
+        return done
+
+    def _on_event(self, event: tuple[float, bytes]) -> None:
+        """Runs on the client's event loop, so it must not wait, not for a lock even."""
+        self._inbox.append(pickle.loads(event[1]))
+
+    def _file_events(self) -> None:
+        """Put the events that have come in to their jobs; call it with the lock."""
+        while self._inbox:
+            job_id, event = self._inbox.popleft()
+            if job_id not in self._events:
+                continue  # the job has ended
+            self._events[job_id].append(event)
+            if isinstance(event, PickedUp):
+                self._jobs[job_id] = replace(
+                    self._jobs[job_id], status="running", started=time.time()
+                )
+
+    def _forget_oldest(self) -> None:
+        ended = [job.id for job in self._jobs.values() if job.ended]
+        for job_id in ended[: max(0, len(ended) - KEPT_JOBS)]:
+            del self._jobs[job_id]
+
+    def _end(
+        self, job_id: str, status: str, value: Any = None, message: str = ""
+    ) -> None:
+        self._file_events()
+        job = self._jobs.get(job_id)
+        if job is None or job.ended:
+            return
+        self._jobs[job_id] = replace(
+            job,
+            status=status,
+            value=value,
+            message=message,
+            events=tuple(self._events.pop(job_id)),
+        )

@@ -1,0 +1,130 @@
+"""Call a function in a process of its own, which may die without harm to anybody.
+
+For what must not share a process with others: an error that poisons the GPU's context,
+memory that runs out, a file that a stranger sent. On Linux and macOS a server process
+that has imported torch forks such children in some hundredths of a second; on Windows
+each one starts afresh.
+"""
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from typing import Any
+
+from core.errors import ExplainedError, explain
+
+SECONDS = 30.0
+
+
+class ChildDiedError(ExplainedError):
+    """The process ended before it could answer."""
+
+
+def warm_up() -> None:
+    """Start the server that forks the children, before somebody waits for one."""
+    call("core.jobs.sandbox:nothing", seconds=120)
+
+
+def nothing() -> None:
+    """What a child does that only shows that children work."""
+
+
+def call(
+    path: str,
+    *arguments: Any,
+    seconds: float = SECONDS,
+    memory_bytes: int | None = None,
+) -> Any:
+    """What the function at `path` ("package.module:name") returns for `arguments`.
+
+    With `memory_bytes` the child may take that much more than it has at its start, and
+    gets a MemoryError beyond; macOS and Windows set no such limit. Raises
+    ChildDiedError where the process dies or does not answer in time, and ExplainedError
+    where the function fails.
+    """
+    context = _context()
+    answers, answer = context.Pipe(duplex=False)
+    process = context.Process(  # type: ignore[attr-defined]
+        target=_work, args=(answer, path, arguments, seconds, memory_bytes), daemon=True
+    )
+    process.start()
+    answer.close()  # so that the end of the child is the end of the pipe
+    try:
+        if not answers.poll(seconds):
+            raise ChildDiedError(
+                f"It took more than {seconds:.0f} seconds and was ended."
+            )
+        outcome = answers.recv()
+    except EOFError:
+        process.join(5)
+        raise ChildDiedError(f"Its process {_how(process.exitcode)}.") from None
+    finally:
+        process.kill()
+        process.join(5)
+        answers.close()
+    if outcome["status"] == "failed":
+        raise ExplainedError(outcome["message"])
+    return outcome["value"]
+
+
+def _context() -> BaseContext:
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    # distributed, since each child looks up its parent's main module, the cluster.
+    # torch._dynamo, which torch imports by itself in the first step of an optimizer.
+    context.set_forkserver_preload(
+        ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
+    )
+    return context
+
+
+def _work(
+    answer: Connection,
+    path: str,
+    arguments: tuple[Any, ...],
+    seconds: float,
+    memory_bytes: int | None,
+) -> None:
+    """Runs in the child."""
+    import torch
+
+    from core.jobs.worker import resolve
+
+    torch.set_num_threads(1)  # never slow down a training run that is measured
+    if hasattr(signal, "alarm"):  # if the parent dies, nobody else ends this process
+        signal.alarm(int(seconds) + 5)
+    if memory_bytes is not None:
+        _limit_memory(memory_bytes)
+    try:
+        function: Callable[..., Any] = resolve(path)
+        outcome = {"status": "finished", "value": function(*arguments)}
+    except Exception as error:
+        outcome = {"status": "failed", "message": explain(error)}
+    answer.send(outcome)
+
+
+def _limit_memory(more_bytes: int) -> None:
+    if sys.platform != "linux":
+        return
+    import resource
+
+    import psutil
+
+    # RLIMIT_AS would count the files that libraries map, tens of gigabytes with CUDA.
+    limit = psutil.Process().memory_info().data + more_bytes
+    with suppress(ValueError):  # a lower limit is set already
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _how(exitcode: int | None) -> str:
+    """How a process ended, in words."""
+    if exitcode is None:
+        return "does not answer"
+    if exitcode < 0:
+        return f"was ended by {signal.Signals(-exitcode).name}"
+    return f"ended with exit status {exitcode}"

@@ -1,0 +1,142 @@
+"""What runs inside a worker process: warm up, do a job, hear that it is cancelled.
+
+A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
+module when the process starts and calls `dask_setup`.
+
+Nothing but plain data leaves a worker, failures included: the web server must not have
+to import torch in order to read an exception.
+"""
+
+import importlib
+import inspect
+import multiprocessing
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import CancelledError, ExplainedError, explain
+from core.jobs.job import PickedUp
+
+WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
+_cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
+
+
+def dask_setup(worker: Any) -> None:
+    """Pay for slow first times now, so that the first click does not."""
+    import torch
+
+    from core import devices
+    from core.jobs import sandbox
+
+    # A process that was spawned spawns its own children too, and a DataLoader's workers
+    # would take seconds each to import torch. They start as in a script of one's own.
+    multiprocessing.set_start_method(None, force=True)
+    if "train" in worker.state.total_resources:
+        devices.leave_a_core()
+        _rehearse()
+    else:
+        torch.set_num_threads(1)  # never slow down a training run that is measured
+        warm_up = threading.Timer(WARM_UP_SECONDS, sandbox.warm_up)
+        warm_up.daemon = True
+        warm_up.start()
+
+
+def _rehearse() -> None:
+    """Load the default dataset and make one step, which sets up the device."""
+    import torch
+
+    from core import devices, loops, models
+    from core.data import datasets
+
+    try:
+        task = "fashion-mnist" if datasets.status()["source"] else "sprites"
+        split = datasets.load(task).train.first(64)
+    except ExplainedError:
+        split = datasets.load("sprites").train.first(64)
+    device = devices.resolve("auto")
+    model = models.build("ann").to(device)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    criterion = torch.nn.CrossEntropyLoss()
+    batch = [(split.images, split.labels)]
+    for _ in loops.train_epoch(model, batch, criterion, optimizer, device):
+        pass
+
+
+def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
+    """Call the function at `path` ("core.run:run") and tell how it ended.
+
+    The function gets `arguments`, and by keyword `report` and `cancelled` where it has
+    such parameters. What it reports becomes an event of the job. Returns {"status",
+    "value", "message"}.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def report(event: Any) -> None:
+        # Dask's event log takes bytes, not objects.
+        worker.log_event(topic, pickle.dumps((job_id, event)))
+
+    def cancelled() -> bool:
+        return job_id in _cancelled
+
+    report(PickedUp(worker.name))
+    keep_threads()
+    try:
+        if cancelled():
+            raise CancelledError
+        function = resolve(path)
+        has = inspect.signature(function).parameters
+        keywords = {"report": report, "cancelled": cancelled}
+        value = function(*arguments, **{k: v for k, v in keywords.items() if k in has})
+        return {"status": "finished", "value": value, "message": ""}
+    except CancelledError:
+        return {"status": "cancelled", "value": None, "message": ""}
+    except Exception as error:
+        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+    finally:
+        _cancelled.discard(job_id)
+        _free_memory()
+
+
+def answer(path: str, arguments: tuple[Any, ...]) -> dict:
+    """Call a quick function, without events, and tell how it ended, as `do` does."""
+    keep_threads()
+    try:
+        return {"status": "finished", "value": resolve(path)(*arguments), "message": ""}
+    except Exception as error:
+        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+
+
+def keep_threads() -> None:
+    """Hold this thread to the number of CPU threads that the process was given.
+
+    Without it, matrix products take all cores until something else has asked torch in
+    this thread: jobs run in threads of Dask's, not in the one that set the number.
+    """
+    import torch
+
+    torch.set_num_threads(torch.get_num_threads())
+
+
+def cancel(job_id: str) -> None:
+    """Ask the job to stop; it hears of it in its next batch."""
+    _cancelled.add(job_id)
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The function that "package.module:name" stands for."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _free_memory() -> None:
+    """Give cached device memory back, so that the next job starts with all of it."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
+        torch.accelerator.empty_cache()

@@ -1,0 +1,102 @@
+"""What a default device changes, and what it doesn't, tried on real tensors.
+
+To be called in a process of its own (`core.jobs.sandbox`): the default device belongs
+to the thread, and a worker's threads are shared.
+"""
+
+import io
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, default_collate
+
+from core import devices
+
+Places = dict[str, str]  # an expression, and the device of what it made
+array = np.ones(3, dtype=np.float32)
+existing = torch.ones(3)  # on the CPU, made before there was a default device
+saved = io.BytesIO()
+torch.save(existing, saved)
+expressions: dict[str, Callable[[], Any]] = {
+    "torch.zeros(3)": lambda: torch.zeros(3),
+    "torch.tensor([1.0, 2.0])": lambda: torch.tensor([1.0, 2.0]),
+    "torch.as_tensor(array)": lambda: torch.as_tensor(array),
+    "nn.Linear(3, 1).weight": lambda: nn.Linear(3, 1).weight,
+    "default_collate([0, 1])": lambda: default_collate([0, 1]),
+    "torch.from_numpy(array)": lambda: torch.from_numpy(array),
+    "existing + 1": lambda: existing + 1,
+    "torch.zeros_like(existing)": lambda: torch.zeros_like(existing),
+    "existing.new_zeros(3)": lambda: existing.new_zeros(3),
+    "torch.load(saved)": lambda: torch.load(saved),
+    'torch.zeros(3, device="cpu")': lambda: torch.zeros(3, device="cpu"),
+}
+
+
+def places() -> Places:
+    found: Places = {}
+    for text, make in expressions.items():
+        saved.seek(0)
+        found[text] = make().device.type
+    return found
+
+
+def in_another_thread() -> str:
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(torch.zeros(3).device.type))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def with_block(device: str) -> dict[str, Any]:
+    with torch.device(device):
+        made = places()
+        thread = in_another_thread()
+    after = torch.zeros(3).device.type
+    return {"made": made, "thread": thread, "after": after}
+
+
+def with_setting(device: str) -> dict[str, Any]:
+    torch.set_default_device(device)
+    made = places()
+    thread = in_another_thread()
+    after = torch.zeros(3).device.type
+    return {"made": made, "thread": thread, "after": after}
+
+
+def shuffle() -> str:
+    """What torch says to a shuffled DataLoader; "" where that works."""
+    try:
+        next(iter(DataLoader(existing, shuffle=True)))  # type: ignore[arg-type]
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def compare() -> dict[str, Any]:
+    """Where tensors are made without a default device, in a block, after the setting.
+
+    {"device", "plain", "block", "setting", "shuffle"}. The default device is the
+    accelerator, or "meta" where there is none: its tensors have shapes, but no data.
+    """
+    accelerator = devices.accelerator()
+    device = accelerator.type if accelerator is not None else "meta"
+    plain = places()
+    block = with_block(device)
+    try:
+        setting = with_setting(device)
+        # A shuffle draws a random seed, and meta tensors hold no number to read.
+        said = shuffle() if accelerator is not None else ""
+    finally:
+        torch.set_default_device(None)
+    return {
+        "device": device,
+        "plain": plain,
+        "block": block,
+        "setting": setting,
+        "shuffle": said,
+    }

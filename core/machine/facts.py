@@ -1,0 +1,233 @@
+"""Collect the facts about this machine that `core.machine.diagnosis` concludes from.
+
+Everything is asked for anew. To be called in a process of its own (core.jobs.sandbox): a
+driver may hang or crash, and torch asks for its accelerator only once in a process.
+
+Nothing here names a person, a machine or a place in it: people paste it into forums.
+"""
+
+import csv
+import getpass
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from core import devices
+from core.machine.diagnosis import HIDING, Facts, VisibleDevice
+from core.measure import nvml
+
+TOOL_SECONDS = 5.0
+LINE = 300  # characters of a message that are kept
+VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # as PCI numbers them
+# Base classes of PCI, "PCI Code and ID Assignment": display controllers, and
+# processing accelerators, as which some GPUs without a display output come.
+CLASSES = ("03", "12")
+
+
+def probe() -> Facts:
+    """The facts, as they are now. What can't be found out is left empty."""
+    driver = nvml.read()
+    names = tuple(gpu.name for gpu in driver.gpus)
+    version = driver.version
+    if not version:
+        version, names = nvidia_smi()
+    accelerator, seen, complaint = ask_torch()
+    kfd = Path("/dev/kfd")
+    return Facts(
+        system=platform.system(),
+        machine=platform.machine(),
+        torch=str(torch.__version__),
+        cuda=torch.version.cuda or "",
+        hip=torch.version.hip or "",
+        xpu=getattr(torch.version, "xpu", None) or "",
+        mps=torch.backends.mps.is_built(),
+        architectures=tuple(torch.cuda.get_arch_list()),
+        releases=releases(),
+        accelerator=accelerator,
+        seen=seen,
+        complaint=complaint,
+        vendors=vendors(),
+        nvidia_gpus=names,
+        nvidia_driver=version,
+        driver_cuda=driver.cuda,
+        kfd=kfd.exists(),
+        kfd_readable=os.access(kfd, os.R_OK | os.W_OK),
+        render_node=any(Path("/dev/dri").glob("renderD*")),
+        container=in_container(),
+        wsl="microsoft" in _read("/proc/version").lower(),
+        rosetta=sys.platform == "darwin"
+        and run_tool("sysctl", "-n", "sysctl.proc_translated") == "1",
+        macos=platform.mac_ver()[0],
+        variables=tuple(
+            (name, _without_ids(os.environ[name]))
+            for name in sorted({name for names in HIDING.values() for name in names})
+            if name in os.environ
+        ),
+    )
+
+
+def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
+    """The type of the accelerator, its devices, and what torch said if there is none.
+
+    A device is there when torch says so; whether it computes is tried.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        here = devices.accelerator()
+        if here is None:
+            built_for = torch.accelerator.current_accelerator()
+            said = try_to_compute(built_for) if built_for is not None else ""
+            warned = (_first_line(str(each.message)) for each in caught)
+            return "", (), said or next(warned, "")
+        count = torch.accelerator.device_count()
+        every = [torch.device(here.type, index) for index in range(count)]
+        seen = tuple(
+            VisibleDevice(devices.name(each), architecture(each), try_to_compute(each))
+            for each in every
+        )
+    return here.type, seen, ""
+
+
+def try_to_compute(device: torch.device) -> str:
+    """What torch says to a first computation there; "" if it is right."""
+    try:
+        total = (torch.ones(2, device=device) + 1).sum().item()
+    except Exception as error:
+        return _first_line(str(error)) or type(error).__name__
+    return "" if total == 4 else f"2 + 2 came out as {total}"
+
+
+def architecture(device: torch.device) -> str:
+    """ "sm_90" of an NVIDIA GPU, "gfx1100" of an AMD one, "" of others."""
+    if device.type != "cuda":
+        return ""
+    if torch.version.hip:
+        named = torch.cuda.get_device_properties(device).gcnArchName
+        return named.partition(":")[0]  # without "sramecc+:xnack-"
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
+
+
+def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """CUDA versions of PyTorch's wheels for this machine, each with its codes.
+
+    torch says so itself since 2.9; empty before.
+    """
+    kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+    known = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
+    return tuple(
+        (cuda, tuple(f"sm_{code}" for code in sorted(codes[kind])))
+        for cuda, codes in known.items()
+        if kind in codes
+    )
+
+
+def vendors() -> tuple[str, ...]:
+    """Vendors of the GPUs on the bus, as the system lists them, driver or not."""
+    found = _windows_ids() if sys.platform == "win32" else _pci_ids()
+    return tuple(sorted({VENDORS[each] for each in found if each in VENDORS}))
+
+
+def _pci_ids(bus: Path = Path("/sys/bus/pci/devices")) -> list[str]:
+    """PCI vendor numbers of all GPUs, "10de"; Linux has this folder."""
+    return [
+        _read(each / "vendor").strip().removeprefix("0x")
+        for each in bus.glob("*")
+        if _read(each / "class").strip().removeprefix("0x")[:2] in CLASSES
+    ]
+
+
+def _windows_ids() -> list[str]:
+    """PCI vendor numbers of all display adapters that Windows has set up."""
+    if sys.platform != "win32":
+        return []
+    import winreg
+
+    found = []
+    adapters = (
+        r"SYSTEM\CurrentControlSet\Control\Class"
+        r"\{4d36e968-e325-11ce-bfc1-08002be10318}"
+    )
+    with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, adapters) as key:
+        for index in range(winreg.QueryInfoKey(key)[0]):
+            with (
+                suppress(OSError),
+                winreg.OpenKey(key, winreg.EnumKey(key, index)) as adapter,
+            ):
+                name = winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]
+                if match := re.search(r"ven_([0-9a-f]{4})", name, re.IGNORECASE):
+                    found.append(match[1].lower())
+    return found
+
+
+def nvidia_smi() -> tuple[str, tuple[str, ...]]:
+    """Version of the NVIDIA driver and names of its GPUs, where NVML's module lacks."""
+    told = run_tool(
+        "nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader"
+    )
+    rows = [row for row in csv.reader(told.splitlines(), skipinitialspace=True) if row]
+    rows = [row for row in rows if len(row) == 2]
+    return (rows[0][0] if rows else ""), tuple(name for _, name in rows)
+
+
+def in_container() -> bool:
+    """Whether this is a container of Docker, Podman, Kubernetes or LXC."""
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return True
+    if "KUBERNETES_SERVICE_HOST" in os.environ or "container" in os.environ:
+        return True
+    groups = _read("/proc/1/cgroup")
+    return any(word in groups for word in ("docker", "kubepods", "lxc"))
+
+
+def run_tool(name: str, *arguments: str, seconds: float = TOOL_SECONDS) -> str:
+    """What a tool prints; "" where it is not here, fails, or takes too long."""
+    path = shutil.which(name)
+    if path is None:
+        return ""
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+    return ""
+
+
+def anonymous(text: str) -> str:
+    """Without the home folder, and the names of the user and of the machine."""
+    private = {str(Path.home()): "~", socket.gethostname(): "host"}
+    with suppress(Exception):  # a user without a name, as in some containers
+        private[getpass.getuser()] = "user"
+    for word, instead in private.items():
+        if len(word) > 1:  # "/" is the home of some users
+            text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", instead, text)
+    return text
+
+
+def _first_line(text: str) -> str:
+    return anonymous(text.strip().partition("\n")[0][:LINE])
+
+
+def _without_ids(value: str) -> str:
+    """A list of devices without the numbers that identify a piece of hardware."""
+    return re.sub(r"((?:GPU|MIG)-)[\w-]+", r"\1…", value)
+
+
+def _read(path: str | Path) -> str:
+    with suppress(OSError):
+        return Path(path).read_text(errors="replace")
+    return ""

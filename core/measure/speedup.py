@@ -1,0 +1,51 @@
+"""How many times as fast: a ratio with its spread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How many times as fast the second contender is as the first."""
+
+    ratios: tuple[float, ...]  # of paired repeats: seconds of the first over the second
+
+    @property
+    def n(self) -> int:
+        return len(self.ratios)
+
+    @property
+    def median(self) -> float:
+        return median(self.ratios)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Least and most of the ratios."""
+        return min(self.ratios), max(self.ratios)
+
+    @property
+    def confidence(self) -> float:
+        """How often such an interval holds the true median, whatever the distribution.
+
+        It misses only where all n ratios fall on one side of it: 1 - 2 (1/2)^n. This is
+        the interval of the sign test.
+        """
+        return 1 - 2 * 0.5**self.n
+
+    @property
+    def winner(self) -> int | None:
+        """0 or 1; None where it is too close to call."""
+        low, high = self.interval
+        if self.n < FEWEST_REPEATS or low <= 1 <= high:
+            return None
+        return 1 if low > 1 else 0
+
+
+def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
+    """From the seconds of paired repeats; None where there is no pair."""
+    pairs = zip(first, second, strict=False)
+    ratios = tuple(a / b for a, b in pairs)
+    return Speedup(ratios) if ratios else None

@@ -1,0 +1,165 @@
+"""Run a mistake, each half in a process of its own, and tell how it ended."""
+
+import inspect
+import os
+import re
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from core import devices
+from core.jobs import sandbox
+from core.mistakes import examples
+from core.mistakes.catalogue import (
+    BEST,
+    BY_SLUG,
+    MISTAKES,
+    NO_GPU,
+    OTHER,
+    Failure,
+    Mistake,
+    Outcome,
+    Report,
+)
+
+SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
+STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
+ROOTS = (Path(__file__).parents[2], Path(torch.__file__).parents[1])
+
+
+def run(slug: str) -> Report:
+    """Both halves of a mistake; for the lab worker."""
+    mistake = BY_SLUG[slug]
+    sandbox.warm_up()  # what the first child waits for is no fault of a mistake
+    broken = half("broken", mistake, mistake.broken_on)
+    wheres = {place(each): each for each in mistake.fixed_on}  # each device once
+    fixed = tuple(half("fixed", mistake, each) for each in wheres.values())
+    environment = devices.environment(torch.device(place(mistake.fixed_on[-1])))
+    return Report(slug, broken, fixed, {**environment, "threads": 1})
+
+
+def failures() -> dict[str, Failure]:
+    """What each loud mistake raises on this machine, by its slug."""
+    sandbox.warm_up()
+    outcomes = {
+        each.slug: half("broken", each, each.broken_on)
+        for each in MISTAKES
+        if each.loud
+    }
+    return {slug: found.failure for slug, found in outcomes.items() if found.failure}
+
+
+def place(where: str) -> str:
+    """The device that a half runs on here."""
+    found = devices.accelerator()
+    if where in (OTHER, BEST) and found is not None:
+        return found.type
+    return "meta" if where == OTHER else "cpu"
+
+
+def half(which: str, mistake: Mistake, where: str) -> Outcome:
+    """One half, run in a child; a child that dies is an outcome too."""
+    device = place(where)
+    try:
+        return sandbox.call(
+            "core.mistakes.runner:attempt",
+            which,
+            mistake.slug,
+            device,
+            where == NO_GPU,
+            seconds=SECONDS,
+            memory_bytes=mistake.memory_bytes if device == "cpu" else None,
+        )
+    except sandbox.ChildDiedError as error:
+        return Outcome(device, died=str(error))
+
+
+def attempt(which: str, slug: str, device_name: str, no_gpu: bool) -> Outcome:
+    """Call one function of core.mistakes.examples; runs in the child."""
+    if no_gpu:
+        os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+    mistake, device = BY_SLUG[slug], torch.device(device_name)
+    if mistake.memory_bytes is not None and device.type != "cpu":
+        limit_device_memory(device, mistake.memory_bytes)
+    function = getattr(examples, f"{which}_{slug}")
+    counted = mistake.figure is not None and mistake.figure.counts_waits
+    waits = Waits()
+    torch.manual_seed(0)
+    try:
+        with waits if counted else nullcontext():
+            value = function(device)
+        if device.type != "meta":
+            devices.synchronize(device)
+    except Exception as error:
+        return Outcome(device_name, failure=describe(error, function, device))
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        device = value.device
+    figure = waits.count if counted else value
+    return Outcome(
+        device.type,
+        repr(value),
+        float(figure) if mistake.figure is not None else None,
+    )
+
+
+class Waits(TorchDispatchMode):
+    """Counts how often a number is fetched from a tensor: `item`, `int`, `if`."""
+
+    count = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.count += operation is torch.ops.aten._local_scalar_dense.default
+        return operation(*args, **(kwargs or {}))
+
+
+def describe(error: Exception, function: Callable, device: torch.device) -> Failure:
+    """The exception as it is shown, and the line of `function` that raised it."""
+    frames = error.__traceback__.tb_next if error.__traceback__ else None  # not ours
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    for root in ROOTS:
+        text = text.replace(f"{root}{os.sep}", "")
+    return Failure(
+        type(error).__name__,
+        STYLE.sub("", str(error)),
+        guilty_line(error, function),
+        STYLE.sub("", text),
+        not usable(device),
+    )
+
+
+def guilty_line(error: Exception, function: Callable) -> int | None:
+    """The last line of the function's body, from 1, that the error came by."""
+    lines, first = inspect.getsourcelines(function)
+    own = [
+        frame.lineno - first
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == function.__code__.co_filename
+        and frame.lineno is not None
+        and first <= frame.lineno < first + len(lines)
+    ]
+    return own[-1] if own else None
+
+
+def usable(device: torch.device) -> bool:
+    """Whether the device still works for this process."""
+    if device.type == "meta":
+        return True
+    try:
+        torch.zeros(1, device=device).add_(1).cpu()
+        devices.synchronize(device)
+    except RuntimeError:
+        return False
+    return True
+
+
+def limit_device_memory(device: torch.device, memory_bytes: int) -> None:
+    """Let this process take no more of the accelerator's memory than that."""
+    module = getattr(torch, device.type)
+    total = devices.memory(device)[1]
+    if total and hasattr(module, "set_per_process_memory_fraction"):
+        module.set_per_process_memory_fraction(min(1.0, memory_bytes / total))

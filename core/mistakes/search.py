@@ -1,0 +1,156 @@
+"""Find the mistake that an error message belongs to.
+
+Texts are compared by the cosine of their TF-IDF vectors (Salton and Buckley,
+"Term-weighting approaches in automatic text retrieval", 1988). What the mistakes raise
+is not written down here: it is what they raised when they were run.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.mistakes.catalogue import MISTAKES, Failure
+
+MOST_CHARACTERS = 20_000  # of a text that are read; its end, where the error stands
+# What fits: tests/test_mistake_search.py has messages on both sides of these.
+LEAST_SCORE = 0.13  # of the message
+LEAST_SCORE_OF_QUESTION = 0.2  # of a text that has no error in it
+LEAST_SHARED = 4  # words, or all where the message has fewer
+MOST_MATCHES = 3
+CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them apart
+UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare one
+
+# An exception's class is one word; other identifiers fall into theirs.
+WORD = re.compile(r"[A-Z]\w{0,60}(?:Error|Exception)\b|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|==")
+STOP_WORDS = frozenset(
+    """
+    all an and are as at be but by can for from has have if in is it its least no not of
+    on or so than that the there they this to too was what when where which who with you
+    your
+    """.split()  # noqa: SIM905
+)
+# What a traceback ends with: a class, and a message of one line or more.
+ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Warning)\b", re.MULTILINE)
+FRAME = re.compile(r'^ *File "(?P<path>.*)", line \d+, in (?P<name>\S+)$')
+
+Vector = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A mistake that fits a text; of two, the one with the higher score fits better."""
+
+    slug: str
+    score: float
+
+
+def words(text: str) -> Counter[str]:
+    """How often each word comes; plurals lose their s, single letters don't count."""
+    found = (word.lower() for word in WORD.findall(text))
+    return Counter(
+        word[:-1] if len(word) > 3 and word.endswith("s") else word
+        for word in found
+        if len(word) > 1 and word not in STOP_WORDS
+    )
+
+
+def split_traceback(text: str) -> tuple[str, str]:
+    """The code that a traceback shows, and the error it ends with; else "" and all.
+
+    Private functions are left out: they differ between devices and versions of torch.
+    """
+    errors = list(ERROR.finditer(text))
+    if not errors:
+        return "", text
+    end = errors[-1].start()
+    code, shown = [], False
+    for line in text[:end].splitlines():
+        frame = FRAME.match(line)
+        if frame:
+            parts = [*re.split(r"[/\\]", frame["path"]), frame["name"]]
+            shown = not any(re.match(r"_(?!_)", part) for part in parts)
+            line = frame["name"]
+        elif not line.startswith(" "):  # a log around the traceback
+            shown = False
+        if shown and not set(line) <= set(" ^~"):
+            code.append(line)
+    return "\n".join(code), text[end:]
+
+
+class Corpus:
+    """Some documents, and how much each word tells about which is meant."""
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        counts = [words(document) for document in documents]
+        found_in = Counter(word for count in counts for word in count)
+        n = len(documents)
+        self.unknown = UNKNOWN * math.log(1 + n)
+        self.weights = {w: math.log(1 + n / k) for w, k in found_in.items()}
+        self.vectors = [self._vector(count) for count in counts]
+
+    def _vector(self, count: Counter[str]) -> Vector:
+        vector = {
+            word: (1 + math.log(k)) * self.weights.get(word, self.unknown)
+            for word, k in count.items()
+        }
+        length = math.hypot(*vector.values()) or 1.0
+        return {word: weight / length for word, weight in vector.items()}
+
+    def cosines(self, text: str) -> list[float]:
+        """How alike the text is to each document, 0 to 1."""
+        asked = self._vector(words(text)).items()
+        return [
+            sum(weight * vector.get(word, 0.0) for word, weight in asked)
+            for vector in self.vectors
+        ]
+
+
+class Index:
+    """All mistakes, by what is said about them and by what they raised."""
+
+    def __init__(
+        self, failures: Mapping[str, Failure], sources: Mapping[str, str]
+    ) -> None:
+        """`failures` of the loud ones, and the broken code of all, by their slugs."""
+        told, code = [], []
+        for each in MISTAKES:
+            failure = failures.get(each.slug)
+            trace = split_traceback(failure.traceback)[0] if failure else ""
+            code.append(f"{trace}\n{sources[each.slug]}")
+            raised = f"{failure.kind}: {failure.message}" if failure else ""
+            texts = (each.title, each.why, each.note, each.without_accelerator, raised)
+            told.append("\n".join(texts))
+        self.told, self.code = Corpus(told), Corpus(code)
+
+    def find(self, text: str) -> list[Match]:
+        """The mistakes that fit a message, a traceback or a word, the best one first.
+
+        An empty list where none fits.
+        """
+        code, message = split_traceback(text[-MOST_CHARACTERS:])
+        told = self.told.cosines(message)
+        if not self._fits(message, told):
+            return []
+        pairs = zip(told, self.code.cosines(code), strict=True)
+        scores = [of_message + CODE_WEIGHT * of_code for of_message, of_code in pairs]
+        best = max(scores)
+        matches = [
+            Match(mistake.slug, score)
+            for mistake, score in zip(MISTAKES, scores, strict=True)
+            if score > best / 2
+        ]
+        return sorted(matches, key=lambda match: -match.score)[:MOST_MATCHES]
+
+    def _fits(self, message: str, told: list[float]) -> bool:
+        """Whether the message is about any of the mistakes at all."""
+        best = max(told)
+        if not ERROR.search(message):
+            return best >= LEAST_SCORE_OF_QUESTION
+        asked = set(words(message))
+        # The class alone tells little: anything may be a RuntimeError.
+        telling = {word for word in asked if not word.endswith(("error", "exception"))}
+        shared = (telling or asked) & set(self.told.vectors[told.index(best)])
+        needed = min(LEAST_SHARED, max(2, len(telling))) if telling else 1
+        return best >= LEAST_SCORE and len(shared) >= needed

@@ -1,0 +1,117 @@
+"""One batch through the training loop, stopped after each step to look at the tensors.
+
+Nothing is kept between two looks: a batch is made again from the seed, with as many
+batches before it as it had.
+"""
+
+import threading
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from core import devices, loops, models
+from core.data import batches, datasets
+from core.move.results import BatchStage, SteppedBatch, TensorSummary
+
+BATCH_SIZE = 64
+SHOWN = 8  # samples of the batch whose images and logits are shown
+MOST_BATCHES = 100
+
+# Torch's generator is one for the whole process, where several people ask at once.
+_seeded = threading.Lock()
+
+
+def walk(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    criterion: nn.Module,
+    optimizer: Optimizer,
+    device: torch.device,
+) -> Iterator[dict[str, Tensor]]:
+    """The move and the five steps; yields the tensors that each has made."""
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    yield {"inputs": inputs, "targets": targets}
+
+    optimizer.zero_grad()
+    yield {}
+
+    outputs = model(inputs)
+    yield {"outputs": outputs}
+
+    loss = criterion(outputs, targets)
+    yield {"loss": loss}
+
+    loss.backward()
+    yield {}
+
+    optimizer.step()
+    yield {}
+
+
+def inspect_batch(
+    task: str, model_name: str, device_name: str, seed: int, number: int
+) -> SteppedBatch:
+    """Batch `number` (1, 2, ...) of a training run, stopped after every step."""
+    device = devices.resolve(device_name)
+    split = datasets.load(task).train
+    with _seeded:
+        torch.manual_seed(seed)
+        model = models.build(model_name).to(device)
+        criterion = nn.CrossEntropyLoss()
+        optimizer = torch.optim.AdamW(model.parameters())
+        some = split.first(BATCH_SIZE * MOST_BATCHES)
+        feed = list(batches.make("memory", some, BATCH_SIZE, device, seed))
+        for _ in loops.train_epoch(
+            model, feed[: number - 1], criterion, optimizer, device
+        ):
+            pass
+        model.train()
+        inputs, targets = feed[number - 1]
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        stages = []
+        for tensors in walk(model, inputs, targets, criterion, optimizer, device):
+            stages.append(stage(tensors, model, before))
+            if "outputs" in tensors:
+                outputs = tensors["outputs"].detach()[:SHOWN].cpu()
+    return SteppedBatch(
+        tuple(stages),
+        inputs[:SHOWN, 0].cpu().numpy(),
+        tuple(targets[:SHOWN].tolist()),
+        outputs.numpy(),
+        outputs.softmax(dim=1).numpy(),
+        datasets.load(task).classes,
+        devices.environment(device),
+    )
+
+
+def stage(
+    tensors: dict[str, Tensor], model: nn.Module, before: dict[str, Tensor]
+) -> BatchStage:
+    """What there is to see now: some tensors, gradients, how far weights have moved."""
+    named = dict(model.named_parameters())
+    return BatchStage(
+        tuple(look(name, tensor) for name, tensor in tensors.items()),
+        {
+            name: None if p.grad is None else p.grad.norm().item()
+            for name, p in named.items()
+        },
+        {name: (p.detach() - before[name]).norm().item() for name, p in named.items()},
+    )
+
+
+def look(name: str, tensor: Tensor) -> TensorSummary:
+    """A tensor as one row of a table."""
+    values = tensor.detach().float()
+    return TensorSummary(
+        name,
+        str(tensor.device),
+        tuple(tensor.shape),
+        str(tensor.dtype).removeprefix("torch."),
+        values.min().item(),
+        values.mean().item(),
+        values.max().item(),
+    )

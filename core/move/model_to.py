@@ -1,0 +1,146 @@
+"""What `.to(device)` does: to a model, to a tensor, to an optimizer built too early.
+
+What a transfer costs is in core.move.transfers.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from core import devices, models
+from core.measure import timing
+from core.move.results import Move, MovedTensor, MoveTime, OptimizerFinding
+
+REPEATS = 20
+Found = dict[str, object]  # what each expression is
+
+
+def resolve(name: str) -> torch.device:
+    """The device called `name`; "meta" too, where tensors have shapes but no data."""
+    return torch.device("meta") if name == "meta" else devices.resolve(name)
+
+
+def move(model_name: str, device_name: str) -> Move:
+    """A new model moved from the host to a device, tensor by tensor."""
+    device = resolve(device_name)
+    model = models.build(model_name)
+    before = {name: t.device for name, t in model.state_dict().items()}
+    allocated_before = devices.allocated(device)
+
+    moved = model.to(device)
+
+    parameters = dict(model.named_parameters())
+    return Move(
+        tuple(
+            MovedTensor(
+                name,
+                "parameter" if name in parameters else "buffer",
+                tuple(tensor.shape),
+                str(tensor.dtype).removeprefix("torch."),
+                tensor.nbytes,
+                str(before[name]),
+                str(tensor.device),
+            )
+            for name, tensor in moved.state_dict().items()
+        ),
+        allocated_before,
+        devices.allocated(device),
+        devices.environment(device),
+    )
+
+
+def time_move(model_name: str, device_name: str) -> MoveTime:
+    """Seconds of `model.to(device)`, with a new model on the host for each repeat."""
+    device = resolve(device_name)
+    waiting = [models.build(model_name) for _ in range(REPEATS + 1)]
+    timed = timing.measure(lambda: waiting.pop().to(device), device, REPEATS)
+    return MoveTime(timed.seconds, devices.environment(device))
+
+
+def copy_of_a_tensor(device: torch.device) -> Found:
+    x = torch.ones(2, 3)
+    y = x.to(device)
+    return {
+        "x.device": x.device,
+        "y.device": y.device,
+        "y is x": y is x,
+        "x.to(x.device) is x": x.to(x.device) is x,
+    }
+
+
+def module_in_place(device: torch.device) -> Found:
+    model = nn.Linear(3, 2)
+    moved = model.to(device)
+    return {
+        "moved is model": moved is model,
+        "model.weight.device": model.weight.device,
+        "moved.weight.device": moved.weight.device,
+    }
+
+
+def both(device_name: str) -> dict[str, dict[str, str]]:
+    """What the expressions of the two functions above are, on this device, now."""
+    device = resolve(device_name)
+    return {
+        demonstration.__name__: {
+            expression: str(value)
+            for expression, value in demonstration(device).items()
+        }
+        for demonstration in (copy_of_a_tensor, module_in_place)
+    }
+
+
+def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
+    """What becomes of AdamW when the model is moved: built before, used before, after.
+
+    On the CPU, where nothing moves, to the meta device, and to float64: `.to(dtype)`
+    goes through a module in the same way.
+    """
+    targets: tuple[torch.device | torch.dtype, ...] = (resolve(device_name),)
+    if device_name in ("cpu", "meta"):
+        targets = (torch.device("meta"), torch.float64)
+    return tuple(
+        find_out(target, when)
+        for target in targets
+        for when in ("after", "before", "used")
+    )
+
+
+def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
+    """Move a model, make a step, and look whether its weights have changed.
+
+    The optimizer is built "after" the move, "before" it, or has been "used" before it.
+    """
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        like = next(model.parameters())
+        optimizer.zero_grad()
+        model(like.new_ones(4, 3)).sum().backward()
+        optimizer.step()
+
+    if when == "used":
+        step()
+    model.to(target)
+    if when == "after":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    held = optimizer.param_groups[0]["params"][0]
+    weights = model.weight.detach().clone()
+    error = ""
+    try:
+        step()
+    except RuntimeError as raised:
+        error = f"{type(raised).__name__}: {raised}".partition("\n")[0]
+    return OptimizerFinding(
+        str(target).removeprefix("torch."),
+        when,
+        held is model.weight,
+        _differ(weights, model.weight),
+        error,
+    )
+
+
+def _differ(before: Tensor, after: Tensor) -> bool | None:
+    """None on the meta device, where nothing has a value."""
+    return None if before.is_meta else not torch.equal(before, after)

@@ -1,0 +1,99 @@
+"""What moving models and tensors shows: plain data, without torch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class MovedTensor:
+    """A parameter or buffer of a model that was moved."""
+
+    name: str
+    kind: str  # "parameter" or "buffer"
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    before: str  # device
+    after: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """A model that was moved to a device."""
+
+    tensors: tuple[MovedTensor, ...]
+    allocated_before: int | None  # bytes of tensors on the device; None: not counted
+    allocated_after: int | None
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MoveTime:
+    """How long `model.to(device)` takes."""
+
+    seconds: tuple[float, ...]  # one for each repeat
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class OptimizerFinding:
+    """What an optimizer does for a model that was moved."""
+
+    target: str  # device or dtype
+    when: str  # the optimizer was built "after" the move, "before", or "used" before
+    holds_the_parameters: bool  # those that the model has after the move
+    weights_changed: bool | None  # by a step after the move; None on meta
+    error: str  # of that step; empty if there was none
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """A tensor as one row of a table."""
+
+    name: str
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    least: float
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True)
+class BatchStage:
+    """What there is to see after one step of the loop."""
+
+    tensors: tuple[TensorSummary, ...]
+    gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
+    moved: dict[str, float]  # distance of each parameter from before the batch
+
+
+@dataclass(frozen=True)
+class SteppedBatch:
+    """One batch, stopped after every step."""
+
+    stages: tuple[BatchStage, ...]
+    images: Any  # numpy uint8 (n, 28, 28), the first of the batch
+    labels: tuple[int, ...]  # of those
+    logits: Any  # numpy float32 (n, 10)
+    probabilities: Any  # numpy float32 (n, 10)
+    classes: tuple[str, ...]
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One kind of copy at one size."""
+
+    direction: str  # "host to device", "device to host", "host to host"
+    memory: str  # on the host's side
+    bytes: int
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What copies cost."""
+
+    measured: tuple[Transfer, ...]
+    environment: dict[str, Any]

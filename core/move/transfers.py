@@ -1,0 +1,92 @@
+"""What a copy costs: from the host to a device and back, or within the host.
+
+Bytes per second say little without a size: each copy costs some microseconds before
+its first byte. So sizes from 4 KB to 256 MB are measured.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from core import devices
+from core.errors import CancelledError, ExplainedError, is_out_of_memory
+from core.measure import timing
+from core.move.results import Transfer, Transfers
+
+SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
+REPEATS = 20
+FEW_REPEATS = 5  # of the large ones, which take a tenth of a second and vary little
+LARGE = 16 * 2**20
+
+Copy = Callable[[], Tensor]
+
+
+def measure(
+    device_name: str,
+    report: Callable[[Transfer], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+    sizes: tuple[int, ...] = SIZES,
+) -> Transfers:
+    """Time every kind of copy at every size; reports each as soon as it is known.
+
+    A size that does not fit into memory ends the measurement, which keeps the others.
+    """
+    device = devices.resolve(device_name)
+    measured: list[Transfer] = []
+    for size in sizes:
+        try:
+            for kind, copy in copies(size, device).items():
+                if cancelled():
+                    raise CancelledError
+                repeats = FEW_REPEATS if size >= LARGE else REPEATS
+                timed = timing.measure(copy, device, repeats, warmup=2)
+                measured.append(Transfer(*kind, size, timed.seconds))
+                report(measured[-1])
+        except Exception as error:
+            if not measured or not is_out_of_memory(error):
+                raise
+            break
+    if not measured:
+        raise ExplainedError("There was no size to measure.")
+    return Transfers(tuple(measured), devices.environment(device))
+
+
+def copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy]:
+    """A copy of `size` bytes in every kind: (direction, memory on the host's side)."""
+    if device.type == "cpu":
+        return host_copies(size)
+    return device_copies(size, device)
+
+
+def host_copies(size: int) -> dict[tuple[str, str], Copy]:
+    source = torch.ones(size, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return {
+        ("host to host", "new memory"): lambda: source.to("cpu", copy=True),
+        ("host to host", "memory used before"): lambda: target.copy_(source),
+    }
+
+
+def device_copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy]:
+    pageable = torch.ones(size, dtype=torch.uint8)
+    there = pageable.to(device)
+    back = torch.empty_like(pageable)
+    to, from_ = "host to device", "device to host"
+    kinds: dict[tuple[str, str], Copy] = {
+        (to, "pageable"): lambda: pageable.to(device),
+        (from_, "pageable"): lambda: back.copy_(there),
+    }
+    try:
+        pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
+    except (RuntimeError, NotImplementedError):  # not every accelerator has it
+        return kinds
+    return kinds | {
+        (to, "pinned"): lambda: pinned.to(device),
+        (from_, "pinned"): lambda: back_pinned.copy_(there),
+        (to, "pinned, non_blocking"): lambda: pinned.to(device, non_blocking=True),
+        # Read before a synchronize, these bytes would be wrong; the timer does one.
+        (from_, "pinned, non_blocking"): lambda: back_pinned.copy_(
+            there, non_blocking=True
+        ),
+    }

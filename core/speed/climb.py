@@ -1,0 +1,207 @@
+"""Climb the ladder: train on one rung after the other and measure each.
+
+Every rung begins with the same weights, and its epochs are timed in turn with those of
+the rung that it changes.
+"""
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import torch
+from torch import nn
+
+from core import devices, loops, models, run
+from core.data import datasets
+from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
+from core.measure import peak_memory
+from core.measure.environment import now
+from core.speed import ladder, roofline, rungs
+from core.speed.ladder import Climb, Climbed, Progress, Result, Roofline
+
+SEED = 1  # of the weights; 0 is an outlier, see core.speed.ladder.NOISE
+REPORT_SECONDS = 0.2
+
+Report = Callable[[Roofline | Progress | Result], None]
+
+NO_COMPILER = (
+    "torch.compile writes C++ for the CPU and found no compiler to build it with. "
+    "Install one and climb again: apt-get install g++ on Debian and Ubuntu, "
+    "xcode-select --install on macOS, the Build Tools for Visual Studio on Windows."
+)
+
+
+def climb(
+    wanted: Climb,
+    done: Sequence[Result] = (),
+    report: Report = run.unwatched,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Climbed:
+    """Measure every rung that `done` does not hold yet; reports each as it is known.
+
+    A rung that fails says why, and the next one builds on what was kept before.
+    """
+    device = devices.resolve(wanted.device)
+    datasets.load(wanted.task)  # if that fails, no rung is to blame
+    found = roofline.measure(wanted.task, wanted.model, device)
+    report(found)
+    results = list(done)
+    base: PreparedRung | None = None
+    try:
+        for rung in ladder.RUNGS[len(results) :]:
+            last = ladder.base(results)
+            obstacle = rung.obstacle(devices.backend(device), wanted.model)
+            ready = None
+            if obstacle:
+                result = Result(rung.name, last, applies=False, message=obstacle)
+            else:
+                report(Progress(rung.name, 0, 0))
+                try:
+                    if last and base is None:  # the climb was resumed
+                        base = get_ready(last, wanted, device, results)
+                    ready = get_ready(rung.name, wanted, device, results)
+                    result = measure(ready, base, wanted, results, report, cancelled)
+                except CancelledError:
+                    raise
+                except Exception as error:
+                    result = Result(rung.name, last, message=why(error))
+            if result.kept:
+                base = ready
+            results.append(result)
+            report(result)
+            gc.collect()  # a loader's worker processes end with it
+    finally:
+        torch.compiler.reset()  # what was compiled holds on to its model
+    environment = devices.environment(device)
+    return Climbed(wanted, found, tuple(results), environment, now())
+
+
+def why(error: Exception) -> str:
+    """A sentence on what failed, and what to do about it."""
+    if isinstance(error, ExplainedError) or is_out_of_memory(error):
+        return explain(error)
+    text = f"{error} {getattr(error, 'inner_exception', '')}"
+    if "C++ compiler" in text or "cl is not found" in text:
+        return NO_COMPILER
+    return explain(error)
+
+
+@dataclass
+class PreparedRung:
+    """A rung that is set up and has made its first steps."""
+
+    rung: str
+    model: nn.Module
+    epoch: rungs.Epoch
+    device: torch.device
+    start_seconds: float
+    peak_bytes: int | None
+
+
+def get_ready(
+    rung: str, wanted: Climb, device: torch.device, results: Sequence[Result]
+) -> PreparedRung:
+    """Set a rung up and make some steps, so that no epoch pays for what is set up."""
+    torch.manual_seed(SEED)
+    # As the textbook has it: all pixels of a channel lie together in memory.
+    model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
+    model = model.to(device)
+    before = devices.allocated(device) or 0
+
+    start = time.perf_counter()
+    with cold_compiler(rung):
+        set_up = getattr(rungs, rung)
+        split = datasets.load(wanted.task).train.first(wanted.images)
+        epoch = set_up(split, model, device, ladder.kept(results))
+        steps = epoch()
+        next(steps)
+    devices.synchronize(device)
+    start_seconds = time.perf_counter() - start
+
+    there = (devices.allocated(device) or 0) - before
+    few = islice(steps, ladder.FIRST_STEPS - 1)
+    peak = peak_memory.peak_bytes(lambda: list(few), device)
+    steps.close()
+    peak = None if peak is None else there + peak
+    return PreparedRung(rung, model, epoch, device, start_seconds, peak)
+
+
+def measure(
+    ready: PreparedRung,
+    base: PreparedRung | None,
+    wanted: Climb,
+    results: Sequence[Result],
+    report: Report = run.unwatched,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Time every epoch, in turn with one of the rung before; then evaluate.
+
+    In turn, A B A B, since whatever else the machine does must hit both.
+    """
+    seconds, base_seconds = [], []
+    for number in range(1, wanted.epochs + 1):
+
+        def watch(step: int, number: int = number) -> None:
+            report(Progress(ready.rung, number, step))
+
+        taken, steps = time_epoch(ready, watch, cancelled)
+        seconds.append(taken)
+        if base is not None:
+            base_seconds.append(time_epoch(base, watch, cancelled)[0])
+
+    dataset = datasets.load(wanted.task)
+    test = run.evaluation_batches(dataset.test, ready.device)
+    outputs, targets = loops.predict(ready.model, test, ready.device)
+    ready.model.train()
+    kept = ladder.with_change(ladder.kept(results), ready.rung)
+    measured = Result(
+        ready.rung,
+        ladder.base(results),
+        tuple(seconds),
+        tuple(base_seconds),
+        min(steps * kept.batch_size, wanted.images, len(dataset.train)),
+        steps,
+        ready.start_seconds,
+        ready.peak_bytes,
+        int((outputs.argmax(dim=1) == targets).sum()),
+        len(targets),
+    )
+    return replace(measured, kept=ladder.is_kept(measured, results))
+
+
+def time_epoch(
+    ready: PreparedRung,
+    watch: Callable[[int], None],
+    cancelled: Callable[[], bool],
+) -> tuple[float, int]:
+    """Seconds and steps of an epoch, from an idle device to an idle device."""
+    devices.synchronize(ready.device)
+    start = told = time.perf_counter()
+    step, loss = 0, torch.tensor(math.nan)
+    for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
+        if cancelled():
+            raise CancelledError
+        if time.perf_counter() - told > REPORT_SECONDS:
+            watch(step)
+            told = time.perf_counter()
+    devices.synchronize(ready.device)
+    seconds = time.perf_counter() - start
+    if not math.isfinite(loss):
+        raise ExplainedError(f"The loss became {float(loss)}: nothing is learnt.")
+    return seconds, step
+
+
+@contextmanager
+def cold_compiler(rung: str) -> Iterator[None]:
+    """Within it torch.compile finds nothing that was compiled before."""
+    if rung not in ("compiled", "whole_step", "graphed"):
+        yield
+        return
+    from torch._inductor import config  # takes a second
+
+    with config.patch(force_disable_caches=True):
+        yield

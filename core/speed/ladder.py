@@ -1,0 +1,393 @@
+"""The rungs of the ladder and what a climb found on each: plain data, without torch.
+
+The code of the rungs is in core.speed.rungs, core.speed.climb measures them, and
+core.speed.roofline the machine's limit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.measure.speedup import Speedup
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One small change to the loop of the rung before."""
+
+    name: str  # of its function in core.speed.rungs
+    title: str
+    change: str  # what it changes and why that may help
+    accelerator: str = ""  # why it says nothing on a CPU; empty: it does
+    own_memory: str = ""  # why it says nothing where device and host share memory
+    convolutions: str = ""  # why it says nothing without them; empty: it does
+    batch_norm: str = ""  # why it can't be with batch norm; empty: it can
+    cuda: str = ""  # why it needs CUDA; empty: it does not
+
+    def obstacle(self, backend: str, model: str) -> str:
+        """Why it does not apply there, in a sentence; empty where it does."""
+        if backend == "CPU" and self.accelerator:
+            return self.accelerator
+        if backend == "MPS" and self.own_memory:
+            return self.own_memory
+        if model != "cnn" and self.convolutions:
+            return self.convolutions
+        if model == "cnn" and self.batch_norm:
+            return self.batch_norm
+        return self.cuda if backend not in ("CUDA", "ROCm") else ""
+
+
+RUNGS = (
+    Rung(
+        "textbook",
+        "The textbook loop",
+        "A `DataLoader` opens every image as a PIL image and makes a float tensor of "
+        "it, 64 to a batch. After each step `.item()` fetches the loss.",
+    ),
+    Rung(
+        "two_workers",
+        "Two loader workers",
+        "`num_workers=2`: two processes make the batches while the model trains. They "
+        "help where they have cores of their own, and each batch has to be handed "
+        "from process to process.",
+    ),
+    Rung(
+        "four_workers",
+        "Four loader workers",
+        "`num_workers=4`: what half of the internet recommends. Is there a core for "
+        "each, and one left for training?",
+    ),
+    Rung(
+        "pinned",
+        "Pinned memory",
+        "`pin_memory=True` and `non_blocking=True`: batches wait in page-locked "
+        "memory, and their copy to the device runs while the CPU goes on.",
+        accelerator="Pinned memory speeds up copies to an accelerator, and there is "
+        "none: the batches are where they are needed.",
+        own_memory="On Apple's chips the GPU shares the memory of the CPU: there is "
+        "nothing to pin for.",
+    ),
+    Rung(
+        "decoded_once",
+        "Decode once",
+        "The images are decoded once and stay in memory as one uint8 tensor. A batch "
+        "is picked out of it by index, and the model scales it to floats.",
+    ),
+    Rung(
+        "on_the_device",
+        "Data on the device",
+        "47 MB of pixels fit on any device: they move there once, and no batch has to "
+        "be copied any more.",
+        accelerator="On a CPU the data lives on the device already: the host is the "
+        "device.",
+    ),
+    Rung(
+        "no_waiting",
+        "No .item() in the loop",
+        "`.item()` makes the CPU wait until the device has finished the step. The "
+        "loss stays where it is instead; whoever wants to see it fetches many at once.",
+    ),
+    Rung(
+        "fused",
+        "Fused optimizer",
+        "`Adam(fused=True)` updates all parameters in one kernel instead of several "
+        "for each of them.",
+    ),
+    Rung(
+        "larger_batch",
+        "Larger batch",
+        "256 images to a step instead of 64: a quarter of the steps, and each keeps "
+        "the device busier. With fewer steps each has to go further: for Adam, four "
+        "times the batch goes with about twice the learning rate.",
+    ),
+    Rung(
+        "half_precision",
+        "16-bit autocast",
+        "Within `torch.autocast` matrix multiplications run in bfloat16, with half "
+        "the bytes and on faster units where the device has them. Where there is only "
+        "float16, a `GradScaler` keeps small gradients from vanishing.",
+    ),
+    Rung(
+        "channels_last",
+        "Channels last",
+        "The channels of a pixel lie beside each other in memory, as convolution "
+        "kernels like it.",
+        convolutions="The ANN has no convolutions; choose the CNN to measure it.",
+    ),
+    Rung(
+        "compiled",
+        "torch.compile",
+        "`torch.compile` writes kernels for just this model, which merge operations "
+        "that would each go through memory. Building them takes a while, once. Every "
+        "batch has the same shape now, else it would build a second set.",
+    ),
+    Rung(
+        "whole_step",
+        "The whole step, compiled",
+        "Picking the batch, forward pass, backward pass and optimizer become one "
+        "compiled function: a single call from Python. For that the loop is written "
+        "with functions: `grad_and_value` in the place of `backward`, `adam` in the "
+        "place of `Adam`.",
+        batch_norm="The CNN's batch norm changes its running averages during the "
+        "forward pass, which `torch.func` does not allow. Choose the ANN.",
+    ),
+    Rung(
+        "graphed",
+        "One CUDA graph",
+        "The whole step, from forward pass to optimizer, is recorded once and then "
+        "started by a single call: Python and the launching of kernels cost nothing "
+        "any more.",
+        cuda="CUDA graphs record what is sent to an NVIDIA or AMD GPU, and this "
+        "device is neither.",
+    ),
+)
+BY_NAME = {rung.name: rung for rung in RUNGS}
+# Epochs on each rung and images in one, so that a CPU with two cores is done in time.
+DEFAULTS = {"ann": (3, 60_000), "cnn": (2, 10_000)}
+RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
+FIRST_STEPS = 5  # before the epochs that are timed
+
+
+@dataclass(frozen=True)
+class Climb:
+    """What to climb with. Raises ValueError, one sentence, where it can't be."""
+
+    task: str
+    model: str
+    device: str  # as core.devices.resolve takes it
+    epochs: int  # on each rung
+    images: int  # in an epoch, the first of the training set
+
+    def __post_init__(self) -> None:
+        if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
+            raise ValueError("The ladder is climbed with images.")
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ValueError(
+                    f"{name.capitalize()} must be from {low:,} to {high:,}, not "
+                    f"{value:,}."
+                )
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """How fast the machine could train at best, from what was measured on it."""
+
+    flops_per_image: float  # of a forward and a backward pass
+    bytes_per_image: float  # pixels and label, read once
+    bytes_per_step: float  # weights, gradients and Adam's moments, read and written
+    flops_per_second: dict[str, tuple[float, ...]]  # dtype: each reading
+    bytes_per_second: tuple[float, ...]  # each reading, read and written
+    state_bytes_per_second: tuple[float, ...]  # in a block as large as the state
+
+    def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
+        """Of so many images: their arithmetic at the rate of a large product."""
+        return images * self.flops_per_image / median(self.flops_per_second[dtype])
+
+    def memory_seconds(self, images: int, steps: int) -> float:
+        """Of so many images in so many steps: their bytes at the measured bandwidth."""
+        pixels = images * self.bytes_per_image / median(self.bytes_per_second)
+        state = steps * self.bytes_per_step / median(self.state_bytes_per_second)
+        return pixels + state
+
+    def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
+        """The longer of the two, as in the roofline model, where they overlap fully.
+
+        Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
+        """
+        arithmetic = self.arithmetic_seconds(images, dtype)
+        return max(arithmetic, self.memory_seconds(images, steps))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rung has come."""
+
+    rung: str
+    epoch: int  # from 1; 0 while it is set up
+    step: int  # of the epoch
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured on one rung, or why nothing was."""
+
+    rung: str
+    base: str  # the rung that it changes: the last one that was kept
+    seconds: tuple[float, ...] = ()  # of each epoch; none where nothing was measured
+    base_seconds: tuple[float, ...] = ()  # of an epoch of the base after each of them
+    samples: int = 0  # in an epoch
+    steps: int = 0  # in an epoch
+    start_seconds: float = 0.0  # set-up and first step: worker processes, compiling
+    peak_bytes: int | None = None  # of some steps; None: nothing counts it
+    correct: int = 0  # of the test images, after all epochs
+    total: int = 0
+    kept: bool = False  # whether the rungs above build on it
+    applies: bool = True
+    message: str = ""  # why it does not apply, or why it failed
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.seconds)
+
+    @property
+    def epoch_seconds(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.samples / self.epoch_seconds
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """A ladder, climbed to its end."""
+
+    climb: Climb
+    limit: Roofline
+    results: tuple[Result, ...]
+    environment: dict[str, Any]  # see core.devices.environment
+    date: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the rungs above build on: the changes that brought something here."""
+
+    num_workers: int = 0
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    half: bool = False  # 16-bit autocast
+    channels_last: bool = False
+    compiled: bool = False
+
+
+CHANGES: dict[str, dict[str, Any]] = {  # what keeping a rung means
+    "two_workers": {"num_workers": 2},
+    "four_workers": {"num_workers": 4},
+    "larger_batch": {"batch_size": 256, "learning_rate": 2e-3},
+    "half_precision": {"half": True},
+    "channels_last": {"channels_last": True},
+    "compiled": {"compiled": True},
+}
+
+NEEDED = ("textbook", "decoded_once", "on_the_device", "no_waiting", "fused")
+
+
+def with_change(given: Kept, rung: str) -> Kept:
+    """What is kept once that rung is."""
+    return replace(given, **CHANGES.get(rung, {}))
+
+
+def kept(results: Sequence[Result]) -> Kept:
+    """Of rungs climbed so far, what those above build on."""
+    found = Kept()
+    for result in results:
+        if result.kept:
+            found = with_change(found, result.rung)
+    return found
+
+
+def base(results: Sequence[Result]) -> str:
+    """The rung that the next one changes; the first has nothing before it."""
+    return next((r.rung for r in reversed(results) if r.kept), "")
+
+
+# How much faster, and is it?
+
+SAME = 0.1  # rungs that differ by less are called about the same
+# Of accuracies. After 3 epochs of the textbook loop, at a constant learning rate, they
+# were 82.9, 86.1 and 86.8 % for the seeds 0, 1 and 2.
+NOISE = 0.03
+
+
+@dataclass(frozen=True)
+class Gain(Speedup):
+    """How many times as fast a rung is as its base, by pairs of epochs."""
+
+    @property
+    def least(self) -> float:
+        return self.interval[0]
+
+    @property
+    def most(self) -> float:
+        return self.interval[1]
+
+    @property
+    def same(self) -> bool:
+        """Whether there is too little between them to speak of."""
+        return abs(self.median - 1) <= SAME
+
+    @property
+    def disputed(self) -> bool:
+        """Whether one pair has it faster and another slower."""
+        return self.least < 1 < self.most
+
+
+def gain(result: Result, base: Result) -> Gain | None:
+    """Over its base, by epochs timed in turn; None where there were none.
+
+    Of samples/s, since a rung may leave out the last, smaller batch.
+    """
+    pairs = zip(result.base_seconds, result.seconds, strict=False)
+    ratios = tuple(a / b * result.samples / base.samples for a, b in pairs)
+    return Gain(ratios) if ratios else None
+
+
+def over_first(result: Result, results: Sequence[Result]) -> float | None:
+    """How many times as fast as the first rung: all gains on the way, multiplied.
+
+    None where a rung on the way was not measured, or the first one.
+    """
+    known = {each.rung: each for each in results if each.measured}
+    times = 1.0
+    while result.base:
+        found = gain(result, known[result.base]) if result.base in known else None
+        if found is None:
+            return None
+        times, result = times * found.median, known[result.base]
+    return times if result.rung == RUNGS[0].name else None
+
+
+def is_kept(result: Result, before: Sequence[Result]) -> bool:
+    """Whether the rungs above build on it: it is faster and has learnt as much.
+
+    Some are kept in any case: those above can't do without them.
+    """
+    if result.rung in NEEDED:
+        return True
+    earlier = {each.rung: each for each in before if each.measured}
+    last, first = earlier.get(result.base), next(iter(earlier.values()), None)
+    if last is None or first is None:
+        return True
+    found = gain(result, last)
+    as_good = result.accuracy > first.accuracy - NOISE
+    return as_good and found is not None and found.median > 1 + SAME
+
+
+GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
+
+
+def answer(found: Gain) -> str:
+    """Which of GUESSES is right."""
+    if found.same:
+        return GUESSES[1]
+    if found.median < 1:
+        return GUESSES[0]
+    return GUESSES[2] if found.median <= 2 else GUESSES[3]
+
+
+def pays_after(result: Result, base: Result) -> float | None:
+    """Epochs after which the time to start is won back; None if it never is."""
+    found = gain(result, base)
+    if found is None or found.median <= 1:
+        return None
+    won = result.epoch_seconds * (found.median - 1)
+    return (result.start_seconds - base.start_seconds) / won

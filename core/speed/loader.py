@@ -1,0 +1,180 @@
+"""The loader lab: batch size × workers × pinned memory, on this machine.
+
+Loading alone, and the move to the device: no model is trained. The start of the worker
+processes is timed apart, since an epoch pays it once.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, RandomSampler
+
+from core import devices
+from core.data import datasets
+from core.data.batches import PILImages
+from core.errors import CancelledError, ExplainedError
+from core.measure.environment import now
+from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
+
+READINGS = 3
+READING_SAMPLES = 1024  # at least
+AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
+ENDLESS = 10**9  # samples
+# After so long without a batch, workers are given up: one has died, or hangs.
+HANGS_SECONDS = {"fork": 15}  # by start method; else 60, since they import torch first
+
+
+class TimeOver(Exception):  # noqa: N818  # an end, not an error
+    """The budget is spent."""
+
+
+def measure(
+    task: str,
+    device_name: str,
+    plan: LoaderPlan,
+    budget_seconds: float,
+    report: Callable[[LoaderCell], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> LoaderLab:
+    """As many cells as fit into the budget; reports each as soon as it is known.
+
+    A cell that is cut off by the end of the time is left out. A cell whose workers fail
+    is left out with a sentence, and the others are measured.
+    """
+    device = devices.resolve(device_name)
+    images = PILImages(datasets.load(task).train)
+    deadline = time.perf_counter() + budget_seconds
+
+    def check() -> None:
+        if cancelled():
+            raise CancelledError
+        if time.perf_counter() > deadline:
+            raise TimeOver
+
+    cells: list[LoaderCell] = []
+    failures: list[str] = []
+    try:
+        for batch_size in plan.batch_sizes:
+            for workers in plan.workers:
+                for pinned in plan.pinned:
+                    try:
+                        cells.append(
+                            measure_cell(
+                                images, batch_size, workers, pinned, device, check
+                            )
+                        )
+                    except (RuntimeError, OSError) as error:
+                        if workers == 0:
+                            raise
+                        failures.append(failure(batch_size, workers, error))
+                    else:
+                        report(cells[-1])
+    except TimeOver:
+        pass
+    if failures and not cells:
+        raise ExplainedError(failures[0])
+    return LoaderLab(
+        plan,
+        tuple(cells),
+        tuple(failures),
+        task,
+        devices.usable_cores(),
+        budget_seconds,
+        devices.environment(device),
+        now(),
+    )
+
+
+def failure(batch_size: int, workers: int, error: Exception) -> str:
+    """Workers hand batches over through shared memory, which containers have little."""
+    return (
+        f"{workers} worker{'s' * (workers != 1)} at batch size {batch_size:,} failed: "
+        f"{str(error).partition(chr(10))[0].rstrip('.')}. In a container, give it more "
+        "shared memory (docker run --shm-size=2g)."
+    )
+
+
+def make_loader(
+    images: PILImages, batch_size: int, num_workers: int, pin_memory: bool
+) -> DataLoader:
+    """Random images without an end: no reading meets the end of an epoch."""
+    sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
+    return DataLoader(
+        images,
+        batch_size,
+        sampler=sampler,
+        num_workers=num_workers,
+        pin_memory=pin_memory,
+        timeout=HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
+        if num_workers
+        else 0,
+    )
+
+
+def measure_cell(
+    images: PILImages,
+    batch_size: int,
+    workers: int,
+    pinned: bool,
+    device: torch.device,
+    check: Callable[[], None],
+) -> LoaderCell:
+    """Samples/s of one setting, after its workers have started.
+
+    `check` is asked before each batch, and raises to end it all.
+    """
+    loader = make_loader(images, batch_size, workers, pinned)
+    enough = -(-READING_SAMPLES // batch_size)
+    count = max(enough, AHEAD * workers, 2)
+    seconds = []
+    start = time.perf_counter()
+    with batches_of(loader) as feed:  # starts the workers
+        take(feed, 1, device, pinned, check)
+        start_seconds = time.perf_counter() - start
+        # What was made ahead comes at once: that is not the loader's pace.
+        take(feed, AHEAD * workers, device, pinned, check)
+        for _ in range(READINGS):
+            start = time.perf_counter()
+            take(feed, count, device, pinned, check)
+            seconds.append(time.perf_counter() - start)
+    return LoaderCell(
+        batch_size,
+        workers,
+        pinned,
+        start_seconds,
+        count * batch_size,
+        tuple(seconds),
+    )
+
+
+@contextmanager
+def batches_of(loader: DataLoader) -> Iterator[Iterator[Any]]:
+    """The batches of a loader, whose workers end with the block, come what may."""
+    feed = iter(loader)
+    try:
+        yield feed
+    finally:
+        # A script leaves this to the garbage collector. But an error keeps the frames
+        # that it went through, and they would keep the workers.
+        if loader.num_workers:
+            feed._shutdown_workers()  # type: ignore[attr-defined]
+
+
+def take(
+    feed: Iterator[Any],
+    count: int,
+    device: torch.device,
+    pinned: bool,
+    check: Callable[[], None],
+) -> None:
+    """Take `count` batches and move them, as a training loop does."""
+    for _ in range(count):
+        check()
+        inputs, targets = next(feed)
+        inputs.to(device, non_blocking=pinned)
+        targets.to(device, non_blocking=pinned)
+    devices.synchronize(device)

@@ -1,0 +1,170 @@
+"""The memory lab: what a training step and an inference keep in memory, and how long.
+
+The model is a deep MLP without batch norm: its activations take more memory than its
+weights, and a batch in parts has the gradients of the whole.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from core import devices
+from core.evaluate.evaluation import MODES
+from core.measure import peak_memory, timing
+from core.measure.environment import now
+from core.speed.results import (
+    ACCUMULATED,
+    CHECKPOINTED,
+    STEP,
+    MemoryCost,
+    MemoryLab,
+    Peak,
+)
+
+SEGMENTS, LAYERS_A_SEGMENT = 4, 4
+PARTS = 4  # that a batch is accumulated in
+REPEATS = 5
+INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
+# Width and batch size: a fifth of a second a step on one CPU core.
+CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
+
+
+def measure(
+    device_name: str,
+    report: Callable[[Peak], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+    size: tuple[int, int] | None = None,
+    repeats: int = REPEATS,
+) -> MemoryLab:
+    """Peak memory of every way, reported as it is known, then their time in turn."""
+    device = devices.resolve(device_name)
+    if size is None:
+        size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
+    width, batch_size = size
+    torch.manual_seed(0)
+    model = build(width).to(device)
+    inputs = torch.rand(batch_size, INPUTS, device=device)
+    targets = torch.randint(CLASSES, (batch_size,), device=device)
+
+    works = {
+        ("training", name): timing.stoppable(
+            partial(way, model, inputs, targets), cancelled
+        )
+        for name, way in TRAINING.items()
+    } | {
+        ("inference", mode): timing.stoppable(
+            partial(infer, model, inputs, mode), cancelled
+        )
+        for mode in MODES
+    }
+    results: dict[tuple[str, str], list[Tensor]] = {}
+    peaks: dict[tuple[str, str], int | None] = {}
+    for key, work in works.items():
+        output = work()  # the first call, which sets things up, is not looked at
+        results[key] = gradients(model) if key[0] == "training" else [detached(output)]
+        del output  # and with it what it keeps for a backward pass
+        model.zero_grad()
+        peaks[key] = peak_memory.peak_bytes(work, device)
+        model.zero_grad()
+        report(Peak(key[1], peaks[key]))
+    timings = timing.measure_side_by_side(list(works.values()), device, repeats)
+    first = {"training": ("training", STEP), "inference": ("inference", "gradients")}
+    costs = tuple(
+        MemoryCost(
+            *key,
+            timed.seconds,
+            peaks[key],
+            greatest_difference(results[key], results[first[key[0]]]),
+            max(float(each.abs().max()) for each in results[key]),
+        )
+        for key, timed in zip(works, timings, strict=True)
+    )
+    return MemoryLab(
+        costs,
+        batch_size,
+        PARTS,
+        width,
+        SEGMENTS * LAYERS_A_SEGMENT,
+        devices.environment(device),
+        now(),
+    )
+
+
+def build(width: int) -> nn.Sequential:
+    """SEGMENTS segments of LAYERS_A_SEGMENT linear layers, ReLU between all of them."""
+    count = SEGMENTS * LAYERS_A_SEGMENT
+    widths = [INPUTS, *[width] * (count - 1), CLASSES]
+    layers: list[nn.Module] = []
+    for layer in range(count):
+        linear = nn.Linear(widths[layer], widths[layer + 1])
+        # By default the gradients of so deep a model would all but vanish.
+        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+        layers += [linear, nn.ReLU()] if layer < count - 1 else [linear]
+    stride = 2 * LAYERS_A_SEGMENT
+    return nn.Sequential(
+        *(
+            nn.Sequential(*layers[start : start + stride])
+            for start in range(0, len(layers), stride)
+        )
+    )
+
+
+def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+    """Forward and backward; every activation is kept for the backward pass."""
+    model.zero_grad()
+    F.cross_entropy(model(inputs), targets).backward()
+
+
+def checkpointed(
+    model: nn.Sequential,
+    inputs: Tensor,
+    targets: Tensor,
+) -> None:
+    """Of each segment its input is kept; backward computes the rest anew."""
+    model.zero_grad()
+    outputs = inputs
+    for segment in model:
+        outputs = checkpoint(segment, outputs, use_reentrant=False)
+    F.cross_entropy(outputs, targets).backward()
+
+
+def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+    """PARTS small batches; .grad adds up until the next zero_grad."""
+    model.zero_grad()
+    parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
+    for some, theirs in parts:
+        loss = F.cross_entropy(model(some), theirs)
+        (loss / PARTS).backward()  # the mean over the whole batch
+
+
+def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
+    """The same forward pass under enable_grad, no_grad or inference_mode."""
+    with MODES[mode]():
+        return model(inputs)
+
+
+TRAINING: dict[str, Callable[..., None]] = {
+    STEP: one_batch,
+    CHECKPOINTED: checkpointed,
+    ACCUMULATED: accumulated,
+}
+
+
+def gradients(model: nn.Module) -> list[Tensor]:
+    """A copy of every parameter's gradient."""
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def detached(output: object) -> Tensor:
+    assert isinstance(output, Tensor)
+    return output.detach().clone()
+
+
+def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
+    """Between two numbers at the same place."""
+    pairs = zip(some, others, strict=True)
+    return max(float((a - b).abs().max()) for a, b in pairs)

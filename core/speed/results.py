@@ -1,0 +1,230 @@
+"""The labs of the Speed page, and what they say: plain data, without torch.
+
+They are measured in core.speed.loader, core.speed.memory, core.speed.vectorize and
+core.speed.copies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from core.measure.environment import Environment
+
+# The loader lab
+
+BATCH_SIZES = (64, 256, 16, 1024)  # the textbook's first: the time may be over early
+TEXTBOOK_BATCH = 64
+FOR_A_GPU = 4  # workers, as the usual advice has it
+MOST_WORKERS = 32  # each is a process
+PINNING = ("CUDA", "ROCm", "XPU")  # backends that copy faster from pinned memory
+
+
+@dataclass(frozen=True)
+class LoaderPlan:
+    """The settings to be measured: all combinations."""
+
+    batch_sizes: tuple[int, ...]
+    workers: tuple[int, ...]
+    pinned: tuple[bool, ...]
+
+    @property
+    def cells(self) -> int:
+        return len(self.batch_sizes) * len(self.workers) * len(self.pinned)
+
+
+def loader_plan(machine: dict[str, Any]) -> LoaderPlan:
+    """What to measure on a machine that core.devices.describe has described.
+
+    More workers than cores are among it on purpose.
+    """
+    cores = machine["usable_cores"]
+    counts = {0, 1, 2, FOR_A_GPU, per_core(cores), min(2 * cores, MOST_WORKERS)}
+    can_pin = machine["devices"][0]["backend"] in PINNING
+    pinned = (False, True) if can_pin else (False,)
+    return LoaderPlan(BATCH_SIZES, tuple(sorted(counts)), pinned)
+
+
+def per_core(cores: int) -> int:
+    """Workers, if there is to be one for each core."""
+    return min(cores, MOST_WORKERS)
+
+
+@dataclass(frozen=True)
+class LoaderCell:
+    """How fast a DataLoader with these settings hands out batches."""
+
+    batch_size: int
+    workers: int
+    pinned: bool
+    start_seconds: float  # from iter(loader) to the first batch
+    samples: int  # in each reading
+    seconds: tuple[float, ...]  # one for each reading; the start is not in it
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.samples / median(self.seconds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Least and most samples/s."""
+        return self.samples / max(self.seconds), self.samples / min(self.seconds)
+
+    def as_fast_as(self, other: "LoaderCell") -> bool:
+        """Whether the spreads of the two overlap, so that neither is known faster."""
+        (low, high), (other_low, other_high) = self.spread, other.spread
+        return low <= other_high and other_low <= high
+
+
+@dataclass(frozen=True)
+class LoaderLab:
+    """The cells that were measured, and why others were not."""
+
+    plan: LoaderPlan
+    cells: tuple[LoaderCell, ...]
+    failures: tuple[str, ...]  # a sentence for each cell that could not be measured
+    task: str
+    cores: int
+    budget_seconds: float
+    environment: Environment
+    date: str
+
+
+def fastest(cells: Sequence[LoaderCell]) -> LoaderCell:
+    return max(cells, key=lambda cell: cell.samples_per_second)
+
+
+def find(
+    cells: Sequence[LoaderCell], workers: int, pinned: bool = False
+) -> LoaderCell | None:
+    """The cell with so many workers at the textbook's batch size, if it is there."""
+    for cell in at_textbook_batch(cells, pinned):
+        if cell.workers == workers:
+            return cell
+    return None
+
+
+def at_textbook_batch(
+    cells: Sequence[LoaderCell], pinned: bool = False
+) -> list[LoaderCell]:
+    return [
+        cell
+        for cell in cells
+        if cell.batch_size == TEXTBOOK_BATCH and cell.pinned == pinned
+    ]
+
+
+def pinning(cells: Sequence[LoaderCell]) -> list[float]:
+    """Pinned samples/s over those of the same cell without, for each pair."""
+    without = {
+        (cell.batch_size, cell.workers): cell.samples_per_second
+        for cell in cells
+        if not cell.pinned
+    }
+    return [
+        cell.samples_per_second / without[cell.batch_size, cell.workers]
+        for cell in cells
+        if cell.pinned and (cell.batch_size, cell.workers) in without
+    ]
+
+
+# The memory lab
+
+STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """One way has been tried, and its memory is known; its time comes later."""
+
+    name: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class MemoryCost:
+    """What one way to train or to infer costs."""
+
+    kind: str  # "training" or "inference"
+    name: str
+    seconds: tuple[float, ...]  # one for each repeat
+    peak_bytes: int | None  # None where the device does not tell
+    difference: float  # greatest, of gradients or outputs, from the first of its kind
+    greatest: float  # gradient or output, to read the difference with
+
+
+@dataclass(frozen=True)
+class MemoryLab:
+    """All ways on one model and batch."""
+
+    costs: tuple[MemoryCost, ...]
+    batch_size: int
+    parts: int  # the batch is accumulated in so many
+    width: int
+    layers: int
+    environment: Environment
+    date: str
+
+
+# Vectorize
+
+PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    """The same distances, computed in one way, of so many points."""
+
+    way: str
+    points: int
+    seconds: tuple[float, ...]  # one for each repeat
+    difference: float  # greatest, from what the Python loop found
+    device: str
+
+
+@dataclass(frozen=True)
+class VectorizeLab:
+    """All ways at all sizes."""
+
+    found: tuple[Vectorized, ...]
+    means: int
+    environments: dict[str, Environment]  # of each way
+    date: str
+
+    def at(self, points: int) -> dict[str, float]:
+        """Median seconds of each way."""
+        return {e.way: median(e.seconds) for e in self.found if e.points == points}
+
+
+# Small copies
+
+IN_PIECES = "in pieces"
+ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetched once"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The same bytes, copied in so many pieces."""
+
+    pieces: int
+    bytes: int  # in all
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A number from each of many steps, brought to the host."""
+
+    way: str  # ITEM, CPU or ONCE
+    steps: int
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class CopiesLab:
+    """Both halves: to the device in pieces, and back from it."""
+
+    copied: tuple[Copied, ...]
+    fetched: tuple[Fetched, ...]
+    environment: Environment
+    date: str

@@ -1,0 +1,99 @@
+"""Vectorize: the same distances as a Python loop, with NumPy, and with torch.
+
+Each way gets its points as it likes them best, lists, arrays or tensors on its device,
+and leaves the distances there: converting and copying are not in the time.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core import devices
+from core.errors import CancelledError
+from core.measure import timing
+from core.measure.environment import now
+from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
+
+MEANS = 10  # one for each class
+REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # of each number of points
+CPU = torch.device("cpu")
+
+
+def python_loop(points, means):
+    """Distances of points (n, 2) to means (k, 2), all lists: (n, k)."""
+    distances = []
+    for x, y in points:
+        row = []
+        for mean_x, mean_y in means:
+            row.append(math.sqrt((x - mean_x) ** 2 + (y - mean_y) ** 2))
+        distances.append(row)
+    return distances
+
+
+def with_numpy(points, means):
+    """The same for arrays: (n, 1, 2) - (k, 2) is (n, k, 2), without a loop."""
+    offsets = points[:, None] - means
+    return np.sqrt((offsets**2).sum(axis=2))
+
+
+def with_torch(points, means):
+    """The same for tensors, on the device that they are on."""
+    offsets = points[:, None] - means
+    return (offsets**2).sum(dim=2).sqrt()
+
+
+def measure(
+    device_name: str,
+    report: Callable[[Vectorized], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+    repeats: dict[int, int] = REPEATS,
+) -> VectorizeLab:
+    """Every way at every number of points; reports each as soon as it is known."""
+    device = devices.resolve(device_name)
+    torch.manual_seed(0)
+    means = torch.rand(MEANS, 2)
+    found = []
+    for count, times in repeats.items():
+        points = torch.rand(count, 2)
+        expected = torch.tensor(python_loop(points.tolist(), means.tolist()))
+        for way, (work, where) in ways(points, means, device).items():
+            seconds: tuple[float, ...] = ()
+            while len(seconds) < times:
+                if cancelled():
+                    raise CancelledError
+                warmup = 0 if seconds else 1
+                seconds += timing.measure(work, where, 1, warmup).seconds
+            difference = (torch.as_tensor(work()).cpu() - expected).abs().max()
+            found.append(Vectorized(way, count, seconds, float(difference), str(where)))
+            report(found[-1])
+    here = devices.environment(CPU)
+    environments = dict.fromkeys((PYTHON, NUMPY, TORCH), here)
+    environments[NUMPY] = {**here, "numpy": np.__version__}
+    if device != CPU:
+        environments[on_device(device)] = devices.environment(device)
+    return VectorizeLab(tuple(found), MEANS, environments, now())
+
+
+def ways(
+    points: Tensor, means: Tensor, device: torch.device
+) -> dict[str, tuple[Callable[[], Any], torch.device]]:
+    """For each way what is to be timed, and on which device."""
+    lists = points.tolist(), means.tolist()
+    arrays = points.numpy(), means.numpy()
+    there = points.to(device), means.to(device)
+    found: dict[str, tuple[Callable[[], Any], torch.device]] = {
+        PYTHON: (lambda: python_loop(*lists), CPU),
+        NUMPY: (lambda: with_numpy(*arrays), CPU),
+        TORCH: (lambda: with_torch(points, means), CPU),
+    }
+    if device != CPU:
+        found[on_device(device)] = (lambda: with_torch(*there), device)
+    return found
+
+
+def on_device(device: torch.device) -> str:
+    return f"torch on {devices.backend(device)}"

@@ -1,0 +1,364 @@
+"""The race as the Compare page shows it: its controls, live, and its result."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.compare import rows as flat
+from core.compare.candidates import Candidate, candidates, default_pair, tell_apart
+from core.compare.results import (
+    LOOPS,
+    RACE_STEPS,
+    CandidateFailure,
+    Race,
+    RaceStarted,
+    Trial,
+    TrialProgress,
+)
+from core.compare.verdict import agreement, verdict
+from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
+from core.jobs.engine import Job
+from core.ui import downloads, format
+from core.ui.charts import base as charts
+
+RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
+WIDTH = 152
+
+
+def pair(machine: dict[str, Any]) -> tuple[Candidate, Candidate]:
+    """The two contenders that the learner has chosen."""
+    found = candidates(machine)
+    first, second = default_pair(found)
+    with st.container(horizontal=True):
+        a = st.selectbox(
+            "First contender",
+            found,
+            index=found.index(first),
+            format_func=lambda each: each.name,
+            key="first_contender",
+            width=320,
+        )
+        b = st.selectbox(
+            "Second contender",
+            found,
+            index=found.index(second),
+            format_func=lambda each: each.name,
+            key="second_contender",
+            width=320,
+        )
+    if len(found) == 1:
+        st.markdown(
+            "This machine has one core and no accelerator: it can only race itself. "
+            "An honest timer then finds no winner."
+        )
+    return tell_apart(a, b)
+
+
+def settings(has_data: bool) -> tuple[RunConfig, int, int]:
+    """The configuration, the steps and the repeats; ValueError where they can't be."""
+    tasks: tuple[str, ...] = IMAGE_TASKS if has_data else ("sprites",)
+    with st.container(horizontal=True):
+        task = st.selectbox(
+            "Task",
+            tasks,
+            format_func=format.NAMES.__getitem__,
+            key="race_task",
+            width=WIDTH,
+        )
+        model = st.selectbox(
+            "Model",
+            IMAGE_MODELS,
+            format_func=format.NAMES.__getitem__,
+            key="race_model",
+            width=WIDTH,
+        )
+        batch_size = st.number_input(
+            "Batch size",
+            value=RunConfig.with_recipe(model=model).batch_size,
+            step=16,
+            key=f"race_batch_{model}",
+            width=WIDTH,
+        )
+        steps = st.number_input(
+            "Steps",
+            value=RACE_STEPS[model],
+            step=10,
+            key=f"race_steps_{model}",
+            width=WIDTH,
+            help="Training steps in a heat. Fewer where the slower contender would "
+            "take more than two seconds for them.",
+        )
+        repeats = st.number_input(
+            "Repeats",
+            value=5,
+            step=1,
+            key="race_repeats",
+            width=WIDTH,
+            help="Counted heats of each contender, after one that is not counted.",
+        )
+    for name, value in (("Steps", steps), ("Repeats", repeats)):
+        low, high = RANGES[name]
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be from {low} to {high:,}, not {value}.")
+    config = RunConfig.with_recipe(
+        task=task, model=model, batch_size=int(batch_size), epochs=1
+    )
+    return config, int(steps), int(repeats)
+
+
+def gather(job: Job) -> Race | None:
+    """The race as far as it has come; None before it has begun."""
+    if isinstance(job.value, Race):
+        return job.value
+    started = next((e for e in job.events if isinstance(e, RaceStarted)), None)
+    if started is None:
+        return None
+    trials = tuple(event for event in job.events if isinstance(event, Trial))
+    return Race(
+        started.candidates,
+        (None, None),
+        started.config,
+        min([started.steps, *(trial.steps for trial in trials)]),
+        started.repeats,
+        trials,
+        tuple(event for event in job.events if isinstance(event, CandidateFailure)),
+        "",
+    )
+
+
+def draw(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
+    """Progress while it runs; then who wins, by how much, why, and all figures."""
+    race = gather(job)
+    done = job.status == "finished"
+    if job.status == "failed":
+        st.error(job.message, title="The race ended early", icon=":material/error:")
+    elif job.status == "cancelled":
+        st.info("Cancelled. What was measured until then stays here.")
+    elif race is None:
+        st.info("A worker is taking the race.", icon=":material/hourglass_top:")
+    elif not done:
+        _progress(job, race)
+    if race is None:
+        return
+    for failure in race.failures:
+        st.error(
+            failure.message,
+            title=f"{race.candidates[failure.candidate].name} is out",
+            icon=":material/error:",
+        )
+    if done:
+        st.info(verdict(race), icon=":material/flag:")
+    _bars(race, elsewhere)
+    if done and race.speedup() is not None:
+        _speedups(race)
+    _curves(job, race)
+    if done:
+        st.markdown(agreement(race))
+        _caption(race)
+        downloads.both("race", flat.of_race(race))
+
+
+def _progress(job: Job, race: Race) -> None:
+    progress = next(
+        (e for e in reversed(job.events) if isinstance(e, TrialProgress)), None
+    )
+    trials = 2 * (race.repeats + 1) - len(race.failures)
+    text = "The data is being loaded"
+    share = len(race.trials) / trials
+    if progress is not None:
+        which = (
+            f"repeat {progress.repeat} of {race.repeats}"
+            if progress.repeat
+            else "warm-up"
+        )
+        name = race.candidates[progress.candidate].name
+        text = f"{name}, {which}: step {progress.step:,} of {progress.steps:,}"
+        share += progress.step / progress.steps / trials
+    st.progress(min(1.0, share), text)
+
+
+def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
+    """Training and evaluation, side by side, as far as there are heats of them."""
+    if not race.trials:
+        return
+    colors = charts.palette()
+    backends = tuple(each.backend for each in race.candidates)
+    names = [each.name for each in race.candidates]
+    hues = dict(
+        zip(names, charts.candidate_hues(backends, colors), strict=True)
+    )  # others were recorded
+    for column, loop in zip(st.columns(2), LOOPS[:2], strict=True):
+        table = bars_frame(race, loop)
+        for label, other in elsewhere:
+            table = pd.concat([table, bars_frame(other, loop, label, race)])
+        with column:
+            st.markdown(f"**{loop.capitalize()}**")
+            if table.empty:
+                st.markdown("No counted heat yet.")
+                continue
+            st.altair_chart(
+                charts.race_bars(table, hues),
+                alt=f"Seconds of {loop} of each contender: median, spread, warm-up",
+            )
+
+
+def bars_frame(
+    race: Race, loop: str, label: str = "", beside: Race | None = None
+) -> pd.DataFrame:
+    """A row a contender. What was recorded counts as many steps as the race beside."""
+    rows = []
+    for index, candidate in enumerate(race.candidates):
+        counted, seconds = race.counted(index), race.seconds(index, loop)
+        if not counted:
+            continue
+        first = counted[0]
+        training = loop == "training"
+        samples = first.train_samples if training else first.evaluate_samples
+        scale = 1.0
+        if beside is not None and training:
+            scale = beside.steps / race.steps
+        warm_up = next(h for h in race.trials if h.candidate == index and h.repeat == 0)
+        # The warm-up may have had more steps than the others.
+        unit = warm_up.train_seconds * race.steps / warm_up.steps
+        rows.append(
+            (
+                f"{candidate.name}, {label}" if label else candidate.name,
+                median(seconds) * scale,
+                min(seconds) * scale,
+                max(seconds) * scale,
+                (unit if training else warm_up.evaluate_seconds) * scale,
+                f"{samples / median(seconds):,.0f} samples/s",
+            )
+        )
+    return pd.DataFrame(
+        rows, columns=["contender", "seconds", "low", "high", "warm_up", "speed"]
+    )
+
+
+def _speedups(race: Race) -> None:
+    """A row a loop: how many times as fast, with its interval."""
+    rows = []
+    first, second = race.candidates
+    for loop in LOOPS:
+        found = race.speedup(loop)
+        if found is None:
+            continue
+        low, high = found.interval
+        called = "too close to call"
+        if found.winner is not None:
+            called = race.candidates[found.winner].name
+        rows.append((loop, f"{found.median:.3g}", f"{low:.3g} to {high:.3g}", called))
+    columns = ["Loop", "Speed-up", "Interval", "Faster"]
+    st.dataframe(
+        pd.DataFrame(rows, columns=columns),
+        hide_index=True,
+        height="content",
+        alt="Speed-up of the second contender over the first, for each loop",
+    )
+    found = race.speedup()
+    assert found is not None
+    st.markdown(
+        f"Speed-up: seconds of {first.name} over seconds of {second.name}, the median "
+        f"of n = {found.n} pairs. The interval spans the least and the most of them, "
+        f"which holds the true median in {found.confidence:.0%} of such races"
+        + (", so take it lightly: n is small." if found.n < 5 else ".")
+    )
+    for index, candidate in enumerate(race.candidates):
+        joules = [h.joules for h in race.counted(index) if h.joules is not None]
+        if joules:
+            samples = race.counted(index)[0].train_samples
+            st.markdown(
+                f"{candidate.name} took {median(joules):,.1f} J a heat "
+                f"({median(joules) / samples * 1e3:.3g} mJ for each image trained on, "
+                "evaluation included): the whole board, as NVML counts it."
+            )
+
+
+def _curves(job: Job, race: Race) -> None:
+    """The losses of the first counted heat of each."""
+    names = tuple(each.name for each in race.candidates)
+    rows: list[tuple[str, int, float, float]] = []
+    for index, name in enumerate(names):
+        losses = [loss for trial in race.counted(index)[:1] for loss in trial.losses]
+        if not losses:
+            losses = [
+                loss
+                for event in job.events
+                if isinstance(event, TrialProgress)
+                and (event.candidate, event.repeat) == (index, 1)
+                for loss in event.losses
+            ]
+        rows.extend((name, *loss) for loss in losses)
+    if not rows:
+        return
+    x = st.radio(
+        "Training loss of the first counted heat, over",
+        ["seconds", "step"],
+        horizontal=True,
+        format_func=charts.AXES.__getitem__,
+        key="race_axis",
+    )
+    backends = tuple(each.backend for each in race.candidates)
+    st.vega_lite_chart(
+        pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"]),
+        charts.race_losses(names, backends, x, charts.palette()),
+        key="race_losses",
+        alt=f"Training loss of both contenders over {charts.AXES[x].lower()}",
+    )
+
+
+def _caption(race: Race) -> None:
+    config = race.config
+    where = [format.provenance(each) for each in race.environments if each]
+    fewer = race.trials[0].steps if race.trials else race.steps
+    n = max(len(race.counted(index)) for index in (0, 1))
+    cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
+    st.caption(
+        f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
+        f"{config.batch_size:,}, {race.steps:,} steps and the whole test set in each "
+        f"heat, seed {config.seed}; bars are medians of n = {n}{cut}, the thin "
+        "line spans least to most, the hollow point is the warm-up"
+        + (f" ({fewer:,} steps, scaled)" if fewer != race.steps else "")
+        + f". {'; '.join(dict.fromkeys(where))}. {race.date[:10]}."
+    )
+
+
+def fits(other: Race, race: Race | None) -> bool:
+    """Whether another race trained the same model on batches of the same size."""
+    return race is not None and all(
+        getattr(other.config, name) == getattr(race.config, name)
+        for name in ("task", "model", "batch_size")
+    )
+
+
+def recorded(label: str, race: Race) -> None:
+    """A race of another machine, for whoever has not that machine."""
+    config = race.config
+    title = f"{format.NAMES[config.model]}, batch {config.batch_size:,}"
+    with st.expander(f"Recorded: {label} · {title}"):
+        st.markdown(verdict(race))
+        rows = flat.of_race(race)
+        table = pd.DataFrame(
+            [
+                (
+                    each["contender"],
+                    each["what"],
+                    format.precise(each["median_seconds"]),
+                    f"{format.precise(each['least_seconds'])} to "
+                    f"{format.precise(each['most_seconds'])}",
+                    each["n"],
+                )
+                for each in rows
+            ],
+            columns=["Contender", "Loop", "Median", "Spread", "n"],
+        )
+        st.dataframe(
+            table,
+            hide_index=True,
+            height="content",
+            alt=f"The race of {label}: seconds of each contender and loop",
+        )
+        _caption(race)

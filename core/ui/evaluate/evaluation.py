@@ -1,0 +1,162 @@
+"""The answers of a model, as the Evaluate page shows them."""
+
+from statistics import median
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.errors import ExplainedError
+from core.evaluate.results import Evaluation, ModeCost
+from core.jobs.engine import Job
+from core.ui import format
+from core.ui.charts import base as charts
+from core.ui.runs import Run, run
+from core.ui.server import engine
+
+PICTURES = 12
+ZOOM = 4  # screen pixels for a pixel of an image
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def evaluation(run_id: str) -> Evaluation:
+    """The answers of a finished run to the whole test set, asked once of the worker."""
+    finished = run(run_id)
+    assert finished is not None
+    assert finished.result is not None
+    return engine().ask(
+        "core.evaluate.evaluation:evaluate",
+        finished.result.checkpoint,
+        finished.config,
+        seconds=60,
+    )
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
+    """Test images, enlarged without blur: uint8 (n, 112, 112)."""
+    images = engine().ask("core.evaluate.evaluation:images", task, indices)
+    return images.repeat(ZOOM, axis=1).repeat(ZOOM, axis=2)
+
+
+def accuracy(found: Evaluation) -> None:
+    """Test accuracy, its interval, and how many images are classified correctly."""
+    low, high = found.interval
+    with st.container(horizontal=True):
+        st.metric("Test accuracy", f"{found.accuracy:.2%}", border=True, width=180)
+        st.metric("95 % interval", f"{low:.1%} – {high:.1%}", border=True, width=230)
+        st.metric(
+            "Correct", f"{found.correct:,} of {found.total:,}", border=True, width=230
+        )
+
+
+def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
+    """The surest of these images, with what they are and what the model says."""
+    indices = sorted(indices, key=lambda i: -found.confidences[i])[:PICTURES]
+    names = [each.name for each in found.classes]
+    try:
+        images = pictures(shown.config.task, tuple(indices))
+    except ExplainedError as error:
+        st.error(str(error), title="The images did not come", icon=":material/error:")
+        return
+    with st.grid(min_column_width=130):
+        for index, image in zip(indices, images, strict=True):
+            true = names[found.targets[index]]
+            predicted = names[found.predictions[index]]
+            said = f"{predicted}, {found.confidences[index]:.1%} sure"
+            with st.container(gap="xxsmall"):
+                st.image(image, alt=f"Test image {index}: {true}, taken for {said}")
+                st.markdown(f"**{true}**  \n:small[{said}]")
+
+
+def confusion(shown: Run, found: Evaluation) -> None:
+    """The confusion matrix, and the images of the cell that is selected."""
+    names = [each.name for each in found.classes]
+    event = st.altair_chart(
+        charts.confusion(found.confusion, names),
+        on_select="rerun",
+        key=f"confusion_{shown.id}",
+        alt="Confusion matrix: true classes against predicted classes",
+    )
+    selected = event.selection.get("cell")
+    if not selected:
+        return
+    true, predicted = selected[0]["true"], selected[0]["predicted"]
+    pair = (names.index(true), names.index(predicted))
+    answers = zip(found.targets, found.predictions, strict=True)
+    indices = [index for index, answer in enumerate(answers) if answer == pair]
+    count = "1 image" if len(indices) == 1 else f"{len(indices):,} images"
+    some = f", the {PICTURES} surest" if len(indices) > PICTURES else ""
+    st.markdown(f"**{true}** taken for **{predicted}**: {count}{some}")
+    if indices:
+        gallery(shown, found, indices)
+
+
+def class_table(found: Evaluation) -> None:
+    """Precision, recall and F1 of each class."""
+    table = pd.DataFrame(
+        [
+            (each.name, each.precision, each.recall, each.f1, each.images)
+            for each in found.classes
+        ],
+        columns=["Class", "Precision", "Recall", "F1", "Images"],
+    )
+    meanings = {
+        "Precision": "Of the images called so, the share that are so",
+        "Recall": "Of the images that are so, the share called so",
+        "F1": "Harmonic mean of precision and recall",
+    }
+    st.dataframe(
+        table,
+        hide_index=True,
+        height="content",
+        column_config={
+            column: st.column_config.ProgressColumn(
+                column, help=meaning, format="percent", min_value=0, max_value=1
+            )
+            for column, meaning in meanings.items()
+        },
+        alt="Precision, recall and F1 of each class",
+    )
+
+
+def mode_costs(job: Job) -> None:
+    """Seconds and peak memory in each autograd mode, once they are measured."""
+    if job.status == "failed":
+        st.error(job.message, title="The measurement failed")
+        return
+    if job.status != "finished":
+        st.info("Measuring: one warm-up, then five repeats of each, in turn.")
+        return
+    measured: tuple[ModeCost, ...] = job.value
+    environment = measured[0].environment
+    table = pd.DataFrame(
+        {
+            "mode": [each.mode for each in measured],
+            "milliseconds": [median(each.seconds) * 1e3 for each in measured],
+            "low": [min(each.seconds) * 1e3 for each in measured],
+            "high": [max(each.seconds) * 1e3 for each in measured],
+            "megabytes": [(each.peak_bytes or 0) / 1e6 for each in measured],
+        }
+    )
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Milliseconds**, median")
+        st.altair_chart(
+            charts.mode_costs(table, "milliseconds", environment["backend"]),
+            alt="Milliseconds in each autograd mode",
+        )
+    with right:
+        st.markdown("**Peak memory** of tensors, megabytes")
+        if measured[0].peak_bytes is None:
+            st.markdown(f"{environment['backend']} does not tell.")
+        else:
+            st.altair_chart(
+                charts.mode_costs(table, "megabytes", environment["backend"]),
+                alt="Peak memory in each autograd mode, in megabytes",
+            )
+    st.caption(
+        f"{measured[0].images:,} test images in batches of 1,000; the thin line spans "
+        f"the least and the most of n = {len(measured[0].seconds)} repeats after one "
+        f"warm-up. {format.provenance(environment)}."
+    )

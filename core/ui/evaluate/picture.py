@@ -1,0 +1,123 @@
+"""One picture, and what a trained model makes of it."""
+
+import random
+
+import numpy as np
+import streamlit as st
+
+from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.errors import ExplainedError
+from core.evaluate.picture import Picture
+from core.results import RunResult
+from core.ui.charts import base as charts
+from core.ui.server import engine
+
+PREDICT = "core.evaluate.evaluation:probabilities"
+SOURCES = ("A test image", "A file", "The camera")
+FILES = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
+ZOOM = 6  # screen pixels for a pixel of the 28×28
+
+
+def draw(result: RunResult) -> None:
+    """Choose a picture; see it as the model sees it, and the ten probabilities."""
+    source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
+    try:
+        if source == "A test image":
+            pixels, caption = _test_image(result)
+        else:
+            given = _given(source)
+            if given is None:
+                return
+            with st.spinner("The picture is made into 28×28"):
+                picture = _prepared(given)
+            _steps(picture)
+            pixels, caption = picture.pixels, "As the model sees it"
+        with st.spinner("The model is looking at it"):
+            found = engine().ask(PREDICT, result.checkpoint, result.config, pixels)
+    except ExplainedError as error:
+        st.error(str(error), title="No prediction", icon=":material/error:")
+        return
+    best = int(np.argmax(found))
+    left, right = st.columns([1, 3])
+    with left:
+        large = pixels.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
+        st.image(large, alt=f"{caption}, enlarged")
+        st.markdown(caption)
+    with right:
+        st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
+        st.altair_chart(
+            charts.probabilities(list(CLASSES), found, result.environment["backend"]),
+            alt="The probability of each of the ten classes",
+        )
+    if source != "A test image":
+        st.markdown(
+            "Photos are unlike the training set: that has catalogue pictures, one "
+            "piece of clothing each, lit evenly and shot from the front. A model that "
+            "is 90 % right on the test set may be far from it here, and still be sure: "
+            "softmax must give its 100 % to one of ten classes, also for a teapot."
+        )
+
+
+def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
+    total = result.test_total
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        number = st.number_input(
+            "Number of the test image",
+            min_value=0,
+            max_value=total - 1,
+            step=1,
+            key="picture_number",
+            width=220,
+        )
+        st.button(
+            "A random one",
+            icon=":material/casino:",
+            key="picture_random",
+            on_click=_random,
+            args=(total,),
+        )
+    task = result.config.task
+    (image,) = engine().ask("core.evaluate.evaluation:images", task, (int(number),))
+    label = engine().ask("core.evaluate.evaluation:labels", task, (int(number),))[0]
+    return image, f"Test image {number:,}: **{CLASSES[label]}**"
+
+
+def _random(total: int) -> None:
+    st.session_state.picture_number = random.randrange(total)
+
+
+def _given(source: str) -> bytes | None:
+    """The file that was chosen or photographed, if there is one."""
+    if source == "A file":
+        file = st.file_uploader(
+            "A picture of a piece of clothing on a plain background",
+            type=FILES,
+            key="picture_file",
+            max_upload_size=10,
+        )
+    else:
+        file = st.camera_input(
+            "Hold a piece of clothing before a plain wall", key="picture_photo"
+        )
+    return None if file is None else file.getvalue()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _prepared(data: bytes) -> Picture:
+    """The picture as 28×28, made in a process that may die of it."""
+    return engine().ask("core.evaluate.picture:prepare_apart", data)
+
+
+def _steps(picture: Picture) -> None:
+    with st.grid(min_column_width=140):
+        for name, pixels in picture.steps.items():
+            with st.container(gap="xxsmall"):
+                st.image(pixels, width=140, alt=name)
+                st.markdown(f":small[{name}]")
+    negated = "negated, since your background is brighter than the object"
+    if not picture.negated:
+        negated = "not negated, since your background is dark, as the dataset's is"
+    st.markdown(
+        "It is made into what the dataset has, in the way that the dataset was made: "
+        f"grey, {negated}, trimmed, shrunk to 28 pixels and centred."
+    )

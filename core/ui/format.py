@@ -1,0 +1,164 @@
+"""Names and numbers as people read them."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from statistics import quantiles
+
+from core.config import RunConfig
+from core.results import RunResult
+
+NAMES = {
+    "fashion-mnist": "Fashion-MNIST",
+    "sprites": "Sprites",
+    "regression": "Regression",
+    "ann": "ANN",
+    "cnn": "CNN",
+    "simple": "Simple net",
+    "cross-entropy": "Cross-entropy",
+    "mse": "MSE",
+    "gaussian": "Gaussian NLL",
+    "auto": "Auto",
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "mps": "MPS",
+    "xpu": "XPU",
+    "memory": "Memory",
+    "device": "Device",
+    "dataloader": "DataLoader",
+    "constant": "Constant",
+    "one-cycle": "One-cycle",
+}
+# The class of each in core/models.py and core/criteria.py, or in torch.nn.
+CLASSES = {
+    "ann": "ANN",
+    "cnn": "CNN",
+    "simple": "SimpleRegressionNet",
+    "cross-entropy": "CrossEntropyLoss",
+    "mse": "MSELoss",
+    "gaussian": "GaussianLoss",
+}
+SETTINGS = {
+    "task": "",
+    "model": "",
+    "criterion": "",
+    "device": "on",
+    "feed": "from",
+    "epochs": "epochs",
+    "batch_size": "batch",
+    "learning_rate": "lr",
+    "weight_decay": "decay",
+    "schedule": "",
+    "augment": "flips",
+    "seed": "seed",
+    "num_workers": "workers",
+    "pin_memory": "pinned",
+}
+
+
+def setting(config: RunConfig, field: str) -> str:
+    """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
+    value = getattr(config, field)
+    if isinstance(value, bool):
+        text = "on" if value else "off"
+    elif isinstance(value, float):
+        text = f"{value:g}"
+    else:
+        text = NAMES.get(value, str(value))
+    return f"{SETTINGS[field]} {text}".strip()
+
+
+def run_names(configs: Sequence[RunConfig]) -> list[str]:
+    """A name for each run, made of the settings in which they differ."""
+    differing = [
+        field.name
+        for field in fields(RunConfig)
+        if len({getattr(config, field.name) for config in configs}) > 1
+    ]
+    names = []
+    for number, config in enumerate(configs, 1):
+        what = ", ".join(setting(config, field) for field in differing)
+        names.append(f"{number} · {what or NAMES[config.model]}")
+    return names
+
+
+def describe(run_id: str, result: RunResult) -> str:
+    """A finished run in a line that no other run has."""
+    config = result.config
+    return (
+        f"{NAMES[config.model]} on {NAMES[config.task]}, "
+        f"{config.epochs} epoch{'s' * (config.epochs != 1)}, "
+        f"batch {config.batch_size}, lr {config.learning_rate:g}: "
+        f"{quality(result)} (run {run_id[:6]})"
+    )
+
+
+def quality(result: RunResult) -> str:
+    """How good a finished run's model is: 87.60 %, or for regression R² 0.946."""
+    if result.test_accuracy is not None:
+        return f"{result.test_accuracy:.2%}"
+    return f"R² {result.r2:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """3.4 s, 1 min 20 s, 2 h 5 min."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def precise(seconds: float) -> str:
+    """A measured time in three digits: 85.2 µs, 3.41 ms, 1.2 s."""
+    for unit in ("s", "ms", "µs"):
+        if seconds >= 0.9995:
+            return f"{seconds:.3g} {unit}"
+        seconds *= 1000
+    return f"{seconds:.3g} ns"
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """Where the middle half of at least two values begins and ends."""
+    first, _, third = quantiles(values, method="inclusive")
+    return first, third
+
+
+def size(count: float | None) -> str:
+    """Bytes with a unit: 47 MB, 25.3 GB."""
+    if count is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 999.5:  # else three digits would round up to 1e+03
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def power_of_two(count: int) -> str:
+    """Bytes that are a power of two, as people say it of memory: 4 KB is 4096."""
+    units = iter(("B", "KB", "MB", "GB"))
+    unit = next(units)
+    while count >= 1024:
+        count, unit = count // 1024, next(units)
+    return f"{count} {unit}"
+
+
+def shape(dimensions: tuple[int, ...]) -> str:
+    """(64, 1, 28, 28) as 64 × 1 × 28 × 28; a tensor without dimensions is a scalar."""
+    return " × ".join(map(str, dimensions)) or "scalar"
+
+
+def provenance(environment: dict) -> str:
+    """Where a number was measured, for the caption under it."""
+    threads = environment["threads"]
+    return (
+        f"{environment['device_name']} ({environment['backend']}), "
+        f"{threads} CPU thread{'s' * (threads != 1)}, "
+        f"torch {environment['torch']}, Python {environment['python']}"
+    )

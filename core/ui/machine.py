@@ -1,0 +1,196 @@
+"""The devices of this machine as the Device page shows them, and its report."""
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ExplainedError
+from core.machine.diagnosis import Diagnosis, Facts
+from core.ui import format, frame
+from core.ui.charts import base as charts
+from core.ui.server import engine
+
+LIVE_SECONDS = 2.0
+# In the order in which they are shown; all of them from core.machine.hardware.
+LABELS = {
+    "compute_capability": "Compute capability",
+    "architecture": "Architecture",
+    "multiprocessors": "Multiprocessors",
+    "cores": "Cores",
+    "logical_cores": "Logical cores",
+    "threads": "Threads in training",
+    "fast_formats": "Formats faster than float32",
+    "lacks": "Can't compute in",
+    "vectors": "Vector instructions",
+    "kernels": "Kernels in use",
+    "blas": "Matrix library",
+    "driver": "Driver",
+    "runtime": "Runtime",
+}
+
+
+# Everyone sees the same machine: a class that opens the page asks the worker once.
+@st.cache_data(ttl=20, show_spinner=False)
+def facts() -> Facts:
+    """Asked in a process of its own, which a broken driver may hang or end."""
+    return engine().ask(
+        "core.jobs.sandbox:call", "core.machine.facts:probe", seconds=60
+    )
+
+
+@st.cache_data(ttl=20, show_spinner=False)
+def devices() -> list[dict[str, Any]]:
+    return engine().ask("core.machine.hardware:describe")
+
+
+@st.cache_data(ttl=LIVE_SECONDS / 2, show_spinner=False)
+def live() -> dict[str, dict[str, Any]]:
+    """Memory and load of each device, by its name."""
+    return {each["device"]: each for each in engine().ask("core.machine.hardware:now")}
+
+
+@st.cache_data(ttl=20, show_spinner=False)
+def answers() -> dict[str, str]:
+    return engine().ask("core.machine.idioms:answers")
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def default_device() -> dict[str, Any]:
+    return engine().ask(
+        "core.jobs.sandbox:call", "core.machine.default_device:compare", seconds=60
+    )
+
+
+def verdict(found: Diagnosis) -> None:
+    """What is trained on and why: blue for the CPU, orange for the accelerator."""
+    if found.state == "broken":
+        st.error(f"**{found.verdict}**", icon=":material/error:")
+    with st.container(border=True):
+        if found.state != "broken":
+            on = "CPU" if found.state == "cpu" else "accelerator"
+            st.badge(on, icon=":material/memory:", color=frame.device_color(on))
+            st.markdown(f"#### {found.verdict}")
+        st.markdown(found.why)
+        st.markdown(f"**What to do:** {found.way_out}")
+        if found.command:
+            st.code(found.command, language="bash", wrap_lines=True)
+
+
+@st.fragment(run_every=LIVE_SECONDS)
+def cards() -> None:
+    """A card a device: what it is, and how full and how busy it is now."""
+    try:
+        described, figures = devices(), live()
+    except ExplainedError as error:
+        st.error(str(error), title="The devices were not described")
+        return
+    for device in described:
+        with st.container(border=True):
+            _card(device, figures.get(device["device"], {}))
+
+
+def _card(device: dict[str, Any], figures: dict[str, Any]) -> None:
+    color = frame.device_color(device["backend"])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(device["device"], icon=":material/memory:", color=color)
+        st.markdown(f"**{device['device_name']}**")
+    used, total = figures.get("used_bytes"), figures.get("total_bytes")
+    shown: dict[str, Any] = {}
+    if used is not None and total:
+        st.vega_lite_chart(
+            pd.DataFrame({"share": [used / total]}),
+            charts.share(device["backend"], charts.palette()),
+            key=f"memory_{device['device']}",
+            alt=f"{used / total:.0%} of the memory is used",
+        )
+        shown["Memory used"] = format.size(used)
+        shown["Memory free"] = format.size(total - used)
+        shared = ", the CPU's too" if device.get("shared_memory") else ""
+        shown["Memory in all"] = f"{format.size(total)}{shared}"
+    if figures.get("busy_percent") is not None:
+        shown["Busy"] = f"{figures['busy_percent']} % of the time"
+    if figures.get("celsius") is not None:
+        shown["Temperature"] = f"{figures['celsius']} °C"
+    shown |= {
+        label: _text(device[key]) for key, label in LABELS.items() if key in device
+    }
+    with st.grid(min_column_width=150):
+        for label, text in shown.items():
+            st.markdown(f"{label}  \n**{text}**")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) if value else "none"
+    return str(value)
+
+
+def report(
+    found: Diagnosis, known: Facts, described: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """All that the page knows, to be pasted into a question on a forum."""
+    machine = engine().machine()
+    return {
+        "verdict": found.verdict,
+        "cause": found.cause,
+        "python": machine["devices"][0]["python"] if machine else None,
+        "facts": {k: v for k, v in asdict(known).items() if k != "releases"},
+        "devices": described,
+        "answers": answers(),
+    }
+
+
+def _place_color(where: str) -> Literal["blue", "orange", "gray"]:
+    return "gray" if where == "meta" else frame.device_color(where.upper())
+
+
+def default_places(compared: dict[str, Any]) -> None:
+    """Which expressions follow a default device, which don't, and for how long."""
+    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+    why = (
+        " There is no accelerator here, so `meta` stands in for it: a device whose "
+        "tensors have a shape but no data."
+        if device == "meta"
+        else ""
+    )
+    st.markdown(
+        f"Each expression ran with **`{device}`** as the default device: in a block, "
+        "`with torch.device(...)`, and after the setting, "
+        f"`torch.set_default_device(...)`.{why}"
+    )
+    moved = [text for text, place in block["made"].items() if place == device]
+    stayed = [text for text in block["made"] if text not in moved]
+    with st.grid(min_column_width=300):
+        for where, expressions in ((device, moved), ("cpu", stayed)):
+            with st.container(border=True, height="stretch"):
+                st.badge(f"Made on {where}", color=_place_color(where))
+                st.code("\n".join(expressions))
+    if block["made"] != setting["made"]:
+        different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
+        st.markdown(
+            f"After the setting it is otherwise for `{'`, `'.join(different)}`."
+        )
+    st.markdown(
+        "It is a default for **new** tensors made from numbers: what exists stays, "
+        "what is made like it stays with it, and data is still moved by `.to(device)`. "
+        "The two differ in how long they last. Where `torch.zeros(3)` ends up:"
+    )
+    # Markdown fits a phone, where a dataframe is a window to scroll in.
+    first = block["made"]["torch.zeros(3)"], setting["made"]["torch.zeros(3)"]
+    rows = [
+        ("Right there", *first),
+        ("In another thread", block["thread"], setting["thread"]),
+        ("Afterwards", block["after"], setting["after"]),
+    ]
+    st.markdown(
+        "| | With the block | With the setting |\n"
+        "| --- | --- | --- |\n"
+        + "\n".join(f"| {a} | `{b}` | `{c}` |" for a, b, c in rows)
+    )
+    if compared["shuffle"]:
+        st.markdown(
+            "After the setting, a `DataLoader` with `shuffle=True` and a generator on "
+            f"the CPU fails: `{compared['shuffle']}`"
+        )

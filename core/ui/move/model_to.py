@@ -1,0 +1,144 @@
+"""A model on its way to a device, as the Model page shows it."""
+
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.move.results import Move, MoveTime, OptimizerFinding
+from core.ui import format
+from core.ui.server import engine
+from core.ui.source import source
+
+WHEN = {
+    "after": "Built after the move",
+    "before": "Built before the move",
+    "used": "Built and used before the move",
+}
+
+
+def table(move: Move) -> None:
+    """Every parameter and buffer, before and after; what they weigh."""
+    weight = sum(each.bytes for each in move.tensors)
+    moved = sum(each.before != each.after for each in move.tensors)
+    with st.container(horizontal=True):
+        _metric("Tensors moved", f"{moved} of {len(move.tensors)}")
+        _metric("Bytes in all", format.size(weight))
+        if move.allocated_before is not None and move.allocated_after is not None:
+            _metric("On the device before", format.size(move.allocated_before))
+            _metric("On the device after", format.size(move.allocated_after))
+    st.dataframe(
+        pd.DataFrame(
+            [
+                (
+                    each.name,
+                    each.kind,
+                    format.shape(each.shape),
+                    each.dtype,
+                    each.bytes,
+                    each.before,
+                    each.after,
+                )
+                for each in move.tensors
+            ],
+            columns=["Name", "Kind", "Shape", "dtype", "Bytes", "Before", "After"],
+        ),
+        hide_index=True,
+        height="content",
+        column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
+        alt="Every parameter and buffer with its device before and after the move",
+    )
+
+
+def _metric(label: str, value: str) -> None:
+    st.metric(label, value, border=True, width=160)
+
+
+def time(job: Job, move: Move) -> None:
+    """Seconds of the move, once they are measured."""
+    if job.status == "failed":
+        st.error(job.message, title="The measurement failed")
+    elif job.status != "finished":
+        st.info("The move is being timed, with a new model for each repeat.")
+    else:
+        _time(job.value, move)
+
+
+def _time(timed: MoveTime, move: Move) -> None:
+    seconds = median(timed.seconds)
+    device = move.tensors[0].after
+    weight = sum(each.bytes for each in move.tensors)
+    took = (
+        f"`model.to(device)` takes **{format.precise(seconds)}** "
+        f"({format.precise(min(timed.seconds))} to "
+        f"{format.precise(max(timed.seconds))}, n = {len(timed.seconds)})"
+    )
+    if device == move.tensors[0].before:
+        st.markdown(
+            f"{took}: the time of looking. The tensors are on the {device.upper()} "
+            "already, so nothing is copied."
+        )
+    elif device == "meta":
+        st.markdown(f"{took}. No byte travels: meta keeps shapes and drops values.")
+    else:
+        st.markdown(
+            f"{took}: {weight / seconds / 1e9:.2g} GB/s. Small tensors travel slowly, "
+            "since each copy costs some microseconds before its first byte."
+        )
+    st.caption(f"Median; measured on {format.provenance(timed.environment)}.")
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def findings(
+    device: str,
+) -> tuple[dict[str, dict[str, str]], tuple[OptimizerFinding, ...]]:
+    """What the lab found out about moves to this device, in the last ten minutes."""
+    return (
+        engine().ask("core.move.model_to:both", device),
+        engine().ask("core.move.model_to:optimizer_findings", device),
+    )
+
+
+def demonstrations(values: dict[str, dict[str, str]]) -> None:
+    """The two functions of core.move.model_to beside what their expressions are."""
+    titles = {
+        "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
+        "module_in_place": "**A module is moved in place**: what it returns is itself.",
+    }
+    for name, found in values.items():
+        st.markdown(titles[name])
+        code, answers = st.columns([3, 2])
+        code.code(source("core/move/model_to.py", name))
+        answers.table(
+            pd.DataFrame(
+                [(f"`{expression}`", value) for expression, value in found.items()],
+                columns=["Expression", "Is now"],
+            ),
+            hide_index=True,
+            alt=f"What the expressions of {name} are",
+        )
+
+
+def optimizer(
+    findings: tuple[OptimizerFinding, ...], environment: dict[str, Any]
+) -> None:
+    """What became of an optimizer, in words, for each way of moving."""
+    rows = []
+    for each in findings:
+        if each.error:
+            outcome = f"**It fails.** {each.error}"
+        elif not each.holds_the_parameters:
+            outcome = "**The model does not learn**: AdamW has the old tensors"
+        elif each.weights_changed is False:
+            outcome = "The step changes nothing"
+        else:
+            outcome = "It works"
+        rows.append((f"`to({each.target})`", WHEN[each.when], outcome))
+    st.table(
+        pd.DataFrame(rows, columns=["Move", "AdamW", "What a step does then"]),
+        hide_index=True,
+        alt="What an optimizer does after its model was moved",
+    )
+    st.caption(f"Tried just now with torch {environment['torch']}.")

@@ -1,0 +1,111 @@
+"""What a transfer costs, as the Model page shows it."""
+
+from statistics import median, quantiles
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.measure import records
+from core.measure.records import Record
+from core.move.results import Transfer, Transfers
+from core.ui import format
+from core.ui.charts import base as charts
+
+HERE = "here, now"
+
+
+def draw(job: Job) -> None:
+    """The curves as far as they are measured, and where they level out."""
+    if job.status == "failed":
+        st.error(job.message, title="The measurement failed")
+        return
+    measured = [each for each in job.events if isinstance(each, Transfer)]
+    done: Transfers | None = job.value
+    if done is not None:
+        measured = list(done.measured)
+    if job.status == "cancelled":
+        st.info("Cancelled. What was measured until then stays here.")
+    elif done is None:
+        st.info(
+            f"Measuring: {len(measured)} kinds and sizes of copies so far, each warmed "
+            "up, repeated and synchronized."
+        )
+    if not measured:
+        return
+    points = frame(measured)
+    known, notices = records.records()
+    elsewhere = []
+    for record in known:
+        try:
+            elsewhere.append(recorded(record))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            notices.append(f"The transfers of {record.label} are damaged: left out.")
+    for notice in notices:
+        st.warning(notice)
+    st.altair_chart(
+        charts.transfers(pd.concat([points, *elsewhere])),
+        alt="Gigabytes per second over the size of a copy, both axes logarithmic",
+    )
+    if done is not None:
+        _levels(points)
+        n = sorted({len(each.seconds) for each in measured})
+        st.caption(
+            f"Median of n = {' to '.join(map(str, n))} repeats after a warm-up; the "
+            "shade spans the middle half of them. "
+            f"{format.provenance(done.environment)}."
+        )
+
+
+def recorded(record: Record) -> pd.DataFrame:
+    """The same rows of another machine."""
+    transfers = [
+        Transfer(**{**each, "seconds": tuple(each["seconds"])})
+        for each in record.figures.get("transfers", [])
+    ]
+    return frame(transfers, record.label)
+
+
+def _levels(points: pd.DataFrame) -> None:
+    """The bandwidth at the largest size, and the time of the smallest copy."""
+    lines = []
+    for (direction, memory), curve in points.groupby(
+        ["direction", "memory"], sort=False
+    ):
+        small, large = curve.iloc[0], curve.iloc[-1]
+        lines.append(
+            f"- {direction}, {memory}: levels out at "
+            f"**{large['rate']:.2g} GB/s**; a copy of {small['size']} takes "
+            f"{format.precise(small['us'] / 1e6)}."
+        )
+    st.markdown("\n".join(lines))
+    if set(points["direction"]) == {"host to host"}:
+        st.markdown(
+            "In between, source and target fit into the processor's caches, which are "
+            "faster than memory. New memory is slower where it is large: the system "
+            "has to hand out each page of it first."
+        )
+
+
+def frame(measured: list[Transfer], where: str = HERE) -> pd.DataFrame:
+    """A row a kind and size; GB/s as a median with the middle half of the repeats."""
+    return pd.DataFrame(
+        [
+            (
+                where,
+                each.direction,
+                each.memory,
+                each.bytes,
+                format.power_of_two(each.bytes),
+                median(each.seconds) * 1e6,
+                each.bytes / median(each.seconds) / 1e9,
+                each.bytes / quantiles(each.seconds)[2] / 1e9,
+                each.bytes / quantiles(each.seconds)[0] / 1e9,
+            )
+            for each in measured
+        ],
+        columns=[
+            *("where", "direction", "memory", "bytes", "size"),
+            *("us", "rate", "low", "high"),
+        ],
+    )

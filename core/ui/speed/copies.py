@@ -1,0 +1,175 @@
+"""Small copies against large ones, as the Speed page shows them."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.speed import rows
+from core.speed.results import ITEM, ONCE, Copied, CopiesLab, Fetched
+from core.ui import downloads, format, guess
+from core.ui.charts import speed as lab_charts
+from core.ui.compare import panels as compare
+from core.ui.source import source
+
+GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
+
+
+def draw(machine: dict[str, Any]) -> None:
+    """The guess, the curve over the number of pieces, and three ways to fetch."""
+    best = machine["devices"][0]
+    has_accelerator = best["backend"] != "CPU"
+    st.subheader("Small copies")
+    st.markdown(
+        "Every copy costs something before its first byte. So copy much at once, and "
+        "leave results on the device until the loop is over."
+        + (
+            ""
+            if has_accelerator
+            else " There is no accelerator here, so the copies stay within the host: "
+            "what a call costs is the same story, only nothing has to be waited for."
+        )
+    )
+    guessed = guess.ask(
+        "copies_guess",
+        "16 MB copied in 10,000 pieces instead of one takes",
+        GUESSES,
+    )
+    compare.measure(
+        "core.speed.copies:measure",
+        "Measure copies",
+        "run_copies_lab",
+        None if guessed is None else (best["device"],),
+        "The measurement",
+        lambda job: result(job, guessed),
+        ":material/show_chart: Choose a guess, then measure: the time of the same "
+        "bytes in 1 to 10,000 pieces appears here, and three ways to fetch losses.",
+    )
+    with st.expander("The code that ran: copies", icon=":material/code:"):
+        st.markdown(
+            "The pieces are views of one tensor. The last three differ in where the "
+            "host waits. From `core/speed/copies.py`."
+        )
+        pieces, item, cpu, once = st.tabs(["Pieces", ".item()", ".cpu()", "Once"])
+        with pieces:
+            st.code(source("core/speed/copies.py", "copy_pieces"), line_numbers=True)
+        with item:
+            st.code(source("core/speed/copies.py", "fetch_items"), line_numbers=True)
+        with cpu:
+            st.code(source("core/speed/copies.py", "fetch_with_cpu"), line_numbers=True)
+        with once:
+            st.code(source("core/speed/copies.py", "fetch_once"), line_numbers=True)
+
+
+def result(job: Job, guessed: str | None) -> None:
+    compare.ended_badly(job, "The measurement")
+    done: CopiesLab | None = job.value
+    if done is None:
+        if not job.ended:
+            st.info("Measuring. It takes some seconds at most.")
+        return
+    if guess.missing(guessed):
+        return
+    one, many = done.copied[0], done.copied[-1]
+    times = median(many.seconds) / median(one.seconds)
+    truth = GUESSES[0 if times < 2 else 1 if times <= 10 else 2]
+    guess.judge(
+        f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
+        f"**{format.rounded(times)} times** as long as in one.",
+        str(guessed).lower(),
+        guessed == truth,
+    )
+    backend = done.environment["backend"]
+    st.altair_chart(
+        lab_charts.pieces(_pieces_frame(done.copied), backend),
+        alt="Time of the same bytes over the number of pieces, both logarithmic",
+    )
+    st.markdown(pieces_in_words(done))
+    st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
+    st.altair_chart(
+        lab_charts.fetches(_fetches_frame(done.fetched), backend),
+        alt="Milliseconds of three ways to fetch a number from each step",
+    )
+    st.markdown(fetches_in_words(done))
+    st.caption(
+        f"Median of n = {len(one.seconds)} repeats in turn after a warm-up, "
+        "synchronized; the shade and the lines span the middle half. "
+        f"{format.provenance(done.environment)}. {done.date[:10]}."
+    )
+    downloads.both("small_copies", rows.of_copies(done))
+
+
+def _pieces_frame(copied: Sequence[Copied]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            (
+                each.pieces,
+                median(each.seconds) * 1e6,
+                *(1e6 * end for end in format.middle_half(each.seconds)),
+                format.precise(median(each.seconds)),
+            )
+            for each in copied
+        ],
+        columns=["pieces", "microseconds", "low", "high", "time"],
+    )
+
+
+def _fetches_frame(fetched: Sequence[Fetched]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            (
+                each.way,
+                median(each.seconds) * 1e3,
+                *(1e3 * end for end in format.middle_half(each.seconds)),
+                format.precise(median(each.seconds)),
+            )
+            for each in fetched
+        ],
+        columns=["way", "milliseconds", "low", "high", "time"],
+    )
+
+
+def pieces_in_words(done: CopiesLab) -> str:
+    """What a further piece costs, and where that begins to show."""
+    one, many = done.copied[0], done.copied[-1]
+    extra = median(many.seconds) - median(one.seconds)
+    if extra <= 0:
+        return "Here the pieces cost nothing that could be measured."
+    price = extra / (many.pieces - one.pieces)
+    size = format.size(many.bytes / many.pieces)
+    each = format.precise(price)
+    text = (
+        f"Each further piece costs about **{each}**, whatever is in it; a piece of "
+        f"{many.pieces:,} has {size}."
+    )
+    if done.environment["backend"] == "CPU":
+        return (
+            f"{text} Here that is the call alone. On an accelerator each copy has to "
+            "be set up and waited for as well, so a piece costs more."
+        )
+    return text
+
+
+def fetches_in_words(done: CopiesLab) -> str:
+    """How much fetching in every step costs, and why it may cost nothing here."""
+    found = {each.way: each.seconds for each in done.fetched}
+    pairs = [a / b for a, b in zip(found[ITEM], found[ONCE], strict=True)]
+    low, high = format.middle_half(pairs)
+    text = (
+        f"`.item()` in every step takes **{median(pairs):.2f} times** as long as "
+        f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
+        f"{high:.2f})."
+    )
+    if done.environment["backend"] == "CPU":
+        return (
+            f"{text} On the CPU a number is there as soon as the call returns: nothing "
+            "is waited for, and a fetch is cheap. On an accelerator each one stops the "
+            "host until the device has done all that it was given."
+        )
+    return (
+        f"{text} Each fetch stops the host until the device has done all that it was "
+        "given, and the device then has nothing to do until the host is back."
+    )

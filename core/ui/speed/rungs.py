@@ -1,0 +1,237 @@
+"""One rung of the ladder on the Speed page: its code, a guess, and what it brought."""
+
+import math
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.speed import ladder
+from core.speed.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, SAME, Gain, Result, Rung
+from core.ui import format, guess
+from core.ui.source import body, changes
+
+FILE = "core/speed/rungs.py"
+TITLES = tuple(rung.title for rung in RUNGS)
+MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
+
+
+def draw(job_id: str | None, found: Sequence[Result], backend: str, model: str) -> None:
+    """One rung: what it changes, its code, a guess, and then what it brought."""
+    st.subheader("Rung by rung")
+    number = _stepper()
+    rung = RUNGS[number]
+    result = next((each for each in found if each.rung == rung.name), None)
+    st.markdown(rung.change)
+    _code(rung, found, number)
+    obstacle = rung.obstacle(backend, model)
+    if obstacle:
+        st.info(obstacle, icon=":material/info:")
+        return
+    if number == 0:
+        st.markdown("Here the climb begins: there is nothing to guess yet.")
+    else:
+        st.radio(
+            f"Your guess: how fast is it, compared with {_before(found, number)}?",
+            GUESSES,
+            index=None,
+            horizontal=True,
+            key=f"guess_{rung.name}",
+            persist_state="session",
+        )
+    if result is None:
+        if number and job_id is None:
+            st.markdown("Its figures appear here once you have climbed.")
+        elif job_id is not None:
+            st.markdown(":material/hourglass: Its turn comes.")
+        return
+    if not result.measured:
+        st.error(result.message, title="It failed here", icon=":material/error:")
+    elif is_revealed(result):
+        _outcome(result, found)
+    else:
+        st.markdown(":material/visibility_off: It is measured. Guess, and it shows.")
+
+
+def _stepper() -> int:
+    """The rung that is looked at, with the way to the next."""
+    state = st.session_state
+    state.setdefault("ladder_rung", TITLES[0])
+
+    def go(step: int) -> None:
+        place = TITLES.index(state.ladder_rung) + step
+        state.ladder_rung = TITLES[min(max(place, 0), len(TITLES) - 1)]
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox(
+            "Rung",
+            TITLES,
+            format_func=lambda title: f"{TITLES.index(title)} · {title}",
+            key="ladder_rung",
+            width=260,
+        )
+        number = TITLES.index(chosen)
+        st.button(
+            "Back",
+            icon=":material/arrow_back:",
+            key="ladder_back",
+            on_click=go,
+            args=(-1,),
+            disabled=number == 0,
+        )
+        st.button(
+            "Next rung",
+            icon=":material/arrow_upward:",
+            key="ladder_next",
+            on_click=go,
+            args=(1,),
+            disabled=number == len(RUNGS) - 1,
+        )
+        st.toggle(
+            "Show all without guessing", key="ladder_show_all", persist_state="session"
+        )
+    return number
+
+
+def _before(found: Sequence[Result], number: int) -> str:
+    """What this rung is compared with, as far as that is known already."""
+    base = ladder.base(found[:number])
+    if len(found) < number or not base:
+        return "the last rung that is kept"
+    return _name(base)
+
+
+def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
+    if number == 0:
+        st.code(body(FILE, rung.name), line_numbers=True)
+        return
+    # A rung that says nothing on this device is in the code of the next all the same.
+    known = {each.rung: each for each in found}
+    earlier = [
+        each.name
+        for each in RUNGS[:number]
+        if each.name in NEEDED or each.name not in known or known[each.name].kept
+    ]
+    changed, whole = st.tabs(["What changes", "The whole rung"])
+    with changed:
+        st.code(changes(FILE, earlier[-1], rung.name), language="diff")
+        if "kept" in body(FILE, rung.name):
+            st.markdown(
+                "`kept` holds what brought something on the rungs before: a change "
+                "that did not is taken back."
+            )
+    with whole:
+        st.code(body(FILE, rung.name), line_numbers=True)
+
+
+def _outcome(result: Result, every: Sequence[Result]) -> None:
+    """What it brought, against the guess, with all its figures."""
+    before, found = find(every, result.base), gain(result, every)
+    if before is not None and found is not None:
+        _verdict(result, before, found)
+    measured = {
+        "Epoch": format.precise(result.epoch_seconds),
+        "Samples/s": f"{result.samples_per_second:,.0f}",
+        "× textbook": times(ladder.over_first(result, every)) or "–",
+        "Test accuracy": f"{result.accuracy:.2%}",
+        "Peak memory": format.size(result.peak_bytes),
+    }
+    with st.container(horizontal=True):
+        for label, value in measured.items():
+            st.metric(label, value, border=True, width=128)
+    first = find(every, RUNGS[0].name)
+    if before is not None and first is not None:
+        for sentence in remarks(result, before, first, found):
+            st.markdown(sentence)
+
+
+def _verdict(result: Result, before: Result, found: Gain) -> None:
+    guessed = st.session_state.get(f"guess_{result.rung}")
+    right, n = ladder.answer(found), len(result.base_seconds)
+    text = (
+        f"**{found.median:.2f} times as fast** as {_name(before.rung)} "
+        f"({found.least:.2f} to {found.most:.2f} over {n} pair{'s' * (n != 1)} of "
+        f"epochs): {right.lower()}."
+    )
+    if found.disputed and not found.same:
+        text += " The pairs do not agree, so something else was running: climb again."
+    if guessed is None:
+        st.info(text, icon=":material/lightbulb:")
+    else:
+        guess.judge(text, guessed.lower(), guessed == right)
+
+
+def remarks(
+    result: Result, before: Result, first: Result, gained: Gain | None
+) -> list[str]:
+    """What else there is to say of a rung: sentences."""
+    found: list[str] = []
+    if not result.kept:
+        worse = result.accuracy <= first.accuracy - ladder.NOISE
+        why = "it learnt less" if worse else "it is not clearly faster here"
+        found.append(
+            f"It is **taken back**, since {why}: the next rung builds on "
+            f"{_name(before.rung)} again."
+        )
+    elif result.rung in NEEDED and gained is not None and gained.median < 1 + SAME:
+        cost = "it costs nothing" if gained.same else "though it is slower here"
+        found.append(f"It stays all the same, {cost}: the rungs above need it.")
+    if result.rung in ("compiled", "whole_step"):
+        epochs = ladder.pays_after(result, before)
+        found.append(
+            f"Building the kernels took {format.precise(result.start_seconds)}, "
+            + (
+                "which never pays here."
+                if epochs is None
+                else f"which pays after {math.ceil(epochs):,} epochs."
+            )
+        )
+    if result.rung in ("two_workers", "four_workers"):
+        found.append(
+            f"Starting the processes and making the first batch took "
+            f"{format.precise(result.start_seconds)}."
+        )
+    if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
+        found.append(
+            f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
+            f"{format.size(before.peak_bytes)}."
+        )
+    points = (result.accuracy - first.accuracy) * 100
+    if abs(points) < ladder.NOISE * 100:
+        found.append(
+            f"Test accuracy is {abs(points):.1f} points "
+            f"{'above' if points >= 0 else 'below'} the textbook's, which is within "
+            "the noise of so few epochs."
+        )
+    return found
+
+
+def is_revealed(result: Result) -> bool:
+    """Whether its figures may be seen: the learner has guessed, or need not."""
+    state = st.session_state
+    return (
+        not result.measured
+        or result.rung == RUNGS[0].name
+        or state.get("ladder_show_all", False)
+        or state.get(f"guess_{result.rung}") is not None
+    )
+
+
+def find(found: Sequence[Result], rung: str) -> Result | None:
+    return next((each for each in found if each.rung == rung and each.measured), None)
+
+
+def _name(rung: str) -> str:
+    """Its title within a sentence."""
+    title = BY_NAME[rung].title
+    return title[0].lower() + title[1:]
+
+
+def times(factor: float | None) -> str:
+    """4.7×; empty where it is unknown."""
+    return "" if factor is None else f"{factor:.3g}×"
+
+
+def gain(result: Result, every: Sequence[Result]) -> Gain | None:
+    """Over the rung that it changes."""
+    before = find(every, result.base)
+    return None if before is None else ladder.gain(result, before)

@@ -1,0 +1,145 @@
+"""A loop against vectorized code, as the Speed page shows it."""
+
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.speed import rows
+from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
+from core.ui import downloads, format, guess
+from core.ui.charts import speed as lab_charts
+from core.ui.compare import panels as compare
+from core.ui.source import source
+
+
+def draw(machine: dict[str, Any]) -> None:
+    """The guess, the bars, and where a call costs more than its work."""
+    best = machine["devices"][0]
+    st.subheader("Vectorize")
+    st.markdown(
+        "How far is each point of the plane from each of ten class means? The same "
+        "distances as a loop in Python, as one expression in NumPy, and as the same "
+        "expression in torch."
+    )
+    ways = [PYTHON, NUMPY, TORCH]
+    if best["backend"] != "CPU":
+        ways.append(f"torch on {best['backend']}")
+    guessed = guess.ask("vectorize_guess", "which is fastest for a single point?", ways)
+    compare.measure(
+        "core.speed.vectorize:measure",
+        "Measure distances",
+        "run_vectorize_lab",
+        None if guessed is None else (best["device"],),
+        "The measurement",
+        lambda job: result(job, guessed),
+        ":material/bar_chart: Choose a guess, then measure: a bar for each way, for "
+        "one point, a thousand and a hundred thousand, appears here.",
+    )
+    with st.expander("The code that ran: distances", icon=":material/code:"):
+        st.markdown(
+            "`points[:, None] - means` subtracts every mean from every point: that is "
+            "broadcasting. From `core/speed/vectorize.py`."
+        )
+        loop, array, tensor = st.tabs(["Python loop", "NumPy", "torch"])
+        with loop:
+            st.code(source("core/speed/vectorize.py", "python_loop"), line_numbers=True)
+        with array:
+            st.code(source("core/speed/vectorize.py", "with_numpy"), line_numbers=True)
+        with tensor:
+            st.code(source("core/speed/vectorize.py", "with_torch"), line_numbers=True)
+
+
+def result(job: Job, guessed: str | None) -> None:
+    compare.ended_badly(job, "The measurement")
+    done: VectorizeLab | None = job.value
+    found = [event for event in job.events if isinstance(event, Vectorized)]
+    if done is not None:
+        found = list(done.found)
+    elif not job.ended:
+        st.info(f"Measuring: {len(found)} bars so far.")
+    if not found or guess.missing(guessed):
+        return
+    if done is not None:
+        times = done.at(min(each.points for each in found))
+        best = min(times, key=times.__getitem__)
+        text = f"For a single point **{best}** is fastest: "
+        text += f"{format.precise(times[best])}."
+        guess.judge(text, str(guessed), guessed == best)
+    st.altair_chart(
+        lab_charts.vectorized(frame(found)),
+        alt="Time of each way for each number of points, logarithmic",
+    )
+    if done is None:
+        return
+    st.markdown("\n".join(f"- {line}" for line in in_words(done)))
+    ns = ", ".join(
+        f"{n} for {_points(points)}"
+        for points, n in {e.points: len(e.seconds) for e in found}.items()
+    )
+    where = dict.fromkeys(
+        format.provenance(done.environments[way])
+        for way in done.environments
+        if way not in (PYTHON, NUMPY)
+    )
+    st.caption(
+        f"Median after a warm-up, n = {ns}; the line spans the middle half. Each "
+        "way starts from its own lists, arrays or tensors; converting is not counted. "
+        f"{'; '.join(where)}, NumPy {done.environments[NUMPY]['numpy']}. "
+        f"{done.date[:10]}."
+    )
+    downloads.both("vectorize", rows.of_vectorize(done))
+
+
+def frame(found: list[Vectorized]) -> pd.DataFrame:
+    """A row a bar, as core.ui.charts.speed.vectorized wants it."""
+    return pd.DataFrame(
+        [
+            (
+                _points(each.points),
+                each.way,
+                median(each.seconds) * 1e6,
+                *(1e6 * end for end in format.middle_half(each.seconds)),
+                format.precise(median(each.seconds)),
+            )
+            for each in found
+        ],
+        columns=["points", "way", "microseconds", "low", "high", "time"],
+    )
+
+
+def in_words(done: VectorizeLab) -> list[str]:
+    """Who wins at each size, by how much, and that all agree."""
+    lines = []
+    sizes = list(dict.fromkeys(each.points for each in done.found))
+    for points in sizes:
+        times = done.at(points)
+        best = min(times, key=times.__getitem__)
+        slowest = max(times, key=times.__getitem__)
+        text = (
+            f"{_points(points).capitalize()}: **{best}** is "
+            f"{format.rounded(times[slowest] / times[best])} times as fast as {slowest}"
+        )
+        if slowest != PYTHON and best != PYTHON:
+            loop = format.rounded(times[PYTHON] / times[best])
+            text += f" and {loop} times as fast as the loop"
+        lines.append(f"{text}.")
+    small = done.at(sizes[0])
+    torch_way = [way for way in small if way not in (PYTHON, NUMPY)][-1]
+    lines.append(
+        f"Calls have a price of their own: {format.precise(small[torch_way])} for this "
+        f"expression with {torch_way}, even for a single point. They pay where they "
+        "replace many turns of a loop."
+    )
+    worst = max(each.difference for each in done.found)
+    lines.append(
+        f"All of them agree: the greatest difference from the loop is {worst:.1e}. "
+        "Arrays and tensors are float32, Python counts in float64."
+    )
+    return lines
+
+
+def _points(count: int) -> str:
+    return f"{count:,} point{'s' * (count != 1)}"

@@ -1,0 +1,176 @@
+"""The controls of a training run: their presets, their widgets, what they make."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import streamlit as st
+
+from core import config as configs
+from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
+from core.ui import format
+from core.ui.course import lesson
+
+WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
+
+
+def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
+    """Set the controls as the address asks; returns a sentence for each bad value.
+
+    Without Fashion-MNIST the task is sprites, unless somebody asks for another.
+    """
+    state = st.session_state
+    notices: list[str] = []
+    if query or "task" not in state:
+        config, notices = RunConfig.from_strings(query)
+        for field in fields(RunConfig):
+            state[field.name] = getattr(config, field.name)
+        state.task_is_default = "task" not in query
+    if state.get("task_is_default"):
+        state.task = RunConfig.task if has_data else "sprites"
+    return notices
+
+
+def chosen() -> RunConfig:
+    """The configuration that the controls show; ValueError where it can't be."""
+    state = st.session_state
+    settings = {field.name: state[field.name] for field in fields(RunConfig)}
+    if settings["feed"] != "dataloader":
+        settings |= {"num_workers": 0, "pin_memory": False}
+    return RunConfig(**settings)
+
+
+def draw(devices: list[str]) -> None:
+    """All controls, for a machine with these devices."""
+    task = st.session_state.task
+    with st.container(horizontal=True):
+        _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
+        _choice("Model", "model", MODELS_FOR[task], on_change=_model_was_chosen)
+        if len(CRITERIA_FOR[task]) > 1:
+            _choice(
+                "Criterion",
+                "criterion",
+                CRITERIA_FOR[task],
+                help="MSE, or a normal distribution's likelihood with a noise scale "
+                "that is learnt: a loss with a parameter of its own.",
+            )
+        _choice(
+            "Device",
+            "device",
+            ("auto", *devices),
+            help="Auto is the accelerator if there is one, else the CPU.",
+        )
+        _choice(
+            "Feed",
+            "feed",
+            configs.FEEDS,
+            help="Where batches come from: decoded once into memory, living on the "
+            "device, or the textbook's DataLoader that fetches every sample by itself.",
+        )
+        _number("Epochs", "epochs", step=1)
+        _number("Batch size", "batch_size", step=16)
+        _number("Learning rate", "learning_rate", step=1e-4, format="%g")
+        _number("Seed", "seed", step=1)
+        _choice(
+            "Schedule",
+            "schedule",
+            configs.SCHEDULES,
+            help="Of the learning rate: one-cycle climbs to it, then falls to nothing.",
+        )
+        _number(
+            "Weight decay",
+            "weight_decay",
+            step=1e-2,
+            format="%g",
+            help="How strongly AdamW pulls the weights towards 0.",
+        )
+        if st.session_state.feed == "dataloader":
+            _number("Loader workers", "num_workers", step=1)
+        if task in configs.IMAGE_TASKS:
+            _flips()
+
+
+def _flips() -> None:
+    with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
+        st.toggle(
+            "Flip images",
+            key="augment",
+            persist_state="session",
+            help="Mirror half of the training images, drawn anew each epoch.",
+        )
+
+
+def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
+    if st.session_state[key] not in options:  # cuda asked for where there is none
+        options = (*options, st.session_state[key])
+    st.selectbox(
+        label,
+        options,
+        format_func=lambda value: format.NAMES[value],
+        key=key,
+        width=WIDTH,
+        persist_state="session",
+        **more,
+    )
+
+
+def _number(label: str, key: str, **more: Any) -> None:
+    # Without limits here: a widget drops what it does not allow without a word, and
+    # trains with the value before. RunConfig says what is wrong, when it is started.
+    st.number_input(label, key=key, width=WIDTH, persist_state="session", **more)
+
+
+def fast_setting() -> None:
+    """The button that sets the controls to the fast setting, and back again."""
+    if st.session_state.model not in FAST:
+        return
+    fast = not _is_fast()
+    # Without help=: a button with a tooltip stands in the page twice, once hidden.
+    st.button(
+        "Use the fast setting" if fast else "Back to the default setting",
+        icon=":material/bolt:" if fast else ":material/undo:",
+        key="fast_setting",
+        on_click=_use_recipe,
+        args=(fast,),
+    )
+    speed = lesson("Speed")
+    st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
+
+
+def _is_fast() -> bool:
+    """Whether the controls are at the fast setting, be it of this model or another."""
+    return any(
+        all(st.session_state[name] == value for name, value in recipe.items())
+        for recipe in FAST.values()
+    )
+
+
+def _use_recipe(fast: bool) -> None:
+    """Set the controls to the model's recipe: the fast one if there is, or the default.
+
+    All that a fast recipe sets, so that the way back from it is a whole one.
+    """
+    state = st.session_state
+    fast = fast and state.model in FAST
+    config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
+    for name in next(iter(FAST.values())):
+        state[name] = getattr(config, name)
+
+
+def _model_was_chosen() -> None:
+    """Another model brings its own recipe, the fast one where that was in use."""
+    if _is_fast():
+        _use_recipe(fast=True)
+    else:
+        st.session_state.update(RECIPES[st.session_state.model])
+
+
+def _task_was_chosen() -> None:
+    """A task brings a model and a criterion, unless those that are chosen fit."""
+    state = st.session_state
+    state.task_is_default = False
+    if state.criterion not in CRITERIA_FOR[state.task]:
+        state.criterion = CRITERIA_FOR[state.task][0]
+    if state.model not in MODELS_FOR[state.task]:
+        state.model = MODELS_FOR[state.task][0]
+        _model_was_chosen()

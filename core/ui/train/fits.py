@@ -1,0 +1,59 @@
+"""What a model of the task regression has learnt, over the data it learns from."""
+
+import pandas as pd
+import streamlit as st
+
+from core.data import curve
+from core.results import Fit, RunResult
+from core.ui.charts import base as charts
+
+
+def draw(fit: Fit | None, backend: str) -> None:
+    """The fit as it is now; without one, the data and the curve alone."""
+    noise = fit.noise if fit is not None else None
+    st.vega_lite_chart(
+        frame(fit),
+        charts.fit(backend, charts.palette()),
+        key="chart_fit",
+        alt="The noisy points, the curve without noise, and the model's curve",
+    )
+    st.caption(
+        f"{charts.FIT_POINTS} of the {curve.TRAIN:,} training points; they scatter "
+        f"around the curve with a standard deviation of {curve.NOISE}."
+        + (
+            ""
+            if noise is None
+            else f" The band is twice the noise scale that the criterion has learnt, "
+            f"now {noise:.3f}, to both sides."
+        )
+    )
+
+
+def frame(fit: Fit | None) -> pd.DataFrame:
+    """line, x, y, and low and high, which are two learned noise scales away."""
+    outputs = pd.Series(fit.outputs if fit else (), dtype=float)
+    reach = 2 * (fit.noise or 0.0) if fit else 0.0
+    return pd.DataFrame(
+        {
+            "line": charts.MODEL,
+            "x": curve.POSITIONS if fit else outputs,
+            "y": outputs,
+            "low": outputs - reach,
+            "high": outputs + reach,
+        }
+    )
+
+
+def in_words(result: RunResult) -> str:
+    """How good the fit is, beside what there is to reach."""
+    text = (
+        f"**R² is {result.r2:.3f} and RMSE {result.rmse:.3f} on the test points** "
+        f"({result.test_total:,}). Their noise is {curve.NOISE}: even the true curve "
+        "has about that RMSE."
+    )
+    if result.fit is not None and result.fit.noise is not None:
+        text += (
+            f" The criterion has learnt a noise scale of {result.fit.noise:.3f}; the "
+            f"points were drawn with {curve.NOISE}."
+        )
+    return text

@@ -1,0 +1,222 @@
+"""Live views: a run while it goes on, and any other job while somebody waits for it."""
+
+import time
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.results import RunResult, Started
+from core.ui import format
+from core.ui.charts import base as charts
+from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
+from core.ui.server import engine
+from core.ui.train import fits
+
+POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
+FIT_POLL_SECONDS = 0.5  # a run of the task regression is a matter of seconds
+FIRST_STEP_SECONDS = 0.3
+COMPARED = 4  # earlier runs on a chart, at most
+
+
+def follow_run(run_id: str) -> None:
+    """Draw a run now, and again while it goes on; the page anew when it has ended."""
+    first = run(run_id)
+    # A worker that is free makes the first step within milliseconds: wait for that
+    # rather than for the next look.
+    deadline = time.monotonic() + FIRST_STEP_SECONDS
+    while first and not first.job.ended and not first.latest:
+        if first.job.place or time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+        first = run(run_id)
+    alive = first is not None and not first.job.ended
+    seconds = POLL_SECONDS if not first or first.config.has_images else FIT_POLL_SECONDS
+
+    @st.fragment(run_every=seconds if alive else None)
+    def live() -> None:
+        current = run(run_id)
+        if current is None or (alive and current.job.ended):
+            st.rerun()
+        draw_run(current)
+
+    live()
+
+
+def draw_run(current: Run) -> None:
+    """Status, progress, figures and charts of a run, beside its earlier ones."""
+    _status(current)
+    if current.started is not None:
+        _figures(current)
+        if not current.config.has_images:
+            fits.draw(current.fit, current.started.environment["backend"])
+        _charts(current, current.started)
+
+
+def _status(current: Run) -> None:
+    job = current.job
+    if engine().problem and not job.ended:
+        st.error(engine().problem, title="There are no workers; your run waits")
+    elif job.status == "queued" and job.place:
+        others = job.place - 1
+        st.info(
+            f"Place {job.place} in the queue"
+            + (f", {others} before you" if others else ", you are next")
+            + ". Your run starts by itself; you may leave this page and come back.",
+            icon=":material/hourglass_top:",
+        )
+    elif job.status == "failed":
+        st.error(job.message, title="The run failed", icon=":material/error:")
+    elif job.status == "cancelled":
+        done = "before its first step"
+        if current.latest is not None and current.started is not None:
+            done = f"after step {current.latest.step:,} of {current.started.steps:,}"
+        st.info(
+            f"Cancelled {done}. What was learnt until then stays here.",
+            icon=":material/cancel:",
+        )
+    elif current.result is not None:
+        _result(current.result)
+    elif current.started is None:
+        text = "A worker is taking the run."
+        if engine().machine() is None:
+            text = "The workers are starting; this takes some seconds."
+        st.info(text, icon=":material/hourglass_top:")
+    else:
+        st.progress(current.share, _progress_text(current))
+
+
+def _progress_text(current: Run) -> str:
+    if current.latest is None or current.started is None:
+        return "The first step is being made."
+    epoch = min(len(current.history) + 1, current.config.epochs)
+    left = current.seconds_left
+    return (
+        f"Epoch {epoch} of {current.config.epochs} · "
+        f"step {current.latest.step:,} of {current.started.steps:,} · "
+        f"about {format.duration(left or 0)} left"
+    )
+
+
+def _result(result: RunResult) -> None:
+    st.success(
+        f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
+        f"({result.test_correct:,} of {result.test_total:,})."
+        if result.config.has_images
+        else fits.in_words(result),
+        icon=":material/check_circle:",
+    )
+    st.caption(
+        f"Measured on {format.provenance(result.environment)}, seed "
+        f"{result.config.seed}, {format.duration(result.seconds)} in all."
+    )
+
+
+def _figures(current: Run) -> None:
+    latest, history = current.latest, current.history
+    speed = history[-1].samples_per_second if history else None
+    if latest is not None and not current.job.ended:
+        speed = latest.samples_per_second
+    seconds = latest.seconds if latest else 0.0
+    loss = current.smoothed_loss
+    if current.result is not None:
+        seconds = current.result.seconds
+    last = history[-1] if history else None
+    figures = {
+        "Training loss": "–" if loss is None else f"{loss:.3f}",
+        "Samples/s": f"{speed:,.0f}" if speed else "–",
+        "Elapsed": format.duration(seconds),
+    }
+    if current.config.has_images:
+        quality = {"Test accuracy": f"{last.test_accuracy:.2%}" if last else "–"}
+    else:
+        quality = {
+            "Test R²": f"{last.test_r2:.3f}" if last else "–",
+            "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
+        }
+    width = 160 if len(quality) == 1 else 128  # all in a row beside the sidebar
+    with st.container(horizontal=True):
+        for label, value in (quality | figures).items():
+            st.metric(label, value, border=True, width=width)
+
+
+def _charts(current: Run, started: Started) -> None:
+    before = [each for each in earlier(current) if each.losses]
+    shown = [*before[-COMPARED:], current]
+    names = tuple(format.run_names([each.config for each in shown]))
+    colors = charts.palette()
+    backend = started.environment["backend"]
+
+    x = st.radio(
+        "Training loss, smoothed over the faint line of single steps, over",
+        list(charts.AXES),
+        horizontal=True,
+        format_func=charts.AXES.__getitem__,
+        key="loss_axis",
+        help="Steps compare learning per update, seconds compare what you wait for.",
+    )
+    ends: dict[str, float] = {
+        "step": max(each.started.steps for each in shown if each.started),
+        "epoch": max(each.config.epochs for each in shown),
+    }
+    st.vega_lite_chart(
+        loss_frame(shown),
+        charts.losses(names, backend, x, ends.get(x), colors),
+        key="chart_losses",
+        alt=f"Training loss over {charts.AXES[x].lower()} of {len(shown)} run(s)",
+    )
+    frame = epoch_frame(shown)
+    if frame.empty:
+        return
+    epochs = max(each.config.epochs for each in shown)
+    images = current.config.has_images
+    known = current.config.task == "fashion-mnist"  # what others reached on it
+    left, right = st.columns(2)
+    y, figure = ("accuracy", "Accuracy") if images else ("r2", "R²")
+    samples = "images" if images else "points"
+    with left:
+        st.markdown(f"**{figure} after each epoch**")
+        st.vega_lite_chart(
+            frame,
+            charts.per_epoch(names, backend, y, epochs, known, colors),
+            key=f"chart_{y}",
+            alt=f"{figure} on training and test {samples} after each epoch",
+        )
+    with right:
+        st.markdown("**Loss after each epoch**")
+        st.vega_lite_chart(
+            frame,
+            charts.per_epoch(names, backend, "loss", epochs, False, colors),
+            key="chart_epoch_loss",
+            alt=f"Loss on training and test {samples} after each epoch",
+        )
+    st.caption(
+        f"Solid with points: all test {samples}. Thin: "
+        f"{'the first 10,000' if images else 'all'} training {samples}, evaluated in "
+        "the same way. Samples/s and seconds do not count evaluation."
+    )
+
+
+def follow_job(job_id: str, what: str, draw: Callable[[Job], None]) -> None:
+    """Wait for a job in view of its place and progress, then draw it."""
+    job = engine().job(job_id)
+    if job is None:
+        return
+    if job.ended:
+        draw(job)
+        return
+
+    @st.fragment(run_every=POLL_SECONDS)
+    def live() -> None:
+        now = engine().job(job_id)
+        if now is None or now.ended:
+            st.rerun()
+        if now.status == "queued":
+            st.info(
+                f"{what}: place {now.place} in the queue; it starts by itself.",
+                icon=":material/hourglass_top:",
+            )
+        else:
+            draw(now)
+
+    live()

@@ -1,0 +1,236 @@
+"""A run that was taken home ends as it did here."""
+
+import ast
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from core import run
+from core.checkpoints import export
+from core.config import RunConfig
+from core.data import datasets, fashion_mnist, sprites
+from core.results import RunResult
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ANN = RunConfig(task="sprites", epochs=2, batch_size=100, seed=3, device="cpu")
+CNN = RunConfig.with_recipe(task="sprites", model="cnn", epochs=1, device="cpu")
+TRAIN, TEST = 1500, 400  # sprites, so that drawing and learning take seconds
+ALLOWED = {"torch", "torchvision", *sys.stdlib_module_names}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_sprites() -> Iterator[None]:
+    """Runs here have some of the sprites only; scripts get as many by `few`."""
+    few = replace(
+        datasets.load("sprites"),
+        train=datasets.Split(*sprites.draw(TRAIN, seed=0)),
+        test=datasets.Split(*sprites.draw(TEST, seed=1)),
+    )
+    load = datasets.load
+    datasets.load = lambda task: few if task == "sprites" else load(task)  # type: ignore[assignment]
+    yield
+    datasets.load = load
+
+
+def few(script: str) -> str:
+    """The script, drawing as few sprites as the runs here have."""
+    for many, some in ((datasets.SPRITES_TRAIN, TRAIN), (datasets.SPRITES_TEST, TEST)):
+        assert script.count(f"draw({many},") == 1
+        script = script.replace(f"draw({many},", f"draw({some},")
+    return script
+
+
+@pytest.fixture(scope="module")
+def ann() -> RunResult:
+    return run.run(ANN)
+
+
+def result_of(config: RunConfig, result: RunResult) -> RunResult:
+    """Another configuration's result, as far as texts are concerned."""
+    if config.has_images:
+        return replace(result, config=config)
+    epoch = replace(result.history[-1], test_r2=0.5, test_rmse=0.5)
+    return replace(result, config=config, history=(epoch,), test_correct=None)
+
+
+def run_alone(script: str, folder: Path, *arguments: str) -> str:
+    """What the script prints in an empty folder and an empty environment."""
+    path = folder / "script.py"
+    path.write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-I", str(path), *arguments],
+        cwd=folder,
+        env={},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def last_line(result: RunResult) -> str:
+    return (
+        f"test accuracy {result.test_accuracy:.2%} "
+        f"({result.test_correct:,} of {result.test_total:,})"
+    )
+
+
+def same_weights(file: Path, result: RunResult) -> bool:
+    theirs = torch.load(file, weights_only=True)
+    ours = torch.load(io.BytesIO(result.checkpoint), weights_only=True)
+    return all(torch.equal(theirs[name], ours[name]) for name in ours)
+
+
+def test_the_ann_is_reproduced(ann: RunResult, tmp_path: Path) -> None:
+    """The script prints the run's accuracy, and ends with the same weights."""
+    out = run_alone(few(export.script(ann)), tmp_path, "--save", "a.pt")
+    assert out.splitlines()[-1] == last_line(ann)
+    assert same_weights(tmp_path / "a.pt", ann)
+
+
+def test_the_cnn_is_reproduced(tmp_path: Path) -> None:
+    """So does that of the CNN, with flips, dropout and a one-cycle schedule."""
+    result = run.run(CNN)
+    assert CNN.augment
+    out = run_alone(few(export.script(result)), tmp_path, "--save", "a.pt")
+    assert out.splitlines()[-1] == last_line(result)
+    assert same_weights(tmp_path / "a.pt", result)
+
+
+@pytest.mark.parametrize("criterion", ["mse", "gaussian"])
+def test_a_regression_is_reproduced(criterion: str, tmp_path: Path) -> None:
+    """R² and RMSE are the run's, also where the loss has a parameter to learn."""
+    config = RunConfig.with_recipe(task="regression", criterion=criterion, epochs=2)
+    result = run.run(replace(config, device="cpu"))
+    out = run_alone(export.script(result), tmp_path, "--save", "a.pt")
+    said = f"test r2 {result.r2:.4f}, rmse {result.rmse:.4f}"
+    assert out.splitlines()[-1] == said
+    assert same_weights(tmp_path / "a.pt", result)
+
+
+@pytest.mark.real_data
+def test_fashion_mnist_is_reproduced(tmp_path: Path) -> None:
+    """An epoch of the real Fashion-MNIST, read from where the files are."""
+    config = RunConfig(epochs=1, batch_size=128, device="cpu")
+    result = run.run(config)
+    folder = str(fashion_mnist.find())
+    out = run_alone(export.script(result), tmp_path, "--data", folder)
+    assert out.splitlines()[-1] == last_line(result)
+
+
+def cells(result: RunResult, kind: str) -> list[str]:
+    found = json.loads(export.notebook(result))
+    return ["".join(c["source"]) for c in found["cells"] if c["cell_type"] == kind]
+
+
+def test_the_notebook_is_the_script(ann: RunResult, tmp_path: Path) -> None:
+    """Its cells, run in their order, print the same accuracy."""
+    out = run_alone(few("\n\n".join(cells(ann, "code"))), tmp_path)
+    assert out.splitlines()[-1] == last_line(ann)
+
+
+CONFIGS = [
+    ANN,
+    CNN,
+    RunConfig(),
+    RunConfig.with_recipe(model="cnn"),
+    RunConfig(feed="device"),
+    RunConfig(feed="dataloader", num_workers=2),
+    RunConfig.with_recipe(task="regression"),
+    RunConfig.with_recipe(task="regression", criterion="gaussian"),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_notebook_is_one(ann: RunResult, config: RunConfig) -> None:
+    """Format 4.5: ids are there once, a code cell has outputs, and each compiles."""
+    found = json.loads(export.notebook(result_of(config, ann)))
+    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in found["cells"]]
+    assert len(set(ids)) == len(ids)
+    for cell in found["cells"]:
+        assert ("outputs" in cell) == (cell["cell_type"] == "code")
+    code = cells(result_of(config, ann), "code")
+    assert len(code) >= 8
+    for each in code:
+        compile(each, "cell", "exec")
+        assert "argparse.ArgumentParser" not in each  # it would read Jupyter's own
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_scripts_stand_alone(ann: RunResult, config: RunConfig) -> None:
+    """Only torch, torchvision and Python are imported, and every name is known."""
+    text = export.script(result_of(config, ann))
+    tree = ast.parse(text)
+    imported = {
+        (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert {str(name).partition(".")[0] for name in imported} <= ALLOWED
+    checked = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_settings_are_the_runs(ann: RunResult, config: RunConfig) -> None:
+    """Each setting that decides the run stands in the script with its value."""
+    text = export.script(result_of(config, ann))
+    for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "seed"):
+        (value,) = re.findall(rf"^{name.upper()} = (\S+)", text, re.MULTILINE)
+        assert float(value) == getattr(config, name)
+    assert f"AUGMENT = {config.augment}" in text
+    assert ("OneCycleLR" in text) == (config.schedule == "one-cycle")
+    assert "torch.set_num_threads(1)" in text
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_command_gives_the_same_configuration(config: RunConfig) -> None:
+    """core.run understands the command line as the configuration that it came from."""
+    words = export.command(config).split()
+    assert words[:3] == ["python", "-m", "core.run"]
+    assert run.parse_arguments(words[3:]) == (config, False)
+
+
+def test_the_command_of_regression_is_understood() -> None:
+    """What the recipe says anyway is left out, what differs is not."""
+    config = RunConfig.with_recipe(task="regression", criterion="gaussian", seed=4)
+    words = export.command(config).split()
+    assert run.parse_arguments(words[3:]) == (config, False)
+    assert "--criterion" in words
+    assert "--schedule" not in words
+
+
+def test_the_shown_part_fits(ann: RunResult) -> None:
+    """What the page shows of the script has no line that must be scrolled."""
+    for config in CONFIGS:
+        heart = export.heart(result_of(config, ann))
+        assert max(map(len, heart.splitlines())) <= 79
+        assert "torch.manual_seed(SEED)" in heart
+
+
+def test_exporting_needs_no_torch() -> None:
+    """The web server can write scripts without importing torch."""
+    script = "import sys; from core import export; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,113 @@
+"""Training that is interrupted goes on as if it had not been."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from core.checkpoints import resume
+from core.checkpoints.results import PartLosses, Resumed
+from core.config import RunConfig
+from core.devices import accelerator
+from core.errors import CancelledError
+
+pytestmark = pytest.mark.usefixtures("one_thread", "few_images")
+
+IMAGES = 600
+
+ANN = RunConfig(task="sprites", epochs=2, batch_size=32, device="cpu", augment=True)
+CNN = replace(ANN, model="cnn", batch_size=200, schedule="one-cycle", weight_decay=0.05)
+
+
+@pytest.fixture(scope="module")
+def few_images() -> Iterator[None]:
+    """An epoch of 19 steps for the ANN, and of 3 for the CNN."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resume, "RESUME_IMAGES", IMAGES)
+        yield
+
+
+@pytest.fixture(scope="module", params=[ANN, CNN], ids=["ann", "cnn"])
+def compared(
+    few_images: None,  # noqa: ARG001
+    request: pytest.FixtureRequest,
+) -> tuple[Resumed, list[PartLosses]]:
+    told: list[PartLosses] = []
+    return resume.compare(request.param, told.append), told
+
+
+def losses(told: list[PartLosses], part: str) -> dict[int, float]:
+    return {step: loss for e in told if e.part == part for step, loss in e.losses}
+
+
+def test_resumed_is_trained_through(compared: Any) -> None:
+    """On the CPU all losses and all weights are equal, bit for bit, also with
+    dropout, flips and a schedule."""
+    found, told = compared
+    assert found.greatest_loss_difference == 0.0
+    assert found.differing_weights == 0
+    assert losses(told, "resumed") == losses(told, "through")
+    assert list(losses(told, "through")) == list(range(1, found.steps + 1))
+
+
+def test_weights_alone_are_not_enough(compared: Any) -> None:
+    """Without the rest of the checkpoint the loss goes another way."""
+    found, told = compared
+    rest = range(found.at_step + 1, found.steps + 1)
+    assert found.weights_only_difference > 1e-3
+    assert list(losses(told, "weights")) == list(rest)
+
+
+@pytest.mark.parametrize("forgotten", ["optimizer", "order", "random", "scheduler"])
+def test_each_part_of_the_checkpoint_is_needed(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is left as a new training has it, the curve is another one."""
+    load = resume.load
+
+    def forgetful(file: bytes, training: resume.Training) -> dict[str, Any]:
+        kept = {
+            "optimizer": training.optimizer.state_dict(),
+            "order": training.order.generator.get_state(),  # type: ignore[union-attr]
+            "random": torch.get_rng_state(),
+            "scheduler": training.scheduler.state_dict(),  # type: ignore[union-attr]
+        }
+        contents = load(file, training)
+        if forgotten == "optimizer":
+            training.optimizer.load_state_dict(kept["optimizer"])
+        elif forgotten == "order":
+            training.order.generator.set_state(kept["order"])  # type: ignore[union-attr]
+        elif forgotten == "random":
+            torch.set_rng_state(kept["random"])
+        else:
+            training.scheduler.load_state_dict(kept["scheduler"])  # type: ignore[union-attr]
+        return contents
+
+    monkeypatch.setattr(resume, "load", forgetful)
+    assert resume.compare(CNN).greatest_loss_difference > 0
+
+
+def test_resuming_is_cancelled() -> None:
+    """Cancelled in the resumed half, it ends with the next batch."""
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 60
+
+    with pytest.raises(CancelledError):
+        resume.compare(ANN, cancelled=cancelled)
+    assert asked == 60
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
+def test_resuming_on_the_accelerator() -> None:
+    """On the accelerator the resumed curve follows the other closely."""
+    found = resume.compare(replace(CNN, device="auto"))
+    assert found.greatest_loss_difference < found.weights_only_difference
+    assert found.greatest_loss_difference < 0.05
+    assert "device_random" in found.contents

@@ -1,0 +1,102 @@
+"""Our checkpoints: what is in them, and that they are the same model again."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from core import models, run
+from core.checkpoints import round_trip
+from core.config import IMAGE_MODELS, RunConfig
+from core.devices import accelerator
+from core.errors import CancelledError
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def made(model: str) -> bytes:
+    torch.manual_seed(1)
+    return run.to_checkpoint(models.build(model))
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_contents_are_those_of_the_model(model: str) -> None:
+    """Names, shapes, dtypes and bytes are the model's, and the device is the CPU."""
+    expected = models.build(model).state_dict()
+    found = {each.name: each for each in round_trip.inspect(made(model))}
+    assert list(found) == list(expected)
+    for name, tensor in expected.items():
+        assert found[name].shape == tuple(tensor.shape)
+        assert f"torch.{found[name].dtype}" == str(tensor.dtype)
+        assert found[name].bytes == tensor.numel() * tensor.element_size()
+        assert found[name].device == "cpu"
+
+
+LOAD = """
+import sys
+import torch
+from safetensors.torch import load
+folder = sys.argv[1]
+a = torch.load(folder + "/a.pt", weights_only=True)
+b = load(open(folder + "/a.safetensors", "rb").read())
+assert a.keys() == b.keys()
+print(sum(torch.equal(a[name], b[name]) for name in a), "core" in sys.modules)
+"""
+
+
+def test_both_formats_load_in_a_plain_script(tmp_path) -> None:
+    """Both files load without this app, with weights_only=True, and hold the same."""
+    file = made("cnn")
+    (tmp_path / "a.pt").write_bytes(file)
+    (tmp_path / "a.safetensors").write_bytes(round_trip.to_safetensors(file))
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", LOAD, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["26", "False"]
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_a_round_trip_on_one_device_changes_nothing(model: str) -> None:
+    """From the CPU through a file to the CPU, every logit is equal, bit for bit."""
+    config = RunConfig(task="sprites", model=model)
+    found = round_trip.round_trip(made(model), config, "cpu", "cpu")
+    assert (found.greatest_difference, found.differing_values) == (0.0, 0)
+    assert found.differing_predictions == 0
+    assert found.values == 10 * found.images == 20_000
+
+
+def test_a_rounded_file_is_seen() -> None:
+    """With float16 in the file the comparison finds differences, small ones."""
+    found = round_trip.round_trip(
+        made("ann"), RunConfig(task="sprites"), "cpu", "cpu", "float16"
+    )
+    assert 0 < found.greatest_difference < 0.1
+    assert found.differing_values > 10_000
+    assert found.bytes < 0.6 * len(made("ann"))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
+def test_a_round_trip_between_devices_is_nearly_exact() -> None:
+    """Saved on the accelerator, the file says so, and the CPU answers nearly alike."""
+    there = str(accelerator())
+    config = RunConfig(task="sprites", model="cnn")
+    found = round_trip.round_trip(made("cnn"), config, there, "cpu")
+    assert found.greatest_difference < 1e-2
+    model = run.from_checkpoint(made("cnn"), "cnn", torch.device(there))
+    file = round_trip.save(model, torch.float32)
+    assert all(each.device.startswith(there) for each in round_trip.inspect(file))
+    assert torch.load(io.BytesIO(file), map_location="cpu", weights_only=True)
+
+
+def test_a_round_trip_is_cancelled() -> None:
+    """Cancelled, it ends before the next pass over the images."""
+    with pytest.raises(CancelledError):
+        round_trip.round_trip(
+            made("ann"), RunConfig(task="sprites"), "cpu", "cpu", cancelled=lambda: True
+        )

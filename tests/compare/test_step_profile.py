@@ -1,0 +1,91 @@
+"""core.compare.step_profile: a training step taken apart."""
+
+import gzip
+import json
+
+import pytest
+import torch
+
+from core import models
+from core.compare import step_profile
+from core.compare.results import PARTS
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import CancelledError
+
+CONFIG = RunConfig(task="sprites", batch_size=64)
+FEEDS = ("dataloader", "memory", "device")
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The breakdown for every feed on the CPU."""
+    pairs = tuple((feed, "cpu") for feed in FEEDS)
+    return step_profile.measure(CONFIG, pairs)
+
+
+def test_the_parts_add_up_to_the_step(found):
+    """Within 10 %, for every feed."""
+    for each in found:
+        assert each.covered == pytest.approx(1, abs=0.1)
+
+
+def test_every_part_is_timed_in_every_step(found):
+    """As many figures for each part as there are counted steps."""
+    for each in found:
+        assert tuple(each.parts) == PARTS
+        for seconds in (*each.parts.values(), each.step, each.unprofiled):
+            assert len(seconds) == step_profile.STEPS
+            assert min(seconds) > 0
+
+
+def test_loading_is_what_the_textbook_loader_does(found):
+    """Opening every image costs more than picking tensors, and most of the step."""
+    loader, memory, _ = found
+    assert loader.largest == "load"
+    assert loader.share > 0.5
+    assert loader.typical("load") > 5 * memory.typical("load")
+
+
+def test_the_trace_opens(found):
+    """It is gzipped JSON, with the ranges by their names."""
+    events = json.loads(gzip.decompress(found[1].trace))["traceEvents"]
+    assert {*PARTS, "step"} <= {event["name"] for event in events}
+
+
+def test_a_trace_that_is_too_large_is_left_out(monkeypatch):
+    """The figures stay."""
+    monkeypatch.setattr(step_profile, "MOST_TRACE_BYTES", 100)
+    (each,) = step_profile.measure(CONFIG, (("memory", "cpu"),))
+    assert each.trace is None
+    assert each.typical("step") > 0
+
+
+def test_a_step_in_ranges_is_a_step_of_the_loop():
+    """It leaves the same weights as core.loops.train_epoch does."""
+    from core import loops
+
+    weights = []
+    for ranged in (False, True):
+        torch.manual_seed(0)
+        model = models.build("ann")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        cpu, criterion = torch.device("cpu"), torch.nn.CrossEntropyLoss()
+        split = datasets.load("sprites").train.first(128)
+        feed = batches.make("memory", split, 64, cpu, seed=0)
+        if ranged:
+            batch = iter(feed)
+            for _ in range(2):
+                step_profile.step(model, batch, criterion, optimizer, cpu)
+        else:
+            list(loops.train_epoch(model, feed, criterion, optimizer, cpu))
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    assert torch.equal(*weights)
+
+
+def test_it_can_be_cancelled():
+    """Cancelling ends it between two feeds."""
+    with pytest.raises(CancelledError):
+        step_profile.measure(CONFIG, (("memory", "cpu"),), cancelled=lambda: True)

@@ -1,0 +1,86 @@
+"""core.compare.timing_pitfalls: three ways to time, two of them wrong."""
+
+import time
+
+import pytest
+import torch
+
+from core.compare import timing_pitfalls
+from core.compare.results import WAYS
+from core.errors import CancelledError
+from tests.measure.test_timing import QueueDevice
+
+CPU = torch.device("cpu")
+
+
+class SlowStart(QueueDevice):
+    """A device whose first call takes longer than all others, as every first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def launch(self):
+        self.calls += 1
+        self.queue.put(0.2 if self.calls == 1 else 0.01)
+
+
+def readings(way):
+    device = SlowStart()
+    seconds = timing_pitfalls.time_it(way, device.launch, CPU, device.synchronize)
+    device.synchronize()
+    device.queue.put(-1)
+    return seconds
+
+
+def test_naive_times_the_queueing():
+    """Without a synchronize all calls together read less than one of them takes."""
+    assert sum(readings("naive")) < 0.01
+
+
+def test_synchronize_shows_the_first_call_apart():
+    """The first call reads its 0.2 s, each later one its 0.01 s."""
+    first, *later = readings("synchronize")
+    assert first > 0.19
+    assert 0.009 < sorted(later)[len(later) // 2] < 0.05
+
+
+def test_warm_up_leaves_the_first_call_out():
+    """With it no reading knows of the slow start."""
+    seconds = readings("synchronize and warm-up")
+    assert len(seconds) == timing_pitfalls.CALLS
+    assert sorted(seconds)[len(seconds) // 2] < 0.05
+    assert min(seconds) > 0.009
+
+
+def test_a_known_sleep_is_read_within_5_percent():
+    """Sleeping 0.1 s reads as that."""
+    seconds = timing_pitfalls.time_it("synchronize", lambda: time.sleep(0.1), CPU)
+    assert sorted(seconds)[len(seconds) // 2] == pytest.approx(0.1, rel=0.05)
+
+
+def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
+    """Three ways in processes of their own, then a small and a large product."""
+    monkeypatch.setitem(timing_pitfalls.SIZES, "cpu", 64)
+    monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16, 64))
+    reported = []
+    found = timing_pitfalls.measure("cpu", reported.append)
+    assert tuple(reported) == found.readings
+    assert tuple(reading.way for reading in found.readings) == WAYS
+    assert all(len(r.seconds) == timing_pitfalls.CALLS for r in found.readings)
+    assert {each.size for each in found.threads} == {16, 64}
+    assert 1 in {each.threads for each in found.threads}
+
+
+def test_it_can_be_cancelled():
+    """Cancelling ends it between two ways."""
+    with pytest.raises(CancelledError):
+        timing_pitfalls.measure("cpu", cancelled=lambda: True)
+
+
+@pytest.mark.gpu
+def test_the_naive_clock_is_wrong_on_an_accelerator():
+    """After the first call it reads less than half of the truth."""
+    found = timing_pitfalls.measure(torch.accelerator.current_accelerator().type)
+    later = {r.way: sorted(r.seconds[1:])[5] for r in found.readings}
+    assert later["naive"] < later["synchronize and warm-up"] / 2

@@ -1,0 +1,119 @@
+"""The datasets as tensors."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.data import datasets, fashion_mnist
+from core.errors import ExplainedError
+
+TASKS = ["sprites", pytest.param("fashion-mnist", marks=pytest.mark.real_data)]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], datasets.Dataset]:
+    """data.load as a new process has it: nothing is remembered yet."""
+    fresh = cache(datasets.load.__wrapped__)
+    monkeypatch.setattr(datasets, "load", fresh)
+    return fresh
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_layout(task: str) -> None:
+    """Both splits are uint8 (N, 1, 28, 28) and int64 (N,), on the host."""
+    dataset = datasets.load(task)
+    for split in (dataset.train, dataset.test):
+        assert split.images.shape == (len(split), 1, 28, 28)
+        assert split.images.dtype == torch.uint8
+        assert split.labels.shape == (len(split),)
+        assert split.labels.dtype == torch.int64
+        assert split.images.device.type == split.labels.device.type == "cpu"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_classes_are_balanced(task: str) -> None:
+    """Each of the ten classes has a tenth of each split."""
+    dataset = datasets.load(task)
+    for split in (dataset.train, dataset.test):
+        counts = split.labels.bincount()
+        assert counts.tolist() == [len(split) // 10] * len(dataset.classes)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_test_image_was_trained_on(task: str) -> None:
+    """Hardly any test image is in the training set too; Fashion-MNIST has a few."""
+    dataset = datasets.load(task)
+    seen = {image.numpy().tobytes() for image in dataset.train.images}
+    unseen = sum(i.numpy().tobytes() not in seen for i in dataset.test.images)
+    assert unseen > 0.999 * len(dataset.test)
+
+
+def test_loaded_once() -> None:
+    """A second load gives the same tensors, not a second copy of them."""
+    assert datasets.load("sprites") is datasets.load("sprites")
+
+
+def test_first() -> None:
+    """The first n images come with their own labels, and without a copy."""
+    split = datasets.load("sprites").test
+    part = split.first(7)
+    assert len(part) == 7
+    assert torch.equal(part.images, split.images[:7])
+    assert torch.equal(part.labels, split.labels[:7])
+    assert part.images.data_ptr() == split.images.data_ptr()
+
+
+@pytest.mark.real_data
+def test_fashion_mnist_is_the_one_that_is_known() -> None:
+    """Sizes, first labels, mean and deviation are those found in publications."""
+    dataset = datasets.load("fashion-mnist")
+    assert (len(dataset.train), len(dataset.test)) == (60_000, 10_000)
+    assert dataset.classes[int(dataset.train.labels[0])] == "Ankle boot"
+    assert dataset.test.labels[:5].tolist() == [9, 2, 1, 1, 6]
+    pixels = dataset.train.images.float() / 255
+    assert pixels.mean().item() == pytest.approx(0.2860, abs=1e-4)
+    assert pixels.std().item() == pytest.approx(0.3530, abs=1e-4)
+
+
+def test_status_where_nothing_is_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without files there is neither a source nor a problem: it can be fetched."""
+    monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
+    monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "data")
+    monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "debian")
+    assert datasets.status() == {"source": None, "problem": None, "named": False}
+
+
+def test_status_where_files_are_damaged(
+    load: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Damaged files have a source, and the problem that loading them has.
+
+    The folder was named, so fetching the files elsewhere would not help.
+    """
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"half")
+    monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
+    with pytest.raises(ExplainedError) as caught:
+        load("fashion-mnist")
+    assert datasets.status() == {
+        "source": str(tmp_path),
+        "problem": str(caught.value),
+        "named": True,
+    }
+
+
+@pytest.mark.real_data
+def test_failure_is_not_remembered(
+    load: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Once the files are mended, the same process loads them."""
+    with monkeypatch.context() as patch:
+        patch.setenv("FASHION_MNIST_DIR", str(tmp_path))
+        with pytest.raises(ExplainedError):
+            load("fashion-mnist")
+    assert datasets.status()["problem"] is None
+    assert len(load("fashion-mnist").test) == 10_000

@@ -1,0 +1,154 @@
+"""Looking closely at a model that was trained for one epoch on the sprites."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core import models
+from core.config import RunConfig
+from core.data import datasets
+from core.errors import CancelledError
+from core.evaluate import evaluation
+from core.evaluate.results import Evaluation
+from core.results import RunResult
+from core.run import run, to_checkpoint
+
+ROOT = Path(__file__).parents[2]
+CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    """A run that gets some images wrong."""
+    return run(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def found(result: RunResult) -> Evaluation:
+    """What that model answers to all test images."""
+    return evaluation.evaluate(result.checkpoint, CONFIG)
+
+
+def test_correct_as_in_the_run(result: RunResult, found: Evaluation) -> None:
+    """The checkpoint answers as the model did at the end of its run."""
+    assert (found.correct, found.total) == (result.test_correct, result.test_total)
+    assert 0 < found.correct < found.total
+
+
+def test_answers_are_in_file_order(found: Evaluation) -> None:
+    """Targets are the labels of the test set in order, and agree with the count."""
+    assert list(found.targets) == datasets.load("sprites").test.labels.tolist()
+    pairs = zip(found.targets, found.predictions, strict=True)
+    assert sum(true == predicted for true, predicted in pairs) == found.correct
+
+
+def test_confusion_counts_every_image(found: Evaluation) -> None:
+    """Rows sum to the images of their class, the diagonal to the correct ones."""
+    for row, each in zip(found.confusion, found.classes, strict=True):
+        assert sum(row) == each.images
+    assert sum(found.confusion[k][k] for k in range(10)) == found.correct
+    pairs = list(zip(found.targets, found.predictions, strict=True))
+    assert found.confusion[3][6] == pairs.count((3, 6))
+
+
+def test_figures_of_classes_fit_the_confusion(found: Evaluation) -> None:
+    """Recall is a row's share on the diagonal, precision a column's."""
+    for k, each in enumerate(found.classes):
+        right = found.confusion[k][k]
+        called = sum(row[k] for row in found.confusion)
+        assert each.recall == pytest.approx(right / each.images)
+        assert each.precision == pytest.approx(right / called if called else 0)
+
+
+def test_interval_contains_the_accuracy(found: Evaluation) -> None:
+    """The accuracy lies in its interval, which is some percent wide at 2,000 images."""
+    low, high = found.interval
+    assert low < found.accuracy < high
+    assert 0.01 < high - low < 0.05
+
+
+def test_confidences_are_those_of_the_winner(found: Evaluation) -> None:
+    """A confidence is above a tenth, and right answers are surer than wrong ones."""
+    sure = np.array(found.confidences)
+    right = np.array(found.targets) == np.array(found.predictions)
+    assert sure.min() > 0.1
+    assert sure.max() <= 1
+    assert sure[right].mean() > sure[~right].mean()
+
+
+@pytest.mark.parametrize("indices", [(), (5,), (7, 3, 7)])
+def test_images_by_number(indices: tuple[int, ...]) -> None:
+    """Test images come as uint8 (n, 28, 28), in the order that was asked for."""
+    images = evaluation.images("sprites", indices)
+    assert isinstance(images, np.ndarray)
+    assert images.dtype == np.uint8
+    assert images.shape == (len(indices), 28, 28)
+    for image, index in zip(images, indices, strict=True):
+        assert np.array_equal(image, datasets.load("sprites").test.images[index, 0])
+
+
+def test_three_modes_are_compared(result: RunResult) -> None:
+    """Each of the three modes has five repeats on the same images."""
+    costs = evaluation.compare_modes(result.checkpoint, CONFIG)
+    assert [cost.mode for cost in costs] == ["gradients", "no_grad", "inference_mode"]
+    assert all(len(cost.seconds) == 5 for cost in costs)
+    assert len({cost.images for cost in costs}) == 1
+
+
+def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the CNN, the peak is higher with gradients than in both other modes."""
+    monkeypatch.setattr(evaluation, "MODE_IMAGES", 64)
+    checkpoint = to_checkpoint(models.build("cnn"))
+    costs = evaluation.compare_modes(checkpoint, RunConfig(task="sprites", model="cnn"))
+    recorded, *others = [cost.peak_bytes for cost in costs]
+    for other in others:
+        assert (recorded is None) == (other is None)
+        assert recorded is None or other is None or recorded > 1.2 * other
+
+
+def test_comparison_is_cancelled(result: RunResult) -> None:
+    """Cancelled in the middle, the comparison ends with the next forward pass."""
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 5
+
+    with pytest.raises(CancelledError):
+        evaluation.compare_modes(result.checkpoint, CONFIG, cancelled=cancelled)
+    assert asked == 5
+
+
+def test_results_are_read_without_torch(result: RunResult, found: Evaluation) -> None:
+    """The web server can unpickle a result and an evaluation without torch."""
+    script = (
+        "import pickle, sys; result, found = pickle.load(sys.stdin.buffer); "
+        "print('torch' in sys.modules, result.test_correct, found.correct)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        input=pickle.dumps((result, found)),
+        capture_output=True,
+    )
+    correct = str(result.test_correct)
+    assert done.stdout.decode().split() == ["False", correct, correct]
+
+
+def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
+    """One picture by itself gets the class and confidence it gets among the others."""
+    for index in (0, 7):
+        (pixels,) = evaluation.images(result.config.task, (index,))
+        values = evaluation.probabilities(result.checkpoint, result.config, pixels)
+        assert sum(values) == pytest.approx(1, abs=1e-5)
+        assert values.index(max(values)) == found.predictions[index]
+        assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
+        assert evaluation.labels(result.config.task, (index,)) == [found.targets[index]]

@@ -1,0 +1,66 @@
+"""What a worker answers: plain data, also where the work failed."""
+
+import pickle
+import time
+
+import pytest
+import torch
+
+from core.jobs import worker
+from core.run import run
+
+
+def test_paths_resolve() -> None:
+    """ "core.run:run" is the function of that name in that module."""
+    assert worker.resolve("core.run:run") is run
+
+
+def test_answer_returns_the_value() -> None:
+    """A question that is answered has its value, and no message."""
+    assert worker.answer("core.ui.format:duration", (80,)) == {
+        "status": "finished",
+        "value": "1 min 20 s",
+        "message": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("core.nothing:here", "ModuleNotFoundError: No module named 'core.nothing'"),
+        ("core.words", "ModuleNotFoundError: No module named 'core.words'"),
+        ("core.devices:resolve", "There is no tpu device on this machine."),
+        ("math:sqrt", "TypeError: must be real number, not str"),
+    ],
+)
+def test_failures_are_plain_data(path: str, said: str) -> None:
+    """Whatever fails, the answer is a message, never an exception that travels."""
+    outcome = worker.answer(path, ("tpu",))
+    assert outcome["status"] == "failed"
+    assert outcome["value"] is None
+    assert outcome["message"].startswith(said)
+    assert pickle.loads(pickle.dumps(outcome)) == outcome
+
+
+def test_a_job_has_the_threads_of_its_process(engine):
+    """Also for its first matrix product: without care that takes all cores.
+
+    torch holds only the thread to a number that has asked for it, and jobs run in
+    threads of Dask's.
+    """
+    expected = engine.ask("core.devices:training_threads", 64)
+    job_id = engine.submit("tests.jobs.test_worker:cores_of_a_product")
+    deadline = time.monotonic() + 60
+    while not engine.job(job_id).ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert engine.job(job_id).value < expected + 0.5
+
+
+def cores_of_a_product() -> float:
+    """CPU seconds for each second that products of matrices take."""
+    matrix = torch.rand(1024, 1024)
+    began, worked = time.perf_counter(), time.process_time()
+    for _ in range(40):
+        matrix @ matrix
+    return (time.process_time() - worked) / (time.perf_counter() - began)

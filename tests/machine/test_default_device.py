@@ -1,0 +1,82 @@
+"""What the Device page says of detection and of default devices."""
+
+import ast
+import inspect
+
+import pytest
+import torch
+
+from core import devices
+from core.jobs import sandbox
+from core.machine import default_device, idioms
+
+
+def test_what_is_shown_is_what_ran() -> None:
+    """Each expression on the page is the text of the function that was called."""
+    (table,) = (
+        node.value
+        for node in ast.parse(inspect.getsource(default_device)).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "expressions"
+    )
+    assert isinstance(table, ast.Dict)
+    for text, function in zip(table.keys, table.values, strict=True):
+        assert isinstance(text, ast.Constant)
+        assert isinstance(function, ast.Lambda)
+        assert ast.dump(ast.parse(text.value, mode="eval").body) == ast.dump(
+            function.body
+        )
+
+
+def test_a_default_device_moves_what_is_new() -> None:
+    """New tensors go to the default device; those from existing ones do not."""
+    found = sandbox.call("core.machine.default_device:compare")
+    here = devices.accelerator()
+    assert found["device"] == (here.type if here else "meta")
+    assert set(found["plain"].values()) == {"cpu"}
+    made = found["block"]["made"]
+    assert made["torch.zeros(3)"] == found["device"]
+    assert made["nn.Linear(3, 1).weight"] == found["device"]
+    assert made["torch.from_numpy(array)"] == "cpu"
+    assert made['torch.zeros(3, device="cpu")'] == "cpu"
+    assert found["block"]["after"] == "cpu"
+    assert found["setting"]["after"] == found["device"]
+
+
+def test_nothing_leaks_into_the_process_that_asks() -> None:
+    """After the comparison, also in this very process, the default is the CPU."""
+    default_device.compare()
+    assert torch.zeros(1).device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "accelerator", "expected"),
+    [
+        (False, False, None, ("cpu", "cpu", "cpu")),
+        (True, False, "cuda", ("cuda", "cuda", "cuda")),
+        (False, True, "mps", ("cpu", "mps", "mps")),
+        (False, False, "xpu", ("cpu", "cpu", "xpu")),
+    ],
+)
+def test_the_idioms_miss_what_the_page_says(
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: bool,
+    mps: bool,
+    accelerator: str | None,
+    expected: tuple[str, ...],
+) -> None:
+    """The classic line misses MPS and XPU, the second XPU, the third nothing."""
+    kind = torch.device(accelerator) if accelerator else None
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: kind is not None)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
+    answers = idioms.answers()
+    assert tuple(answers.values())[:3] == expected
+
+
+def test_the_idioms_answer_with_devices() -> None:
+    """Here and now, each answer is a device that can be trained on."""
+    answers = idioms.answers()
+    assert answers.pop("unchecked")
+    assert set(answers.values()) <= set(devices.available())
+    assert answers["any_accelerator"] == devices.available()[0]

@@ -1,0 +1,220 @@
+"""The devices in detail, with NVML as it answers and as it fails."""
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from core import devices
+from core.machine import hardware
+from core.measure import nvml
+from core.ui.machine import LABELS
+
+
+class NVMLError(Exception):
+    """As pynvml's."""
+
+
+def fake_pynvml(**answers: Any) -> types.ModuleType:
+    """A driver with two GPUs, the second of which tells nothing but its name."""
+
+    def temperature(handle: int, _: int) -> int:
+        if handle == 1:
+            raise NVMLError
+        return 51
+
+    def rates(handle: int) -> Any:
+        if handle == 1:
+            raise NVMLError
+        return types.SimpleNamespace(gpu=37, memory=12)
+
+    module = types.ModuleType("pynvml")
+    module.__dict__.update(
+        {
+            "NVMLError": NVMLError,
+            "NVML_TEMPERATURE_GPU": 0,
+            "shut_down": [],
+            "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: module.shut_down.append(True),
+            "nvmlSystemGetDriverVersion": lambda: "580.95.05",
+            "nvmlSystemGetCudaDriverVersion": lambda: 13020,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}".encode(),
+            "nvmlDeviceGetName": lambda handle: f"GPU number {handle}",
+            "nvmlDeviceGetUtilizationRates": rates,
+            "nvmlDeviceGetTemperature": temperature,
+            **answers,
+        }
+    )
+    return module
+
+
+def fail(*_: Any) -> None:
+    raise NVMLError
+
+
+def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version, CUDA and each GPU; None where a GPU has no answer, and NVML is freed."""
+    module = fake_pynvml()
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    found = nvml.read()
+    assert (found.version, found.cuda) == ("580.95.05", "13.2")
+    assert found.gpus == (
+        nvml.NvidiaGpu("GPU-0", "GPU number 0", 37, 51),
+        nvml.NvidiaGpu("GPU-1", "GPU number 1", None, None),
+    )
+    assert module.shut_down == [True]
+
+
+@pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetCount"])
+def test_a_driver_that_fails_has_no_gpus(
+    monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """Without a driver, or with one that can't count, nothing is raised."""
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(**{function: fail}))
+    assert nvml.read().gpus == ()
+
+
+def test_a_gpu_that_fell_off_the_bus_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A GPU without a handle does not hide the others."""
+
+    def handle(index: int) -> int:
+        if index == 0:
+            raise NVMLError
+        return index
+
+    module = fake_pynvml(nvmlDeviceGetHandleByIndex=handle)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert [gpu.name for gpu in nvml.read().gpus] == ["GPU number 1"]
+
+
+def test_a_machine_without_the_module_has_no_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """nvidia-ml-py is optional for a worker."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.read() == nvml.NONE
+
+
+@pytest.mark.parametrize(
+    ("capability", "formats"),
+    [
+        ((6, 1), []),
+        ((7, 0), ["fp16"]),
+        ((7, 5), ["fp16"]),
+        ((8, 6), ["fp16", "bf16", "tf32"]),
+        ((8, 9), ["fp16", "bf16", "tf32", "fp8"]),
+        ((9, 0), ["fp16", "bf16", "tf32", "fp8"]),
+        ((12, 0), ["fp16", "bf16", "tf32", "fp8"]),
+    ],
+)
+def test_formats_come_with_the_compute_capability(
+    capability: tuple[int, int], formats: list[str]
+) -> None:
+    """Pascal has no tensor cores, Volta float16, Ampere bfloat16, Ada float8."""
+    assert hardware.cuda_formats(*capability) == formats
+
+
+def cuda_properties(**more: Any) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        major=9, minor=0, multi_processor_count=132, uuid="0", **more
+    )
+
+
+def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Capability, multiprocessors, formats, driver and runtime of an NVIDIA GPU."""
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: cuda_properties()
+    )
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
+    found = hardware.cuda(torch.device("cuda:0"))
+    assert found["compute_capability"] == "9.0"
+    assert found["multiprocessors"] == 132
+    assert "fp8" in found["fast_formats"]
+    assert found["driver"].startswith("580.95.05")
+    assert found["runtime"].startswith("CUDA 13.0")
+    assert set(found) <= set(LABELS)
+
+
+def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML and CUDA number GPUs differently: they are matched by their UUIDs."""
+    here = [torch.device("cuda:0"), torch.device("cuda:1")]
+    monkeypatch.setattr(hardware, "every_device", lambda: here)
+    monkeypatch.setattr(devices, "memory", lambda _: (60, 100))
+    monkeypatch.setattr(hardware, "uuid", lambda each: f"GPU-{1 - each.index}")
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
+    first, second = hardware.now()
+    assert first["busy_percent"] is None  # NVML's number 1, which tells nothing
+    assert (second["busy_percent"], second["celsius"]) == (37, 51)
+    assert first["used_bytes"] == 40
+
+
+def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ROCm's devices the architecture is told, without its switches."""
+    told = cuda_properties(gcnArchName="gfx942:sramecc+:xnack-")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    found = hardware.cuda(torch.device("cuda:0"))
+    assert found["architecture"] == "gfx942"
+    assert "compute_capability" not in found
+    assert hardware.uuid(torch.device("cuda:0")) == ""
+
+
+def test_the_cpu_is_described() -> None:
+    """Cores, threads in training, formats and libraries, each with a label."""
+    found = hardware.cpu(torch.device("cpu"))
+    assert 1 <= found["threads"] <= found["logical_cores"]
+    assert found["kernels"] == torch.backends.cpu.get_cpu_capability()
+    assert set(found) <= set(LABELS)
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="reads /proc/cpuinfo")
+@pytest.mark.skipif(not hasattr(torch.cpu, "get_capabilities"), reason="compares both")
+def test_both_ways_to_ask_for_instructions_agree() -> None:
+    """An older torch gets from Linux what a newer one says itself."""
+    known = hardware.capabilities() & set(hardware.VECTORS)
+    assert hardware.from_cpuinfo(Path("/proc/cpuinfo")) & set(hardware.VECTORS) == known
+
+
+@pytest.mark.parametrize(
+    ("flags", "formats"),
+    [
+        ({"avx2"}, []),
+        ({"avx512_f", "avx512_bf16"}, ["bf16"]),
+        ({"amx_bf16", "avx512_fp16"}, ["bf16", "fp16"]),
+        ({"neon", "bf16", "fp16_arith"}, ["bf16", "fp16"]),
+    ],
+)
+def test_a_cpu_is_fast_in_what_it_has_instructions_for(
+    flags: set[str], formats: list[str]
+) -> None:
+    """bfloat16 with AVX2 alone works, but is no gain."""
+    assert hardware.cpu_formats(flags) == formats
+
+
+def test_memory_is_used_and_free() -> None:
+    """Used and free are the whole, on every device that is here."""
+    found = hardware.now()
+    assert [each["device"] for each in found] == [
+        each["device"] for each in hardware.describe()
+    ]
+    for each in found:
+        assert each["used_bytes"] + each["free_bytes"] == each["total_bytes"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(devices.accelerator() is None, reason="no accelerator here")
+def test_the_accelerator_is_described() -> None:
+    """The accelerator comes first, with a runtime and its memory."""
+    first = hardware.describe()[0]
+    assert first["backend"] in ("CUDA", "ROCm", "XPU", "MPS")
+    assert first["runtime"]
+    assert first["total_bytes"] > 0

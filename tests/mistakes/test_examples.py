@@ -1,0 +1,279 @@
+"""core.mistakes.examples: each broken half fails or misleads, each fixed half works."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+import torch
+
+from core.jobs import sandbox
+from core.jobs.cluster import ROOT
+from core.jobs.engine import Engine
+from core.mistakes import examples, runner
+from core.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, Report
+from core.ui.source import source
+
+CPU = torch.device("cpu")
+LOUD = [each.slug for each in MISTAKES if each.loud]
+SILENT = [each.slug for each in MISTAKES if not each.loud]
+MISMATCHES = LOUD[:7]
+# How far apart the two figures are, at the least, and which one is the higher.
+MISLED = {
+    "softmax_before_loss": lambda broken, fixed: broken < fixed - 0.2,
+    "no_zero_grad": lambda broken, fixed: broken < fixed - 0.2,
+    "no_eval_mode": lambda broken, fixed: broken < fixed - 0.2,
+    "timing_unsynchronized": lambda broken, fixed: 10 * broken < fixed,
+    "item_every_step": lambda broken, fixed: broken == examples.STEPS and fixed == 1,
+    "mean_of_batch_means": lambda broken, fixed: abs(broken - fixed) > 0.02,
+    "list_never_trained": lambda broken, fixed: 100 * broken < fixed,
+}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, Report]:
+    """Each mistake, run once as the page runs it, two at a time."""
+    slugs = [each.slug for each in MISTAKES]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(slugs, pool.map(runner.run, slugs), strict=True))
+
+
+def test_the_catalogue_and_the_functions_are_the_same_mistakes():
+    """Each mistake has a broken and a fixed function, and there are no others."""
+    slugs = [each.slug for each in MISTAKES]
+    assert len(slugs) == len(set(slugs)) >= 16
+    halves = {f"{half}_{slug}" for slug in slugs for half in ("broken", "fixed")}
+    functions = inspect.getmembers(examples, inspect.isfunction)
+    found = {name for name, _ in functions if name.startswith(("broken_", "fixed_"))}
+    assert found == halves
+
+
+def test_each_mistake_is_short_and_fits_half_a_screen():
+    """No line of a mistake's body is longer than 42 characters, and each has a why."""
+    for each in MISTAKES:
+        assert 20 < len(each.why) < 300
+        for half in ("broken", "fixed"):
+            lines = source(
+                "core/mistakes/examples.py", f"{half}_{each.slug}"
+            ).splitlines()
+            assert len(lines) <= 22
+            assert max(len(line) - 4 for line in lines[1:]) <= 42
+
+
+@pytest.mark.parametrize("slug", LOUD)
+def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
+    """The broken half raises; the guilty line is a statement of its function."""
+    if slug == "out_of_memory" and reports[slug].broken.device == "cpu":
+        limited = sys.platform == "linux"
+        assert (reports[slug].broken.failure is not None) == limited
+        if not limited:
+            pytest.skip("only Linux limits the memory of a process")
+    failure = reports[slug].broken.failure
+    assert failure is not None
+    assert failure.message
+    assert f"{failure.kind}: {failure.message}".splitlines()[0] in failure.traceback
+    assert f"in broken_{slug}" in failure.traceback
+    assert str(ROOT) not in failure.traceback
+    body = source("core/mistakes/examples.py", f"broken_{slug}").splitlines()[1:]
+    guilty = body[failure.line - 1].strip()
+    assert guilty in failure.traceback
+    assert not guilty.startswith(("def ", "class "))
+    assert not failure.poisoned or reports[slug].broken.device != "cpu"
+
+
+@pytest.mark.parametrize("slug", LOUD)
+def test_the_fix_of_a_loud_mistake_works(reports, slug):
+    """The fixed half returns something wherever it is run, and a number somewhere."""
+    for outcome in reports[slug].fixed:
+        assert outcome.failure is None
+        assert not outcome.died
+        assert outcome.result != "None"
+    assert reports[slug].fixed[-1].device != "meta"
+
+
+@pytest.mark.parametrize("slug", MISMATCHES)
+def test_a_mismatch_fails_only_between_devices(reports, slug):
+    """What raises on two devices runs on one, so the devices are what it is about."""
+    assert reports[slug].broken.device != "cpu"
+    getattr(examples, f"broken_{slug}")(CPU)
+
+
+@pytest.mark.parametrize("slug", SILENT)
+def test_a_silent_mistake_misleads(reports, slug):
+    """Neither half raises, and the figures are far apart."""
+    broken, (fixed,) = reports[slug].broken, reports[slug].fixed
+    assert broken.failure is fixed.failure is None
+    assert broken.figure is not None
+    assert fixed.figure is not None
+    assert MISLED[slug](broken.figure, fixed.figure)
+
+
+def test_waits_cost_nothing_but_waiting(reports):
+    """With and without `.item()` in each step the mean loss is the same."""
+    report = reports["item_every_step"]
+    both = float(report.broken.result), float(report.fixed[0].result)
+    assert both[0] == pytest.approx(both[1], rel=1e-5)
+
+
+def test_the_mean_of_batch_means_is_what_it_is_called(reports):
+    """The fixed accuracy is a count over 1,001; the broken one can't be."""
+    report = reports["mean_of_batch_means"]
+    total = examples.RAGGED_TEST
+    assert report.fixed[0].figure * total == pytest.approx(
+        round(report.fixed[0].figure * total), abs=1e-6
+    )
+    assert abs(report.broken.figure * total - round(report.broken.figure * total)) > 0.1
+
+
+def test_a_list_trains_its_head_alone(reports):
+    """The optimizer gets the layer outside the list, and with the fix all three."""
+    report = reports["list_never_trained"]
+    head = 64 * 10 + 10
+    assert report.broken.figure == head
+    assert report.fixed[0].figure == head + (784 + 1) * 128 + (128 + 1) * 64
+
+
+def test_pieces_give_the_gradient_of_the_whole_batch(monkeypatch):
+    """Where memory is enough for the batch, both halves end with the same gradient."""
+    monkeypatch.setattr(examples, "batch", lambda _: examples.images(600))
+    whole, pieces = (
+        getattr(examples, f"{half}_out_of_memory")(CPU) for half in ("broken", "fixed")
+    )
+    assert torch.allclose(whole, pieces, rtol=1e-4)
+
+
+def test_the_checkpoint_is_one_of_a_gpu():
+    """Its file says cuda:0 for each tensor, as torch.save writes it on a GPU."""
+    script = (
+        "import zipfile; from core import mistakes; from core.models import ANN\n"
+        "with zipfile.ZipFile(mistakes.saved_on_cuda(ANN())) as file:\n"
+        "    (name,) = [n for n in file.namelist() if n.endswith('data.pkl')]\n"
+        "    text = file.read(name)\n"
+        "print(b'cuda:0' in text, b'cpu' in text)"
+    )  # in a process of its own: every later torch.save in it would say so too
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["True", "False"]
+
+
+def test_a_mistake_that_kills_its_process_is_an_outcome(monkeypatch):
+    """Where the process dies, the report says how, and the fix still runs."""
+    call = sandbox.call
+
+    def kill_the_first(path, which, *arguments, **limits):
+        if which == "broken":
+            return call("tests.mistakes.test_examples:die")
+        return call(path, which, *arguments, **limits)
+
+    monkeypatch.setattr(sandbox, "warm_up", lambda: None)
+    monkeypatch.setattr(sandbox, "call", kill_the_first)
+    report = runner.run("numpy_requires_grad")
+    assert "status 9" in report.broken.died
+    assert report.fixed[0].result
+
+
+def die() -> None:
+    os._exit(9)
+
+
+def test_a_process_ends_with_its_mistake():
+    """No child is left over after a mistake was run."""
+    sandbox.warm_up()
+    before = set(psutil.Process().children(recursive=True))
+    runner.run("numpy_requires_grad")
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
+    """A half for machines without a GPU sees none, also where there is one."""
+    hidden = [each.slug for each in MISTAKES if each.broken_on == NO_GPU]
+    assert hidden == ["cuda_hard_coded", "cuda_checkpoint"]
+    before = os.environ.get("CUDA_VISIBLE_DEVICES")
+    for slug in hidden:
+        outcome = runner.half("broken", BY_SLUG[slug], NO_GPU)
+        assert outcome.failure is not None
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == before
+
+
+def test_two_people_and_a_dying_process_disturb_nobody(engine: Engine):
+    """While mistakes run for two, and one kills its process, the lab answers others."""
+    answers: list[object] = []
+    threads = [
+        threading.Thread(
+            target=lambda slug=slug: answers.append(
+                engine.ask("core.mistakes.runner:run", slug, seconds=60)
+            )
+        )
+        for slug in ("out_of_memory", "softmax_before_loss")
+    ]
+    for each in threads:
+        each.start()
+    with pytest.raises(Exception, match="status 9"):
+        engine.ask("core.jobs.sandbox:call", "tests.mistakes.test_examples:die")
+    assert engine.ask("core.devices:describe", seconds=20)["devices"]
+    for each in threads:
+        each.join()
+    assert {report.slug for report in answers} == {
+        "out_of_memory",
+        "softmax_before_loss",
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.accelerator.is_available(), reason="no accelerator")
+@pytest.mark.parametrize("slug", MISMATCHES)
+def test_on_an_accelerator_mismatches_are_its_own(reports, slug):
+    """With an accelerator both halves run on it, and nothing runs on meta."""
+    here = runner.devices.available()[0]
+    assert reports[slug].broken.device == here
+    assert [each.device for each in reports[slug].fixed] == [here]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+def test_a_device_side_assert_is_survived(reports):
+    """On CUDA the assert poisons its process; the fix runs in another."""
+    report = reports["label_outside_classes"]
+    assert report.broken.failure.poisoned
+    assert report.fixed[0].failure is None
+    assert runner.run("data_not_moved").fixed[0].failure is None
+
+
+def test_the_guilty_line_is_found_in_nested_code():
+    """An error that passes through a class in the function is that class's line."""
+
+    def outer() -> None:
+        class Inner:
+            def fail(self) -> None:
+                raise ValueError("here")
+
+        Inner().fail()
+
+    with pytest.raises(ValueError, match="here") as caught:
+        outer()
+    line = runner.guilty_line(caught.value, outer)
+    body = inspect.getsource(outer).splitlines()[1:]
+    assert "raise ValueError" in body[line - 1]
+
+
+def test_nothing_is_matched_against_strings():
+    """No message of torch is written in the code that runs or shows the mistakes."""
+    for file in ("mistake_lab.py", "mistake_search.py", "ui/mistakes.py"):
+        tree = ast.parse((ROOT / "core" / file).read_text())
+        texts = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        for text in texts:
+            assert "expected device" not in text
+            assert "out of bounds" not in text

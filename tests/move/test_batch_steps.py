@@ -1,0 +1,96 @@
+"""core.move.batch_steps: one batch, stopped after every step."""
+
+import ast
+import math
+
+import pytest
+import torch
+
+from core import loops, models
+from core.data import batches, datasets
+from core.move import batch_steps
+from core.ui.source import source
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+MOVE, ZERO, FORWARD, LOSS, BACKWARD, STEP = range(6)
+
+
+@pytest.fixture(scope="module")
+def second():
+    """The second batch: there are gradients from the first."""
+    return batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
+
+
+def statements(path: str, name: str) -> list[str]:
+    """The calls and assignments of a function, as text, without what it yields."""
+    tree = ast.parse(source(path, name))
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    ]
+
+
+def test_the_steps_are_those_of_the_training_loop():
+    """Every statement of the walk stands in core.loops.train_epoch, in that order."""
+    walked = statements("core/move/batch_steps.py", "walk")
+    trained = statements("core/loops.py", "train_epoch")
+    assert len(walked) == 7
+    assert [each for each in trained if each in walked] == walked
+
+
+def test_each_step_changes_what_it_should(second):
+    """zero_grad clears gradients, backward makes them, step alone moves weights."""
+    gradients = [set(stage.gradients.values()) for stage in second.stages]
+    assert None not in gradients[MOVE]
+    for stage in (ZERO, FORWARD, LOSS):
+        assert gradients[stage] == {None}
+    for stage in (BACKWARD, STEP):
+        assert all(norm > 0 for norm in gradients[stage])
+    for stage in second.stages[:STEP]:
+        assert set(stage.moved.values()) == {0.0}
+    assert all(distance > 0 for distance in second.stages[STEP].moved.values())
+
+
+def test_the_loss_is_the_mean_of_minus_ln_p(second):
+    """For a batch of the shown samples alone it would be the mean over these."""
+    batch = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 1)
+    for row, logits in zip(batch.probabilities, batch.logits, strict=True):
+        assert row.sum() == pytest.approx(1, abs=1e-5)
+        assert logits.argmax() == row.argmax()
+    assert second.stages[LOSS].tensors[0].mean == pytest.approx(math.log(10), abs=1.5)
+
+
+def test_a_batch_is_the_same_each_time(second):
+    """Leaving the page and coming back shows the same numbers."""
+    again = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
+    assert again.stages == second.stages
+    assert (again.logits == second.logits).all()
+
+
+def test_batches_follow_each_other_as_in_training():
+    """The loss of batch n is the n-th loss of the loop with the same seed."""
+    split = datasets.load("sprites").train.first(
+        batch_steps.BATCH_SIZE * batch_steps.MOST_BATCHES
+    )
+    device = torch.device("cpu")
+    torch.manual_seed(0)
+    model = models.build("cnn")
+    optimizer = torch.optim.AdamW(model.parameters())
+    feed = batches.make("memory", split, batch_steps.BATCH_SIZE, device, 0)
+    losses = loops.train_epoch(
+        model, feed, torch.nn.CrossEntropyLoss(), optimizer, device
+    )
+    trained = [next(losses).item() for _ in range(3)]  # dropout draws on torch's seed
+    for number, loss in enumerate(trained, 1):
+        batch = batch_steps.inspect_batch("sprites", "cnn", "cpu", 0, number)
+        assert batch.stages[LOSS].tensors[0].mean == loss
+
+
+def test_images_and_labels_belong_together(second):
+    """The pictures are the first of the batch, with the classes they are of."""
+    train = datasets.load("sprites").train
+    for image, label in zip(second.images, second.labels, strict=True):
+        found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
+        assert label in train.labels[found.nonzero()[:, 0]]

@@ -1,0 +1,150 @@
+"""core.speed.climb: every rung measured in turn with the one that it changes."""
+
+from dataclasses import replace
+from functools import partial
+
+import psutil
+import pytest
+import torch
+
+from core.data import datasets
+from core.errors import CancelledError
+from core.speed import climb, ladder
+from core.speed.ladder import RUNGS, Climb, Progress, Result, Roofline
+
+WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
+IMAGES = 640
+LOAD = datasets.load
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Few images, no compiler, and a limit that is not measured each time."""
+    whole = LOAD("sprites")
+    short = replace(whole, train=whole.train.first(IMAGES), test=whole.test.first(200))
+    monkeypatch.setattr(datasets, "load", lambda _: short)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    limit = Roofline(1.0, 1.0, 1.0, {"float32": (1.0,)}, (1.0,), (1.0,))
+    monkeypatch.setattr(climb.limit, "measure", lambda *_: limit)
+    monkeypatch.setattr(climb, "REPORT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A ladder without worker processes and without compiling."""
+    slow = ("two_workers", "four_workers", "compiled", "whole_step")
+    some = tuple(rung for rung in RUNGS if rung.name not in slow)
+    monkeypatch.setattr(ladder, "RUNGS", some)
+    monkeypatch.setattr(climb.memory, "peak_bytes", lambda work, _: work() and 1)
+    return some
+
+
+def test_it_comes_to_the_end():
+    """Every rung has its figures or its reason, in order, and is told of at once."""
+    events = []
+    before = set(psutil.Process().children(recursive=True))
+    done = climb.climb(WANTED, report=events.append)
+    assert isinstance(events[0], Roofline)
+    assert tuple(e for e in events if isinstance(e, Result)) == done.results
+    assert [each.rung for each in done.results] == [rung.name for rung in RUNGS]
+    for each, rung in zip(done.results, RUNGS, strict=True):
+        assert each.measured == (not rung.obstacle("CPU", "ann"))
+        assert bool(each.message) != each.measured
+    first, *others = [each for each in done.results if each.measured]
+    assert first.base_seconds == ()
+    for each in others:
+        assert len(each.seconds) == len(each.base_seconds) == WANTED.epochs
+        assert each.total == 200
+        assert each.peak_bytes > 0
+        assert ladder.over_first(each, done.results) > 0
+    seen = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
+    assert {("fused", 0), ("fused", 1), ("fused", 2)} <= seen
+    # 640 images are 10 batches of 64, 3 of 256, or 2 where the last must be whole.
+    steps = {each.rung: (each.steps, each.samples) for each in done.results}
+    assert steps["textbook"] == (10, 640)
+    assert steps["larger_batch"] == (3, 640)
+    assert steps["compiled"] in ((2, 512), (10, 640))
+    assert set(psutil.Process().children(recursive=True)) <= before, "left behind"
+
+
+@pytest.mark.usefixtures("few")
+def test_it_is_resumed_where_it_ended():
+    """What was measured is not measured again; the rest is, on the same base."""
+    events = []
+
+    def report(event):
+        events.append(event)
+
+    def cancelled():
+        return any(isinstance(e, Progress) and e.rung == "fused" for e in events)
+
+    with pytest.raises(CancelledError):
+        climb.climb(WANTED, (), report, cancelled)
+    done = tuple(e for e in events if isinstance(e, Result))
+    assert [each.rung for each in done][-1] == "no_waiting"
+    again = climb.climb(WANTED, done)
+    assert again.results[: len(done)] == done
+    rest = {each.rung: each for each in again.results[len(done) :]}
+    assert rest["fused"].base == "no_waiting"
+    assert len(rest["fused"].base_seconds) == WANTED.epochs
+
+
+def test_a_rung_that_fails_says_why_and_the_climb_goes_on(few, monkeypatch):
+    """The next one is compared with the last that was kept."""
+
+    def fails(*_):
+        raise RuntimeError("the kernel is missing\nand a long story")
+
+    monkeypatch.setattr(climb.speed, "larger_batch", fails)
+    results = {each.rung: each for each in climb.climb(WANTED).results}
+    assert len(results) == len(few)
+    assert results["larger_batch"].message == "RuntimeError: the kernel is missing"
+    assert not results["larger_batch"].measured
+    assert results["half_precision"].base == "fused"
+    assert results["half_precision"].measured
+
+
+def test_a_missing_compiler_is_a_sentence(monkeypatch):
+    """What inductor raises without one becomes what to install."""
+    from torch._inductor import config
+
+    monkeypatch.undo()  # the real torch.compile
+    monkeypatch.setattr(config.cpp, "cxx", (None, "no-such-compiler"))
+    with pytest.raises(RuntimeError, match="compiler") as caught:
+        climb.get_ready("compiled", WANTED, torch.device("cpu"), ())
+    torch.compiler.reset()
+    assert climb.why(caught.value) == climb.NO_COMPILER
+
+
+def test_a_loss_that_is_no_number_fails_its_rung(monkeypatch, few):
+    """A speed at which nothing is learnt is no speed."""
+
+    def nothing(*_):
+        def epoch():
+            for _ in range(10):
+                yield torch.tensor(float("nan"))
+
+        return epoch
+
+    monkeypatch.setattr(climb.speed, "fused", nothing)
+    results = {each.rung: each for each in climb.climb(WANTED).results}
+    assert "The loss became nan" in results["fused"].message
+    assert len(results) == len(few)
+
+
+@pytest.mark.real_data
+@pytest.mark.usefixtures("few")
+def test_every_rung_learns_what_the_textbook_learns(monkeypatch):
+    """Accuracy on Fashion-MNIST is within the noise of so few steps."""
+    whole = LOAD("fashion-mnist")
+    short = replace(whole, train=whole.train.first(10_000))
+    monkeypatch.setattr(datasets, "load", lambda _: short)
+    done = climb.climb(Climb("fashion-mnist", "ann", "cpu", 3, 60_000))
+    measured = [each for each in done.results if each.measured]
+    assert len(measured) >= 6
+    first = measured[0].accuracy
+    assert first > 0.75
+    for each in measured:
+        assert each.accuracy == pytest.approx(first, abs=0.06), each.rung

@@ -1,0 +1,57 @@
+"""core.speed.vectorize: the same distances in every way."""
+
+import pytest
+import torch
+
+from core.errors import CancelledError
+from core.speed import vectorize
+from core.speed.results import NUMPY, PYTHON, TORCH
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_every_way_is_measured_at_every_size():
+    """Each bar is reported as soon as it is known, with the repeats of its size."""
+    reported = []
+    lab = vectorize.measure("cpu", reported.append, repeats={1: 3, 20: 2})
+    assert tuple(reported) == lab.found
+    assert [(each.way, each.points) for each in lab.found] == [
+        (way, points) for points in (1, 20) for way in (PYTHON, NUMPY, TORCH)
+    ]
+    assert [len(each.seconds) for each in lab.found] == [3, 3, 3, 2, 2, 2]
+    assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
+    assert lab.environments[NUMPY]["numpy"]
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_all_ways_find_the_distances_that_torch_has_a_function_for(count):
+    """torch.cdist, which none of them uses, says the same."""
+    points, means = torch.rand(count, 2), torch.rand(3, 2)
+    right = torch.cdist(points, means, compute_mode="donot_use_mm_for_euclid_dist")
+    for work, _ in vectorize.ways(points, means, CPU).values():
+        torch.testing.assert_close(torch.as_tensor(work()), right)
+
+
+def test_a_wrong_way_is_found_out(monkeypatch):
+    """The difference from the loop is measured, not assumed."""
+    monkeypatch.setattr(vectorize, "with_torch", lambda p, m: p[:, :1] - m[:, 0] + 9)
+    lab = vectorize.measure("cpu", repeats={2: 1})
+    differences = {each.way: each.difference for each in lab.found}
+    assert differences[TORCH] > 1
+    assert differences[NUMPY] < 1e-5
+
+
+def test_it_can_be_cancelled():
+    """Before each repeat."""
+    with pytest.raises(CancelledError):
+        vectorize.measure("cpu", cancelled=lambda: True, repeats={1: 1})
+
+
+@pytest.mark.gpu
+def test_the_accelerator_has_a_bar_of_its_own():
+    """Its points are there already, and its distances are the same."""
+    lab = vectorize.measure("auto", repeats={100: 2})
+    assert len(lab.found) == 4
+    assert lab.found[-1].device != "cpu"
+    assert all(each.difference < 1e-5 for each in lab.found)

@@ -1,0 +1,159 @@
+"""What hardware is here, and what is said of it."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from core import config, devices
+from core.errors import ExplainedError
+
+ROOT = Path(__file__).parents[1]
+CPU = torch.device("cpu")
+
+
+def test_auto_is_here() -> None:
+    """ "auto" is a device that can be computed on."""
+    here = devices.resolve("auto")
+    assert torch.ones(3, device=here).sum().item() == 3
+    assert here == (devices.accelerator() or CPU)
+
+
+def test_every_device_that_is_here_resolves() -> None:
+    """Each available device resolves by its name, and the CPU is always one."""
+    assert "cpu" in devices.available()
+    for name in devices.available():
+        assert devices.resolve(name).type == name
+
+
+@pytest.mark.parametrize("name", [*config.DEVICES, "tpu"])
+def test_devices_that_are_not_here_are_explained(name: str) -> None:
+    """A device that is not here is an error of a line that lists those that are."""
+    if name in ("auto", *devices.available()):
+        assert devices.resolve(name)
+        return
+    with pytest.raises(ExplainedError, match=f"no {name} device") as caught:
+        devices.resolve(name)
+    assert "\n" not in str(caught.value)
+    for known in devices.available():
+        assert known in str(caught.value)
+
+
+def test_description_is_plain_data() -> None:
+    """What is said of the machine is JSON, and lists every device with its memory."""
+    described = devices.describe()
+    assert json.loads(json.dumps(described)) == described
+    kinds = [each["device"].partition(":")[0] for each in described["devices"]]
+    assert kinds == devices.available()
+    for each in described["devices"]:
+        assert each["device_name"]
+        assert 0 < each["free_bytes"] <= each["total_bytes"]
+
+
+def test_description_is_read_without_torch() -> None:
+    """The web server can unpickle it without importing torch."""
+    script = (
+        "import pickle, sys; found = pickle.load(sys.stdin.buffer); "
+        "print('torch' in sys.modules, found['devices'][0]['torch'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=pickle.dumps(devices.describe()),
+        capture_output=True,
+    )
+    assert done.stdout.decode().split() == ["False", torch.__version__]
+
+
+def test_environment_says_how_many_threads() -> None:
+    """The number of threads is the one in force, not the one at the start."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert devices.environment(CPU)["threads"] == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_cpu_waits_for_nothing() -> None:
+    """Synchronizing with the CPU is allowed, so that no loop has to ask."""
+    devices.synchronize(CPU)
+
+
+def threads_left(**environment: str) -> list[dict[str, Any]]:
+    """Threads before and after leave_a_core, in a process of its own, for each start.
+
+    In a process of its own: with OMP_NUM_THREADS as it was when torch was imported.
+    """
+    script = """
+import json, os, torch
+from core import device
+cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+found = []
+for start in (torch.get_num_threads(), 1, 2, 64):
+    torch.set_num_threads(start)
+    device.leave_a_core()
+    found.append({"start": start, "left": torch.get_num_threads()})
+print(json.dumps([cores or os.cpu_count(), found]))
+"""
+    inherited = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    cores, found = json.loads(done.stdout)
+    return [each | {"cores": cores} for each in found]
+
+
+def test_a_core_is_left() -> None:
+    """However many threads there were, one is left, and a core where there are more."""
+    for each in threads_left():
+        assert 1 <= each["left"] <= max(1, each["cores"] - 1)
+        assert each["left"] <= each["start"]
+
+
+def test_omp_num_threads_is_honoured() -> None:
+    """Whoever has set OMP_NUM_THREADS gets that many, on any machine."""
+    found = threads_left(OMP_NUM_THREADS=str(os.cpu_count()))
+    assert all(each["left"] == each["start"] for each in found)
+
+
+@pytest.mark.gpu
+def test_accelerator_is_named() -> None:
+    """The accelerator comes first, and has a platform of its own."""
+    here = devices.resolve("auto")
+    assert devices.available() == [here.type, "cpu"]
+    assert devices.environment(here)["backend"] in ("CUDA", "ROCm", "XPU", "MPS")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA or ROCm")
+def test_accelerator_is_waited_for() -> None:
+    """After synchronize, nothing is left in the queue of the device."""
+    here = devices.resolve("auto")
+    square = torch.rand(8192, 8192, device=here)
+    for _ in range(50):
+        square @ square
+    devices.synchronize(here)
+    assert torch.cuda.current_stream(here).query()
+
+
+def test_threads_are_given_back_after_an_error():
+    """Within cpu_threads there are as many as asked for; after it, as before."""
+    before = torch.get_num_threads()
+    within = []
+    with suppress(ZeroDivisionError), devices.cpu_threads(before + 1):
+        within.append(torch.get_num_threads())
+        _ = 1 / 0
+    assert within == [before + 1]
+    assert torch.get_num_threads() == before
