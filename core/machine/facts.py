@@ -1,6 +1,6 @@
 """Collect the facts about this machine that `core.machine.diagnosis` concludes from.
 
-Everything is asked for anew. To be called in a process of its own (core.jobs.sandbox): a
+Everything is asked for anew. Call it in a process of its own (core.jobs.sandbox): a
 driver may hang or crash, and torch asks for its accelerator only once in a process.
 
 Nothing here names a person, a machine or a place in it: people paste it into forums.
