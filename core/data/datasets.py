@@ -1,8 +1,8 @@
 """The datasets, whole, as uint8 tensors in memory.
 
-Where the files of Fashion-MNIST come from is in core.data.fashion_mnist, how the sprites are
-drawn in core.data.sprites, how images become batches in core.data.batches. The task regression
-has numbers in their place, of core.data.curve.
+Where the files of Fashion-MNIST come from is in core.data.fashion_mnist, how the
+sprites are drawn in core.data.sprites, how images become batches in core.data.batches.
+The task regression has numbers in their place, of core.data.curve.
 """
 
 import os

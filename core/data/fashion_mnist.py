@@ -19,8 +19,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from core.data.results import Download
 from core.errors import CancelledError, ExplainedError
-from core.data.download import Download
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
 SHA256 = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.data.download import Download
+from core.data.results import Download
 from core.jobs.engine import Job
 from core.ui import format
 from core.ui.server import engine

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.config import FEEDS
 from core.data import batches
 from core.data.batches import EpochOrder
-from core.config import FEEDS
 from core.data.datasets import Split
 from core.devices import accelerator
 from core.errors import ExplainedError

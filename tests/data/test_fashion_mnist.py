@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from core.data import fashion_mnist
+from core.data.results import Download
 from core.errors import CancelledError, ExplainedError
-from core.data.download import Download
 
 ROOT = Path(__file__).parents[2]
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
