@@ -93,12 +93,12 @@ def threads_left(**environment: str) -> list[dict[str, Any]]:
     """
     script = """
 import json, os, torch
-from core import device
+from core import devices
 cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 found = []
 for start in (torch.get_num_threads(), 1, 2, 64):
     torch.set_num_threads(start)
-    device.leave_a_core()
+    devices.leave_a_core()
     found.append({"start": start, "left": torch.get_num_threads()})
 print(json.dumps([cores or os.cpu_count(), found]))
 """

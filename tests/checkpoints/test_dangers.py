@@ -26,7 +26,7 @@ def test_a_payload_that_is_not_refused_is_not_hidden(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If torch ever opened the payload, the demonstration would say so."""
-    monkeypatch.setattr(dangers.child, "call", lambda *_: "")
+    monkeypatch.setattr(dangers.sandbox, "call", lambda *_: "")
     with pytest.raises(dangers.ExplainedError, match="did not refuse"):
         dangers.pickle_is_a_program()
 

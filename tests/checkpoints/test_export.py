@@ -225,7 +225,9 @@ def test_the_shown_part_fits(ann: RunResult) -> None:
 
 def test_exporting_needs_no_torch() -> None:
     """The web server can write scripts without importing torch."""
-    script = "import sys; from core import export; print('torch' in sys.modules)"
+    script = (
+        "import sys; from core.checkpoints import export; print('torch' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=Path(__file__).parents[2],

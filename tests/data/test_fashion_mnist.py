@@ -413,7 +413,7 @@ def test_two_processes_fetch_once(mirror: Mirror, published: Files) -> None:
     """Two downloads in two processes end with whole files, fetched once."""
     script = f"""
 from pathlib import Path
-from core import fashion_mnist as f
+from core.data import fashion_mnist as f
 f.SHAPES, f.SHA256 = {fashion_mnist.SHAPES!r}, {fashion_mnist.SHA256!r}
 f.MIRROR, f.DATA_FOLDER = {mirror.url!r}, Path({str(fashion_mnist.DATA_FOLDER)!r})
 f.download()

@@ -152,8 +152,8 @@ def test_pieces_give_the_gradient_of_the_whole_batch(monkeypatch):
 def test_the_checkpoint_is_one_of_a_gpu():
     """Its file says cuda:0 for each tensor, as torch.save writes it on a GPU."""
     script = (
-        "import zipfile; from core import mistakes; from core.models import ANN\n"
-        "with zipfile.ZipFile(mistakes.saved_on_cuda(ANN())) as file:\n"
+        "import zipfile; from core.mistakes import examples; from core.models import ANN\n"
+        "with zipfile.ZipFile(examples.saved_on_cuda(ANN())) as file:\n"
         "    (name,) = [n for n in file.namelist() if n.endswith('data.pkl')]\n"
         "    text = file.read(name)\n"
         "print(b'cuda:0' in text, b'cpu' in text)"
@@ -267,7 +267,7 @@ def test_the_guilty_line_is_found_in_nested_code():
 
 def test_nothing_is_matched_against_strings():
     """No message of torch is written in the code that runs or shows the mistakes."""
-    for file in ("mistake_lab.py", "mistake_search.py", "ui/mistakes.py"):
+    for file in ("mistakes/runner.py", "mistakes/search.py", "ui/mistakes.py"):
         tree = ast.parse((ROOT / "core" / file).read_text())
         texts = [
             node.value

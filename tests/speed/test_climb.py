@@ -27,7 +27,7 @@ def small(monkeypatch):
     monkeypatch.setattr(datasets, "load", lambda _: short)
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     limit = Roofline(1.0, 1.0, 1.0, {"float32": (1.0,)}, (1.0,), (1.0,))
-    monkeypatch.setattr(climb.limit, "measure", lambda *_: limit)
+    monkeypatch.setattr(climb.roofline, "measure", lambda *_: limit)
     monkeypatch.setattr(climb, "REPORT_SECONDS", 0.0)
 
 
