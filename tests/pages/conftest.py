@@ -1,0 +1,27 @@
+"""What the tests of the pages are given: a machine that is known, a finished run."""
+
+import sys
+import time
+
+import pytest
+
+pytest.register_assert_rewrite("tests.pages.walk")
+
+from tests.pages.walk import finished_run  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def machine_is_known(engine, monkeypatch):
+    """Pages are drawn as they are once the workers have said what is here."""
+    # AppTest puts its script there, and children of multiprocessing would run that.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    deadline = time.monotonic() + 60
+    while engine.machine() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def checkpoints_run(engine) -> str:
+    """A finished run that several tests look at."""
+    return finished_run(engine)

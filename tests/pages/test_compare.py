@@ -1,0 +1,144 @@
+"""The Compare page: race, timing lab, one step taken apart, the map."""
+
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.compare.candidates import candidates
+from core.compare.results import Cell
+from core.measure import records
+from tests.pages.walk import open_page, press, texts
+
+
+def test_a_race_ends_with_a_verdict_and_files(engine):
+    """Bars, speed-ups, curves, why they agree, and both files to download."""
+    at = open_page("pages/5_Compare.py")
+    # The machine that tests run on is busy: one thread against itself.
+    for name in ("first_contender", "second_contender"):
+        box = at.selectbox(key=name)
+        box.set_value(next(o for o in compared() if o.threads == 1))
+    at.selectbox(key="race_task").set_value("sprites")
+    at.number_input(key="race_steps_ann").set_value(20)
+    at.number_input(key="race_repeats").set_value(3).run()
+    at = press(at, engine, "compare", "core.compare.race:race")
+    said = texts(at.info)
+    assert "wins" in said or "Too close to call" in said
+    assert "bit for bit" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 3
+    assert "n = 3" in texts(at.caption)
+    labels = [button.proto.label for button in at.get("download_button")]
+    assert labels == ["CSV", "JSON"]
+
+
+def compared():
+    """The contenders on the page."""
+    from core.ui.server import engine
+
+    return candidates(engine().machine())
+
+
+def test_an_impossible_race_is_not_started():
+    """A number out of range is answered with a sentence; the button is off."""
+    at = open_page("pages/5_Compare.py")
+    at.number_input(key="race_repeats").set_value(1).run()
+    assert "Repeats must be from 3 to 30" in texts(at.warning)
+    assert at.button(key="compare").disabled
+    at.number_input(key="race_repeats").set_value(3).run()
+    assert not at.button(key="compare").disabled
+
+
+def test_the_learner_guesses_before_the_readings_show(engine):
+    """No guess, no button; then readings, and what the guess was worth."""
+    at = open_page("pages/5_Compare.py")
+    assert at.button(key="time_it").disabled
+    at.radio(key="timing_guess").set_value("About as long").run()
+    at = press(at, engine, "time_it", "core.compare.timing_pitfalls:measure")
+    said = texts(at.info) + texts(at.success)
+    assert "The first call took" in said
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_a_step_is_taken_apart_and_the_map_measured(engine):
+    """The bottleneck is named, the trace can be taken; a map says who wins where."""
+    at = open_page("pages/5_Compare.py")
+    at = press(at, engine, "take_apart", "core.compare.step_profile:measure")
+    assert "**load**" in texts(at.markdown)
+    labels = [button.proto.label for button in at.get("download_button")]
+    assert "Trace for Perfetto" in labels
+    first = at.selectbox(key="second_contender")
+    first.set_value(next(o for o in compared() if o.threads == 1))
+    at.selectbox(key="budget").set_value(60).run()
+    before = len(at.get("vega_lite_chart"))
+    at.button(key="measure_map").click().run()
+    job = engine.jobs("core.compare.crossover:measure")[-1]
+    while not any(isinstance(e, Cell) for e in engine.job(job.id).events):
+        time.sleep(0.05)
+    at.run()
+    at.button(key="cancel_measure_map").click().run()
+    while not engine.job(job.id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert len(at.get("vega_lite_chart")) == before + 1
+    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert "too close to call" in texts(at.markdown)
+
+
+def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
+    """Each section shows them with device and date; a damaged one gives a notice."""
+    from dataclasses import asdict
+
+    from core import restore
+    from tests.compare.test_rows import CARD, LAB, MAP, PARTED, RACE
+
+    whole = {
+        "date": "2026-11-20T10:00:00+00:00",
+        "environment": CARD,
+        "races": [restore.race_to_json(RACE)],
+        "crossovers": [asdict(MAP)],
+        "labs": [asdict(LAB)],
+        "breakdowns": [restore.breakdown_to_json(PARTED)],
+    }
+    records.write(whole, tmp_path)
+    (tmp_path / "old.json").write_text('{"format": 0}')
+    found = records.records(tmp_path)
+    monkeypatch.setattr(records, "records", lambda: found)
+    at = open_page("pages/5_Compare.py")
+    labels = [expander.label for expander in at.expander]
+    assert len(labels) >= 3
+    assert all("Testing card, recorded 2026-11-20" in label for label in labels)
+    assert "old.json is left out" in texts(at.warning)
+    assert "Testing card wins" in texts(at.markdown)
+
+
+def test_a_worker_that_dies_mid_race_leaves_its_heats():
+    """The page says why it ended, and keeps the bars of what was measured."""
+
+    def draw():
+        from core.compare.results import RaceStarted
+        from core.jobs.engine import Job
+        from core.ui.compare import race
+        from tests.compare.test_rows import RACE
+
+        started = RaceStarted(RACE.candidates, RACE.config, RACE.steps, 3)
+        events = (started, *RACE.trials[:5])
+        lost = "The worker process ended while it was at it."
+        job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
+        race.draw(job)
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    assert "The worker process ended" in texts(at.error)
+    assert len(at.get("vega_lite_chart")) == 2
+    assert not at.info  # no verdict on half a race
+
+
+@pytest.mark.parametrize("key", ["race_task", "race_model", "profiled_model"])
+def test_compare_offers_only_what_it_can_measure(key):
+    """Whatever task or model is chosen, the page is drawn to its end."""
+    at = open_page("pages/5_Compare.py")
+    for index in range(len(at.selectbox(key=key).options)):
+        at.selectbox(key=key).select_index(index).run()
+        assert not at.exception
+        assert not at.warning

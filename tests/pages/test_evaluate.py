@@ -1,0 +1,64 @@
+"""The Evaluate page: the answers of a run, its modes, a picture of one's own."""
+
+import io
+import time
+
+from PIL import Image, ImageDraw
+
+from core.ui.evaluate import evaluation
+from tests.pages.walk import finished_run, open_page, texts
+
+
+def test_evaluate_shows_the_answers(engine):
+    """Evaluating a finished run shows the accuracy that the run ended with."""
+    run_id = finished_run(engine)
+    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at.button(key="evaluate").click().run()
+    assert not at.exception
+    shown = {metric.label: metric.value for metric in at.metric}
+    result = engine.job(run_id).value
+    assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
+    assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
+    assert len(at.get("image")) == evaluation.PICTURES + 1  # and the one to predict
+
+
+def test_evaluate_measures_the_three_modes(engine):
+    """The comparison runs in the queue and ends with a chart each for time, memory."""
+    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at.button(key="compare_modes").click().run()
+    (job_id,) = at.session_state.mode_jobs.values()
+    while not engine.job(job_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert len(at.get("vega_lite_chart")) == 3  # one is of a prediction
+
+
+def test_a_picture_is_predicted(engine):
+    """A test image by its number, a file, a photo: all end with ten probabilities."""
+    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at.number_input(key="picture_number").set_value(7).run()
+    assert not at.error
+    assert "Test image 7" in texts(at.markdown)
+    assert "The model says" in texts(at.markdown)
+    at.radio(key="picture_source").set_value("A file").run()
+    assert "The model says" not in texts(at.markdown)
+    drawn = io.BytesIO()
+    shirt = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
+    shirt.rectangle((25, 30, 65, 90), fill=40)
+    image.save(drawn, "PNG")
+    uploader = at.file_uploader(key="picture_file")
+    uploader.upload("shirt.png", drawn.getvalue(), "image/png").run()
+    assert not at.error
+    assert "The model says" in texts(at.markdown)
+    assert "Photos are unlike the training set" in texts(at.markdown)
+    at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
+    assert not at.exception
+    assert "not a picture" in texts(at.error)
+    at.radio(key="picture_source").set_value("The camera").run()
+    assert not at.error
+    image.save(photo := io.BytesIO(), "JPEG")
+    at.camera_input(key="picture_photo").upload("me.jpg", photo.getvalue()).run()
+    assert not at.error
+    assert "The model says" in texts(at.markdown)

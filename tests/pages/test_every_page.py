@@ -1,0 +1,76 @@
+"""What holds on every page, or on several."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.cluster import ROOT
+from core.ui import runs
+from core.ui.course import LESSONS
+from tests.pages.walk import CURVE, PAGES, finished_run, open_page, texts
+
+
+def test_every_page_is_a_lesson_and_every_lesson_a_page():
+    """The course map and the pages folder list the same pages in the same order."""
+    assert [lesson.file for lesson in LESSONS] == PAGES
+
+
+@pytest.mark.parametrize("page", ["app.py", *PAGES])
+def test_a_page_opens_without_an_exception(page):
+    """Each page is drawn to its end, with a title and without an error."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    if page != "app.py":
+        at.switch_page(page).run()
+    assert not at.exception
+    assert not at.error
+    assert len(at.title) == 1
+
+
+@pytest.mark.parametrize(
+    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/7_Checkpoints.py"]
+)
+def test_an_unknown_run_is_a_sentence(page):
+    """A link to a run that this server does not know says so."""
+    at = open_page(page, run="nosuchrun")
+    assert "does not know that run" in texts(at.warning)
+
+
+def test_no_page_makes_the_server_import_torch():
+    """After every page was drawn, the process has not imported torch."""
+    script = f"""
+import sys
+from streamlit.testing.v1 import AppTest
+at = AppTest.from_file("app.py", default_timeout=60).run()
+for page in {PAGES}:
+    at.switch_page(page).run()
+    assert not at.exception
+from core.ui.server import engine
+engine().ask("core.devices:describe", seconds=120)
+engine().close()
+print("torch" in sys.modules, "torchvision" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(ROOT),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
+    )
+    assert done.stdout.split()[-2:] == ["False", "False"]
+
+
+@pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])
+def test_regression_is_not_evaluated_as_images_are(engine, page):
+    """A link with such a run says so, and the list of runs leaves it out."""
+    images = finished_run(engine)
+    numbers = finished_run(engine, CURVE)
+    at = open_page(page, run=numbers)
+    assert "predicts numbers" in texts(at.warning)
+    listed = {each.id for each in runs.finished()}
+    assert images in listed
+    assert numbers not in listed
+    assert at.query_params["run"] in listed

@@ -1,0 +1,147 @@
+"""The Mistakes page: what is run, what is searched, what is said."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.errors import ExplainedError
+from core.jobs.engine import Engine
+from core.mistakes.catalogue import MISTAKES, Failure
+from core.ui import mistakes
+from tests.pages.walk import open_page, texts
+
+
+def find_mistake(at: AppTest, text: str) -> AppTest:
+    """Paste a text into the search of the Mistakes page."""
+    at.text_area(key="pasted_error").set_value(text)
+    (find,) = [each for each in at.button if each.label == "Find the mistake"]
+    return find.click().run()
+
+
+def first_mistake(at: AppTest) -> str:
+    """The slug of the first card."""
+    keys = [each.key for each in at.button if each.key.startswith("run_mistake_")]
+    return keys[0].removeprefix("run_mistake_")
+
+
+def test_all_mistakes_can_be_run_from_their_page():
+    """There is one button for each mistake, and none stands twice."""
+    at = open_page("pages/8_Mistakes.py")
+    keys = [each.key for each in at.button if each.key.startswith("run_mistake_")]
+    assert sorted(keys) == sorted(f"run_mistake_{each.slug}" for each in MISTAKES)
+
+
+def test_a_loud_mistake_shows_its_message_and_its_fix():
+    """Run it: the live message, the marked line, and the fix; kept for later."""
+    at = open_page("pages/8_Mistakes.py")
+    at.button(key="run_mistake_numpy_requires_grad").click().run()
+    for _ in range(2):
+        assert not at.exception
+        assert "requires grad" in texts(at.error)
+        assert "It returns" in texts(at.success)
+        marked = [each.value for each in at.code if "# ^^^" in each.value]
+        assert "return outputs.numpy().mean()\n# ^^^" in marked[0]
+        at.switch_page("app.py").run()
+        at.switch_page("pages/8_Mistakes.py").run()
+
+
+def test_a_silent_mistake_shows_both_figures():
+    """Run it: two figures under one label, and where they were measured."""
+    at = open_page("pages/8_Mistakes.py")
+    at.button(key="run_mistake_list_never_trained").click().run()
+    assert [each.value for each in at.metric] == ["650", "109,386"]
+    assert "torch" in texts(at.caption)
+    assert not at.error
+
+
+def test_a_pasted_error_brings_its_mistake_to_the_top():
+    """The mistake that fits comes first, with its code; the others stay below."""
+    at = open_page("pages/8_Mistakes.py", mistake="out_of_memory")
+    assert first_mistake(at) == "out_of_memory"
+    find_mistake(at, "IndexError: Target 37 is out of bounds.")
+    assert not at.exception
+    assert first_mistake(at) == "label_outside_classes"
+    assert "mistake" not in at.query_params
+    assert any("first_label=1" in each.value for each in at.code)
+
+
+@pytest.mark.parametrize("text", ["ModuleNotFoundError: No module named 'x'", "$ <b>"])
+def test_an_error_that_is_none_of_them_is_told_so(text):
+    """Where none fits the page says so, and shows all as before."""
+    at = find_mistake(open_page("pages/8_Mistakes.py"), text)
+    assert not at.exception
+    assert "None of the" in texts(at.info)
+    assert first_mistake(at) == MISTAKES[0].slug
+
+
+def test_an_unknown_mistake_in_the_address_is_a_notice():
+    """A link to a mistake that there is not says so, and all others are shown."""
+    at = open_page("pages/8_Mistakes.py", mistake="<b>nosuch</b>")
+    assert "not on this page" in texts(at.warning)
+    assert first_mistake(at) == MISTAKES[0].slug
+
+
+def test_a_mistake_that_gets_no_answer_is_a_sentence(monkeypatch):
+    """Where the lab does not answer in time, the card says so and can be run again."""
+
+    def no_answer(*_, **__):
+        raise ExplainedError("The worker gave no answer in 60 seconds.")
+
+    at = open_page("pages/8_Mistakes.py")
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "ask", no_answer)
+        at.button(key="run_mistake_cuda_hard_coded").click().run()
+    assert not at.exception
+    assert "gave no answer" in texts(at.warning)
+    at.button(key="run_mistake_cuda_hard_coded").click().run()
+    assert not at.warning
+    assert at.success
+
+
+def test_one_mistake_a_person_and_few_at_once():
+    """A person with one running gets no second; a third person waits for a turn."""
+    turns = mistakes.Turns(at_once=2)
+    with turns.take("ana"), turns.take("bo"):
+        with pytest.raises(ExplainedError, match="running already"), turns.take("ana"):
+            pytest.fail("she has one")
+        with (
+            pytest.raises(ExplainedError, match="no turn"),
+            turns.take("eve", seconds=0.05),
+        ):
+            pytest.fail("two are running")
+    with turns.take("eve", seconds=0.05), turns.take("ana", seconds=0.05):
+        pass
+
+
+def test_a_turn_ends_with_an_error():
+    """Whoever's mistake could not be run may try again, and blocks nobody."""
+    turns = mistakes.Turns(at_once=1)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), turns.take("ana", seconds=0.05):
+            raise ZeroDivisionError
+
+
+def test_a_remark_stands_under_the_statement_that_raised():
+    """Also where the statement has several lines, or stands in a block."""
+    code = "if x:\n    a = f(\n        1,\n    )\nreturn a"
+
+    def remark(line: int) -> list[str]:
+        failure = Failure("KeyError", "", line, "", False)
+        return mistakes.marked(code, failure).splitlines()
+
+    assert remark(2)[4:6] == ["    # ^^^^", "    # KeyError"]
+    assert remark(1)[1:3] == ["# ^^^", "# KeyError"]
+    assert remark(5)[5:] == ["# ^^^^^^", "# KeyError"]
+    assert mistakes.marked(code, None) == code
+
+
+def test_a_message_is_shown_as_it_is():
+    """No character of an error message is taken for Markdown."""
+    message = "`a` *b* __init__ [c](d) $e$ :smile: <b> # 1. |"
+    at = AppTest.from_string(
+        "import streamlit as st\n"
+        "from core.ui.mistakes import literal\n"
+        f"st.error(literal({message!r}))"
+    ).run()
+    shown = at.error[0].value
+    assert shown.replace("\\", "") == message
+    assert shown.count("\\") > 20

@@ -1,0 +1,93 @@
+"""The Model page: the moves, the transfers, one batch step by step."""
+
+import time
+
+from streamlit.testing.v1 import AppTest
+
+from core.errors import ExplainedError
+from core.jobs.engine import Engine
+from core.measure import records
+from core.ui.move import batch_steps, model_to
+from tests.pages.walk import open_page, texts
+
+
+def test_the_model_page_moves_and_measures(engine):
+    """A press moves every tensor and times it; another one ends with a curve."""
+    at = open_page("pages/2_Model.py")
+    at.button(key="move_model").click().run()
+    at.button(key="measure_transfers").click().run()
+    for job_id in (*at.session_state.model_jobs.values(), at.session_state.transfer_id):
+        while not engine.job(job_id).ended:
+            time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert not at.error
+    assert {metric.label: metric.value for metric in at.metric}["Tensors moved"] == (
+        "6 of 6"
+    )
+    said = texts(at.markdown)
+    assert "`model.to(device)` takes" in said
+    assert "levels out at" in said
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_a_batch_is_gone_through_step_by_step_and_found_again():
+    """Six steps, then the next batch; another page between changes nothing."""
+    at = open_page("pages/2_Model.py")
+    shown = []
+    for _ in range(8):
+        shown.append(texts(at.code))
+        at.button(key="step_on").click().run()
+        assert not at.exception
+    assert len(set(shown)) == 6  # the seventh is the first step of the second batch
+    assert (at.session_state.batch_number, at.session_state.batch_place) == (2, 2)
+    at.switch_page("pages/3_Train.py").run()
+    at.switch_page("pages/2_Model.py").run()
+    assert "outputs = model(inputs)" in texts(at.code)
+    at.button(key="step_back").click().run()
+    assert at.session_state.batch_place == 1
+
+
+def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
+    """Where the lab fails, each part says so and the rest of the page is there."""
+
+    def ask(*_args, **_options):
+        raise ExplainedError("The worker gave no answer.")
+
+    for name in (model_to.findings, batch_steps.batch):
+        name.clear()
+    monkeypatch.setattr(Engine, "ask", ask)
+    at = open_page("pages/2_Model.py")
+    at.button(key="move_model").click().run()
+    assert not at.exception
+    assert texts(at.error).count("no answer") == 3
+    assert len(at.title) == 1
+
+
+def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path):
+    """Its curve comes with its device and date; a damaged one with a notice."""
+    points = [
+        {"direction": d, "memory": "pinned", "bytes": 4096, "seconds": [1e-5] * 5}
+        for d in ("host to device", "device to host")
+    ]
+    figures = {"date": "2026-11-20", "environment": {"device_name": "Testing card"}}
+    records.write({**figures, "transfers": points}, tmp_path)
+    damaged = {"date": "2026-11-20", "environment": {"device_name": "Cut card"}}
+    records.write({**damaged, "transfers": [{"bytes": 1}]}, tmp_path)
+    found = records.records(tmp_path)
+    monkeypatch.setattr(records, "records", lambda: found)
+
+    def draw():
+        from core.jobs.engine import Job
+        from core.move.results import Transfer
+        from core.ui.move import transfers
+
+        here = Transfer("host to host", "new memory", 4096, (1e-6,) * 5)
+        transfers.draw(Job("id", "path", (), "train", events=(here,)))
+
+    at = AppTest.from_function(draw).run()
+    assert not at.exception
+    (chart,) = at.get("vega_lite_chart")
+    assert "facet" in chart.proto.spec
+    assert "Testing card, recorded 2026-11-20" in chart.proto.spec
+    assert "Cut card" in texts(at.warning)

@@ -1,0 +1,249 @@
+"""The Train page: settings, addresses, runs, and a machine without the data."""
+
+import re
+import time
+from dataclasses import fields, replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.jobs.engine import Engine
+from core.ui import dataset, runs
+from tests.pages.walk import CURVE, SHORT, finished_run, open_page, texts
+
+
+def test_the_address_presets_the_controls():
+    """Good values in the address arrive in the controls, with the model's recipe."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="2")
+    state = at.session_state
+    assert (state.task, state.model, state.epochs) == ("sprites", "cnn", 2)
+    assert state.schedule == "one-cycle"
+    assert not at.warning
+
+
+def test_bad_values_in_the_address_are_ignored_with_a_notice():
+    """Each unknown name and impossible value gives a notice; the rest counts."""
+    at = open_page(
+        "pages/3_Train.py", task="sprites", epochs="900", colour="red", seed="x"
+    )
+    assert at.session_state.task == "sprites"
+    assert at.session_state.epochs == RunConfig.epochs
+    assert len(at.warning) == 3
+    for name in ("epochs", "colour", "seed"):
+        assert name in texts(at.warning)
+
+
+def test_start_trains_to_the_end(engine):
+    """Pressing the button queues a run whose result the page then shows."""
+    at = open_page("pages/3_Train.py", task="sprites", epochs="1", batch_size="256")
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    while not engine.job(run_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    assert "classified correctly" in texts(at.success)
+    assert at.query_params["run"] == run_id
+    assert len(at.get("vega_lite_chart")) == 3
+
+
+def test_an_impossible_setting_starts_nothing(engine):
+    """A learning rate of 0 is answered with a sentence, and no run is queued."""
+    before = len(engine.jobs("core.run:run"))
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.number_input(key="learning_rate").set_value(0.0).run()
+    at.button(key="start_training").click().run()
+    assert "Nothing was started" in texts(at.warning)
+    assert len(engine.jobs("core.run:run")) == before
+
+
+def test_a_failed_run_shows_its_reason(engine):
+    """A run that failed shows the sentence it failed with."""
+    run_id = finished_run(engine, RunConfig(task="sprites", learning_rate=1e25))
+    assert "learning rate" in texts(open_page("pages/3_Train.py", run=run_id).error)
+
+
+def test_another_model_brings_its_recipe():
+    """Choosing the CNN sets the epochs, batch and rate that it is trained with."""
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.get_by_key("model").set_value("cnn").run()
+    recipe = RunConfig.with_recipe(model="cnn")
+    state = at.session_state
+    assert (state.epochs, state.batch_size) == (recipe.epochs, recipe.batch_size)
+    assert state.learning_rate == recipe.learning_rate
+
+
+def settings_of(at: AppTest) -> RunConfig:
+    """The configuration that the controls of the Train page show."""
+    names = [field.name for field in fields(RunConfig)]
+    return RunConfig(**{name: at.session_state[name] for name in names})
+
+
+def test_the_fast_setting_is_set_and_taken_back():
+    """The button sets the controls, another model stays fast, and there is a way back.
+
+    A control that is changed afterwards makes it a setting of one's own, from which the
+    button leads to the fast one again.
+    """
+    at = open_page("pages/3_Train.py", task="sprites", seed="7")
+    at.button(key="fast_setting").click().run()
+    fast = RunConfig.with_recipe(task="sprites", seed=7, fast=True)
+    assert settings_of(at) == fast
+    at.number_input(key="epochs").set_value(fast.epochs + 1).run()
+    assert at.button(key="fast_setting").label == "Use the fast setting"
+    at.button(key="fast_setting").click().run()
+    at.get_by_key("model").set_value("cnn").run()
+    assert settings_of(at) == RunConfig.with_recipe(
+        task="sprites", seed=7, model="cnn", fast=True
+    )
+    assert at.button(key="fast_setting").label == "Back to the default setting"
+    at.button(key="fast_setting").click().run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7, model="cnn")
+    at.get_by_key("model").set_value("ann").run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
+
+
+def test_the_address_presets_the_fast_setting():
+    """fast=1 is the model's fast setting, and what else is given wins over it."""
+    query = {"task": "sprites", "model": "cnn", "fast": "1"}
+    expected = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
+    assert settings_of(open_page("pages/3_Train.py", **query)) == expected
+    at = open_page("pages/3_Train.py", epochs="2", **query)
+    assert settings_of(at) == replace(expected, epochs=2)
+    assert not at.warning
+    at = open_page("pages/3_Train.py", task="sprites", fast="very")
+    assert "fast must be true or false, not 'very'" in texts(at.warning)
+    assert settings_of(at) == RunConfig(task="sprites")
+
+
+def test_regression_has_no_fast_setting():
+    """Its button is absent, its address tells, and to come from there resets all."""
+    at = open_page("pages/3_Train.py", task="regression", fast="1")
+    assert "fast must be false for the model simple" in texts(at.warning)
+    keys = {each.key for each in at.button}
+    assert "start_training" in keys
+    assert "fast_setting" not in keys
+    at = open_page("pages/3_Train.py", task="sprites", fast="1")
+    at.get_by_key("task").set_value("regression").run()
+    assert not at.exception
+    assert settings_of(at) == RunConfig.with_recipe(task="regression")
+
+
+@pytest.mark.parametrize(
+    ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
+)
+def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
+    """Missing or damaged data: the page says so, offers to fetch, presets sprites."""
+    status = {"source": source, "problem": problem, "named": False}
+    machine = Engine.machine
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+    )
+    at = open_page("pages/3_Train.py")
+    assert at.session_state.task == "sprites"
+    assert at.button(key="fetch_data")
+    said = texts(at.error) if problem else texts(at.info)
+    assert (problem or "not on this machine") in said
+
+
+def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
+    """A download that fails says so on the page, and can be started again."""
+    status = {"source": None, "problem": None, "named": False}
+    machine = Engine.machine
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+    )
+    # Any job that fails will do; tests of core.data.fashion_mnist fail the real one.
+    monkeypatch.setattr(dataset, "FETCH", "core.devices:resolve")
+    at = open_page("pages/3_Train.py")
+    at.button(key="fetch_data").click().run()
+    job_id = at.session_state.fetch_id
+    while not engine.job(job_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert "was not fetched" in str([error.proto.title for error in at.error])
+    assert at.button(key="fetch_data")
+
+
+def test_a_finished_run_can_be_taken_home_from_the_train_page(checkpoints_run):
+    """The Train page offers the script of the run that it shows."""
+    at = open_page("pages/3_Train.py", run=checkpoints_run)
+    keys = {button.key for button in at.download_button}
+    assert keys == {"download_script", "download_notebook"}
+
+
+@pytest.mark.parametrize("criterion", ["mse", "gaussian"])
+def test_regression_is_trained_to_the_end(engine, criterion):
+    """The address is enough; R², RMSE, the fit and the three moves are shown."""
+    query = {"task": "regression", "criterion": criterion, "epochs": "2"}
+    at = open_page("pages/3_Train.py", **query)
+    assert not at.warning
+    assert at.session_state.model == "simple"
+    assert len(at.get("vega_lite_chart")) == 2  # the data, and empty axes
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    while not engine.job(run_id).ended:
+        time.sleep(0.05)
+    at.run()
+    assert not at.exception
+    result = engine.job(run_id).value
+    shown = {metric.label: metric.value for metric in at.metric}
+    assert shown["Test R²"] == f"{result.r2:.3f}"
+    assert shown["Test RMSE"] == f"{result.rmse:.3f}"
+    assert "Test accuracy" not in shown
+    assert ("noise scale of" in texts(at.success)) == (criterion == "gaussian")
+    fit, *_ = charts = at.get("vega_lite_chart")
+    assert len(charts) == 4
+    assert "without noise" in fit.proto.spec
+    assert "people 83.5" not in str([chart.proto.spec for chart in charts])
+    code = texts(at.code)
+    assert "class SimpleRegressionNet" in code
+    assert ("class GaussianLoss" in code) == (criterion == "gaussian")
+    for line in ("model = ", "criterion = ", "inputs = ", "targets = "):
+        assert re.search(rf"^ *{line}.*to\(device\)$", code, re.MULTILINE)
+    assert "images" not in texts([*at.success, *at.caption])
+
+
+def test_tasks_bring_what_fits_them():
+    """To regression and back: every stop is a configuration that can be trained."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", augment="true")
+    for task in ("regression", "sprites", "regression", "fashion-mnist", "sprites"):
+        at.get_by_key("task").set_value(task).run()
+        assert not at.exception
+        state = {
+            field.name: at.session_state[field.name] for field in fields(RunConfig)
+        }
+        config = RunConfig(**state)
+        assert config == RunConfig.with_recipe(task=task)
+    assert at.get_by_key("model").options == ["ANN", "CNN"]
+
+
+def test_between_image_tasks_the_settings_stay():
+    """Another task that the model fits changes nothing else."""
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="3")
+    at.get_by_key("task").set_value("fashion-mnist").run()
+    assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
+
+
+def test_what_does_not_fit_in_the_address_is_told():
+    """A model for images in regression's address: a notice, and the one that fits."""
+    at = open_page("pages/3_Train.py", task="regression", model="cnn", augment="1")
+    assert not at.exception
+    assert at.session_state.model == "simple"
+    assert at.session_state.augment is False
+    assert len(at.warning) == 2
+    assert "model must be simple" in texts(at.warning)
+
+
+def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
+    """On a run's chart are the visitor's earlier ones whose loss is the same figure."""
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # they need not be trained
+    gaussian = replace(CURVE, criterion="gaussian")
+    sprites = replace(SHORT, batch_size=512)
+    configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
+    ids = [engine.submit(runs.RUN, each, owner="me") for each in (*configs, CURVE)]
+    for job_id in ids:
+        engine.cancel(job_id)
+    assert [each.id for each in runs.earlier(runs.run(ids[-1]))] == [ids[0], ids[3]]
+    assert runs.earlier(runs.run(ids[4])) == []
