@@ -54,7 +54,7 @@ for name, label in zip(
             st.markdown(f"**{label}** answers")
             on = "CPU" if answers[name] == "cpu" else "accelerator"
             st.badge(answers[name], color=frame.device_color(on))
-        st.code(source("core/machine/idioms.py", name))
+        st.code(source(f"core.machine.idioms:{name}"))
         st.markdown(MISSES[name])
 st.markdown(
     "One trap: without `is_available()` in front, "
@@ -80,13 +80,13 @@ with ask:
         "`is_available()` asks the driver. Whether the GPU computes shows this, "
         "on every device. From `core/machine/facts.py`."
     )
-    st.code(source("core/machine/facts.py", "try_to_compute"), line_numbers=True)
+    st.code(source("core.machine.facts:try_to_compute"), line_numbers=True)
 with read:
     st.markdown(
         f"{len(CAUSES)} functions look at the facts in turn, and the first that "
         "applies has the say. From `core/machine/diagnosis.py`; under it, all of them."
     )
-    st.code(source("core/machine/diagnosis.py", "diagnose"), line_numbers=True)
+    st.code(source("core.machine.diagnosis:diagnose"), line_numbers=True)
     st.markdown(
         "\n".join(
             f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
@@ -98,10 +98,10 @@ with block:
     st.markdown(
         "From `core/machine/default_device.py`; `places` runs the expressions above."
     )
-    st.code(source("core/machine/default_device.py", "with_block"), line_numbers=True)
+    st.code(source("core.machine.default_device:with_block"), line_numbers=True)
 with setting:
     st.markdown("The same with the setting, in a process of its own.")
-    st.code(source("core/machine/default_device.py", "with_setting"), line_numbers=True)
+    st.code(source("core.machine.default_device:with_setting"), line_numbers=True)
 
 st.subheader("Ask for help with it")
 report = json.dumps(machine.report(found, facts, devices), indent=2)

@@ -132,22 +132,26 @@ move, step, copies, timer = st.tabs(
 )
 with move:
     st.markdown("What the table above was made from, in `core/move/model_to.py`.")
-    st.code(source("core/move/model_to.py", "move"), line_numbers=True)
+    st.code(source("core.move.model_to:move"), line_numbers=True)
 with step:
     st.markdown(
         "The steps above, with a stop after each, in `core/move/batch_steps.py`."
     )
-    st.code(source("core/move/batch_steps.py", "walk"), line_numbers=True)
+    st.code(source("core.move.batch_steps:walk"), line_numbers=True)
 with copies:
-    name = "host_copies" if len(here) == 1 else "device_copies"
     st.markdown("Each kind of copy that is timed, in `core/move/transfers.py`.")
-    st.code(source("core/move/transfers.py", name), line_numbers=True)
+    copied = source(
+        "core.move.transfers:host_copies"
+        if len(here) == 1
+        else "core.move.transfers:device_copies"
+    )
+    st.code(copied, line_numbers=True)
 with timer:
     st.markdown(
         "Synchronize before the clock starts and before it stops, or you time how fast "
         "the work is queued. From `core/measure/timing.py`."
     )
-    st.code(source("core/measure/timing.py", "measure_side_by_side"), line_numbers=True)
+    st.code(source("core.measure.timing:measure_side_by_side"), line_numbers=True)
 
 frame.question(
     "moved_without_assigning",

@@ -131,11 +131,11 @@ with loop:
         "The five steps that never change: `zero_grad`, forward, loss, `backward`, "
         "`step`. From `core/loops.py`."
     )
-    st.code(source("core/loops.py", "train_epoch"), line_numbers=True)
+    st.code(source("core.loops:train_epoch"), line_numbers=True)
 with model:
     st.markdown("The layers, from `core/models.py`.")
     name = format.CLASSES[shown.model]
-    st.code(source("core/models.py", name), line_numbers=True)
+    st.code(source(f"core.models:{name}"), line_numbers=True)
 with loss:
     if shown.criterion == "gaussian":
         st.markdown(
@@ -143,7 +143,7 @@ with loss:
             "the data is, is learnt as the weights are: a large error costs less where "
             "`sigma` is large, but a large `sigma` costs by itself."
         )
-        st.code(source("core/criteria.py", "GaussianLoss"), line_numbers=True)
+        st.code(source("core.criteria:GaussianLoss"), line_numbers=True)
     else:
         st.markdown(
             f"`nn.{format.CLASSES[shown.criterion]}`, which has no parameters"
@@ -169,11 +169,11 @@ with moves:
     )
     st.code(
         "# once, in core/run.py\n"
-        + lines_with("core/run.py", "run", ".to(device)")
+        + lines_with("core.run:run", ".to(device)")
         + "\n"
-        + lines_with("core/run.py", "run", "make_optimizer")
+        + lines_with("core.run:run", "make_optimizer")
         + "\n\n# in every step, in core/loops.py\n"
-        + lines_with("core/loops.py", "train_epoch", ".to(device)")
+        + lines_with("core.loops:train_epoch", ".to(device)")
     )
 
 frame.question(

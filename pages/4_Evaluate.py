@@ -107,19 +107,19 @@ with predicting:
         "`model.eval()` turns dropout off and freezes batch norm; `inference_mode()` "
         "stops autograd. You need both. From `core/loops.py`."
     )
-    st.code(source("core/loops.py", "predict"), line_numbers=True)
+    st.code(source("core.loops:predict"), line_numbers=True)
 with score:
     st.markdown(
         "Correct over total, over all images at once: the mean of the accuracies of "
         "batches would be wrong, since the last batch is smaller. From `core/loops.py`."
     )
-    st.code(source("core/loops.py", "score"), line_numbers=True)
+    st.code(source("core.loops:score"), line_numbers=True)
 with modes:
     st.markdown("The measurement above, from `core/evaluate/evaluation.py`.")
-    st.code(source("core/evaluate/evaluation.py", "compare_modes"), line_numbers=True)
+    st.code(source("core.evaluate.evaluation:compare_modes"), line_numbers=True)
 with photo:
     st.markdown("A photo made into 28×28 grey pixels, from `core/evaluate/picture.py`.")
-    st.code(source("core/evaluate/picture.py", "prepare"), line_numbers=True)
+    st.code(source("core.evaluate.picture:prepare"), line_numbers=True)
 
 frame.question(
     "eval_mode",

@@ -134,20 +134,20 @@ with trial:
         "The race calls this for each contender in turn: the loops of the course, with "
         "a clock that is read when the device is idle. From `core/compare/race.py`."
     )
-    st.code(source("core/compare/race.py", "trial"), line_numbers=True)
+    st.code(source("core.compare.race:trial"), line_numbers=True)
 with timer:
     st.markdown(
         "Naive, with synchronize, with warm-up. From `core/compare/timing_pitfalls.py`."
     )
-    st.code(source("core/compare/timing_pitfalls.py", "time_it"), line_numbers=True)
+    st.code(source("core.compare.timing_pitfalls:time_it"), line_numbers=True)
 with ranges:
     st.markdown(
         "A step with a range around each part. From `core/compare/step_profile.py`."
     )
-    st.code(source("core/compare/step_profile.py", "step"), line_numbers=True)
+    st.code(source("core.compare.step_profile:step"), line_numbers=True)
 with cell:
     st.markdown("What a cell of the map times. From `core/compare/crossover.py`.")
-    st.code(source("core/compare/crossover.py", "training_step"), line_numbers=True)
+    st.code(source("core.compare.crossover:training_step"), line_numbers=True)
 
 frame.question(
     "unsynchronized",

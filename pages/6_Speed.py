@@ -40,11 +40,11 @@ with st.expander("How it is measured", icon=":material/timer:"):
         "epoch pays for what is set up in them; then every epoch is timed from an idle "
         "device to an idle device. From `core/speed/climb.py`."
     )
-    st.code(source("core/speed/climb.py", "measure"), line_numbers=True)
+    st.code(source("core.speed.climb:measure"), line_numbers=True)
     st.markdown(
         "The rate that the limit is computed with, from `core/speed/roofline.py`."
     )
-    st.code(source("core/speed/roofline.py", "matmul_rate"), line_numbers=True)
+    st.code(source("core.speed.roofline:matmul_rate"), line_numbers=True)
 
 labs.draw(machine)
 

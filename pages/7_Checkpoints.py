@@ -34,7 +34,7 @@ with save:
     else:
         checkpoints.saved(run)
         st.markdown("**The code that ran**, from `core/run.py`:")
-        st.code(source("core/run.py", "to_checkpoint"), line_numbers=True)
+        st.code(source("core.run:to_checkpoint"), line_numbers=True)
         st.markdown("**In a script of your own**, it loads without this app:")
         st.code(checkpoints.plain_script(run))
 
@@ -51,8 +51,8 @@ with load:
         "saved from: a stranger's file is kept in the host's memory until it is known "
         "to fit. From `core/checkpoints/round_trip.py` and `core/run.py`."
     )
-    st.code(source("core/checkpoints/round_trip.py", "read"), line_numbers=True)
-    st.code(source("core/run.py", "from_checkpoint"), line_numbers=True)
+    st.code(source("core.checkpoints.round_trip:read"), line_numbers=True)
+    st.code(source("core.run:from_checkpoint"), line_numbers=True)
 
 with trip:
     st.subheader("Is it the same model?")
@@ -70,8 +70,8 @@ with trip:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
         checkpoints.round_trip(run, devices)
-    st.code(source("core/checkpoints/round_trip.py", "save"), line_numbers=True)
-    st.code(source("core/checkpoints/round_trip.py", "load"), line_numbers=True)
+    st.code(source("core.checkpoints.round_trip:save"), line_numbers=True)
+    st.code(source("core.checkpoints.round_trip:load"), line_numbers=True)
 
     st.subheader("Does training go on as before?")
     st.markdown(
@@ -84,8 +84,8 @@ with trip:
         run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
         checkpoints.resume(run)
-    st.code(source("core/checkpoints/resume.py", "save"), line_numbers=True)
-    st.code(source("core/checkpoints/resume.py", "load"), line_numbers=True)
+    st.code(source("core.checkpoints.resume:save"), line_numbers=True)
+    st.code(source("core.checkpoints.resume:load"), line_numbers=True)
 
 with wrong:
     st.subheader("A pickle is a program")
@@ -96,7 +96,7 @@ with wrong:
         "functions that rebuild tensors and refuses all others. It is the default "
         "since torch 2.6; with `weights_only=False`, opening a file is running it."
     )
-    st.code(source("core/checkpoints/dangers.py", "Payload"), line_numbers=True)
+    st.code(source("core.checkpoints.dangers:Payload"), line_numbers=True)
     checkpoints.demonstration(
         "pickle", "Open it the safe way", "core.checkpoints.dangers:pickle_is_a_program"
     )
@@ -107,7 +107,7 @@ with wrong:
         "`map_location` torch puts it back there. The file for this was made here, by "
         "changing the device's name in a real checkpoint."
     )
-    st.code(source("core/checkpoints/dangers.py", "cuda_on_cpu"), line_numbers=True)
+    st.code(source("core.checkpoints.dangers:cuda_on_cpu"), line_numbers=True)
     if run is None:
         run_choice.nothing_yet(":material/save: PyTorch's message appears here.")
     else:
@@ -124,9 +124,7 @@ with wrong:
         "Names and shapes must be those of the model. `load_state_dict` lists what is "
         "missing, unexpected and misshapen, unless you tell it not to."
     )
-    st.code(
-        source("core/checkpoints/dangers.py", "wrong_architecture"), line_numbers=True
-    )
+    st.code(source("core.checkpoints.dangers:wrong_architecture"), line_numbers=True)
     if run is not None:
         checkpoints.demonstration(
             "architecture",

@@ -95,20 +95,20 @@ st.subheader("The code around them")
 running, finding, setting = st.tabs(["Running", "Finding", "What they begin with"])
 with running:
     st.markdown("One half, in a process of its own. From `core/mistakes/runner.py`.")
-    st.code(source("core/mistakes/runner.py", "half"), line_numbers=True)
-    st.code(source("core/mistakes/runner.py", "attempt"), line_numbers=True)
+    st.code(source("core.mistakes.runner:half"), line_numbers=True)
+    st.code(source("core.mistakes.runner:attempt"), line_numbers=True)
 with finding:
     st.markdown(
         "A text is compared with what the mistakes raised here. "
         "From `core/mistakes/search.py`."
     )
-    st.code(source("core/mistakes/search.py", "Corpus"), line_numbers=True)
+    st.code(source("core.mistakes.search:Corpus"), line_numbers=True)
 with setting:
     st.markdown(
         "The functions that the mistakes call. From `core/mistakes/examples.py`."
     )
     for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue"):
-        st.code(source("core/mistakes/examples.py", name), line_numbers=True)
+        st.code(source(f"core.mistakes.examples:{name}"), line_numbers=True)
 
 frame.question(
     "mistakes",

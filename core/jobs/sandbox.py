@@ -16,6 +16,7 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from core.errors import ExplainedError, explain
+from core.jobs.address import resolve
 
 SECONDS = 30.0
 
@@ -34,12 +35,12 @@ def nothing() -> None:
 
 
 def call(
-    path: str,
+    address: str,
     *arguments: Any,
     seconds: float = SECONDS,
     memory_bytes: int | None = None,
 ) -> Any:
-    """What the function at `path` ("package.module:name") returns for `arguments`.
+    """What the function at `address` returns for `arguments`.
 
     With `memory_bytes` the child may take that much more than it has at its start, and
     gets a MemoryError beyond; macOS and Windows set no such limit. Raises
@@ -49,7 +50,9 @@ def call(
     context = _context()
     answers, answer = context.Pipe(duplex=False)
     process = context.Process(  # type: ignore[attr-defined]
-        target=_work, args=(answer, path, arguments, seconds, memory_bytes), daemon=True
+        target=_work,
+        args=(answer, address, arguments, seconds, memory_bytes),
+        daemon=True,
     )
     process.start()
     answer.close()  # so that the end of the child is the end of the pipe
@@ -85,7 +88,7 @@ def _context() -> BaseContext:
 
 def _work(
     answer: Connection,
-    path: str,
+    address: str,
     arguments: tuple[Any, ...],
     seconds: float,
     memory_bytes: int | None,
@@ -93,15 +96,13 @@ def _work(
     """Runs in the child."""
     import torch
 
-    from core.jobs.worker import resolve
-
     torch.set_num_threads(1)  # never slow down a training run that is measured
     if hasattr(signal, "alarm"):  # if the parent dies, nobody else ends this process
         signal.alarm(int(seconds) + 5)
     if memory_bytes is not None:
         _limit_memory(memory_bytes)
     try:
-        function: Callable[..., Any] = resolve(path)
+        function: Callable[..., Any] = resolve(address)
         outcome = {"status": "finished", "value": function(*arguments)}
     except Exception as error:
         outcome = {"status": "failed", "message": explain(error)}

@@ -7,15 +7,14 @@ Nothing but plain data leaves a worker, failures included: the web server must n
 to import torch in order to read an exception.
 """
 
-import importlib
 import inspect
 import multiprocessing
 import pickle
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from core.errors import CancelledError, ExplainedError, explain
+from core.jobs.address import resolve
 from core.jobs.job import PickedUp
 
 WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
@@ -100,11 +99,15 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
         _free_memory()
 
 
-def answer(path: str, arguments: tuple[Any, ...]) -> dict:
+def answer(address: str, arguments: tuple[Any, ...]) -> dict:
     """Call a quick function, without events, and tell how it ended, as `do` does."""
     keep_threads()
     try:
-        return {"status": "finished", "value": resolve(path)(*arguments), "message": ""}
+        return {
+            "status": "finished",
+            "value": resolve(address)(*arguments),
+            "message": "",
+        }
     except Exception as error:
         return {"status": "failed", "value": None, "message": explain(error, arguments)}
 
@@ -123,12 +126,6 @@ def keep_threads() -> None:
 def cancel(job_id: str) -> None:
     """Ask the job to stop; it hears of it in its next batch."""
     _cancelled.add(job_id)
-
-
-def resolve(path: str) -> Callable[..., Any]:
-    """The function that "package.module:name" stands for."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def _free_memory() -> None:

@@ -513,7 +513,7 @@ def images(count, seed=0):
 
 
 def batch(count=64, first_label=0):
-    """What a DataLoader hands out: `count` images and their labels, on the CPU."""
+    """What a DataLoader hands out: `count` images and labels, on the CPU."""
     inputs, targets = images(count)
     return inputs, targets + first_label
 
@@ -623,7 +623,7 @@ def updated_by(optimizer):
 
 
 class ScaledLoss(nn.CrossEntropyLoss):
-    """Cross entropy of logits that are scaled by a learned factor for each class."""
+    """Cross entropy of logits, scaled by a learned factor for each class."""
 
     def __init__(self):
         super().__init__()

@@ -19,7 +19,7 @@ REPEATS = 20
 FEW_REPEATS = 5  # of the large ones, which take a tenth of a second and vary little
 LARGE = 16 * 2**20
 
-Copy = Callable[[], Tensor]
+Copies = dict[tuple[str, str], Callable[[], Tensor]]
 
 
 def measure(
@@ -52,14 +52,14 @@ def measure(
     return Transfers(tuple(measured), devices.environment(device))
 
 
-def copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy]:
+def copies(size: int, device: torch.device) -> Copies:
     """A copy of `size` bytes in every kind: (direction, memory on the host's side)."""
     if device.type == "cpu":
         return host_copies(size)
     return device_copies(size, device)
 
 
-def host_copies(size: int) -> dict[tuple[str, str], Copy]:
+def host_copies(size: int) -> Copies:
     source = torch.ones(size, dtype=torch.uint8)
     target = torch.empty_like(source)
     return {
@@ -68,12 +68,12 @@ def host_copies(size: int) -> dict[tuple[str, str], Copy]:
     }
 
 
-def device_copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy]:
+def device_copies(size: int, device: torch.device) -> Copies:
     pageable = torch.ones(size, dtype=torch.uint8)
     there = pageable.to(device)
     back = torch.empty_like(pageable)
     to, from_ = "host to device", "device to host"
-    kinds: dict[tuple[str, str], Copy] = {
+    kinds: Copies = {
         (to, "pageable"): lambda: pageable.to(device),
         (from_, "pageable"): lambda: back.copy_(there),
     }
@@ -81,12 +81,11 @@ def device_copies(size: int, device: torch.device) -> dict[tuple[str, str], Copy
         pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
     except (RuntimeError, NotImplementedError):  # not every accelerator has it
         return kinds
+    queued = "pinned, non_blocking"
     return kinds | {
         (to, "pinned"): lambda: pinned.to(device),
         (from_, "pinned"): lambda: back_pinned.copy_(there),
-        (to, "pinned, non_blocking"): lambda: pinned.to(device, non_blocking=True),
-        # Read before a synchronize, these bytes would be wrong; the timer does one.
-        (from_, "pinned, non_blocking"): lambda: back_pinned.copy_(
-            there, non_blocking=True
-        ),
+        (to, queued): lambda: pinned.to(device, non_blocking=True),
+        # Read before a synchronize, these bytes are wrong; the timer does one.
+        (from_, queued): lambda: back_pinned.copy_(there, non_blocking=True),
     }

@@ -17,7 +17,6 @@ from core.ui import format
 from core.ui.server import engine, visitor
 from core.ui.source import source
 
-FILE = "core/mistakes/examples.py"
 RUN = "core.mistakes.runner:run"
 FAILURES = "core.mistakes.runner:failures"
 SECONDS = 60.0  # that a person waits at most: for the others, then for three processes
@@ -109,7 +108,10 @@ def index(job_id: str) -> Index | None:
 def _index(job_id: str) -> Index:
     job = engine().job(job_id)
     assert job is not None
-    sources = {each.slug: source(FILE, f"broken_{each.slug}") for each in MISTAKES}
+    sources = {
+        each.slug: source(f"core.mistakes.examples:broken_{each.slug}")
+        for each in MISTAKES
+    }
     return Index(job.value, sources)
 
 
@@ -172,7 +174,7 @@ def _halves(mistake: Mistake, report: Report | None) -> None:
 
 def body(name: str) -> str:
     """What a function of core.mistakes.examples does, without its first line."""
-    return textwrap.dedent(source(FILE, name).partition("\n")[2])
+    return textwrap.dedent(source(f"core.mistakes.examples:{name}").partition("\n")[2])
 
 
 def marked(code: str, failure: Failure | None) -> str:

@@ -1,4 +1,7 @@
-"""The source of what ran, read from its file: importing it would import torch."""
+"""The source of what ran, read from its file: importing it would import torch.
+
+It is named by its address in the code, "core.loops:train_epoch".
+"""
 
 import ast
 import difflib
@@ -10,40 +13,42 @@ ROOT = Path(__file__).parents[2]
 
 
 @cache
-def source(path: str, name: str) -> str:
-    """The text of the function or class `name` in the file at `path`."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
-            return textwrap.dedent("\n".join(lines))
-    raise LookupError(f"{path} has no {name}")
+def source(address: str) -> str:
+    """The text of the function, class or method at that address; else LookupError."""
+    module, _, name = address.partition(":")
+    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    inside: list[ast.stmt] = ast.parse(text).body
+    node: ast.stmt | None = None
+    for part in name.split("."):
+        named = (each for each in inside if getattr(each, "name", None) == part)
+        node = next(named, None)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            raise LookupError(f"{module} has no {name}")
+        inside = node.body
+    assert node is not None
+    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+    return textwrap.dedent("\n".join(lines))
 
 
 @cache
-def body(path: str, name: str) -> str:
+def body(address: str) -> str:
     """What that function does: its lines without the signature and the docstring."""
-    text = source(path, name)
+    text = source(address)
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
     first = function.body[1 if ast.get_docstring(function) else 0]
     return textwrap.dedent("\n".join(text.splitlines()[first.lineno - 1 :]))
 
 
-@cache
-def changes(path: str, before: str, after: str) -> str:
-    """How the body of one function differs from that of another, line by line."""
+def changes(before: str, after: str) -> str:
+    """How one text differs from another, line by line."""
     lines = difflib.unified_diff(
-        body(path, before).splitlines(),
-        body(path, after).splitlines(),
-        n=2,
-        lineterm="",
+        before.splitlines(), after.splitlines(), n=2, lineterm=""
     )
     return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
 
 
-@cache
-def lines_with(path: str, name: str, part: str) -> str:
+def lines_with(address: str, part: str) -> str:
     """The lines of that function or class which contain `part`."""
-    found = [line.strip() for line in source(path, name).splitlines() if part in line]
+    found = [line.strip() for line in source(address).splitlines() if part in line]
     return "\n".join(found)

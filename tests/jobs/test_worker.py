@@ -7,12 +7,6 @@ import pytest
 import torch
 
 from core.jobs import worker
-from core.run import run
-
-
-def test_paths_resolve() -> None:
-    """ "core.run:run" is the function of that name in that module."""
-    assert worker.resolve("core.run:run") is run
 
 
 def test_answer_returns_the_value() -> None:
@@ -25,7 +19,7 @@ def test_answer_returns_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("address", "said"),
     [
         ("core.nothing:here", "ModuleNotFoundError: No module named 'core.nothing'"),
         ("core.words", "ModuleNotFoundError: No module named 'core.words'"),
@@ -33,9 +27,9 @@ def test_answer_returns_the_value() -> None:
         ("math:sqrt", "TypeError: must be real number, not str"),
     ],
 )
-def test_failures_are_plain_data(path: str, said: str) -> None:
+def test_failures_are_plain_data(address: str, said: str) -> None:
     """Whatever fails, the answer is a message, never an exception that travels."""
-    outcome = worker.answer(path, ("tpu",))
+    outcome = worker.answer(address, ("tpu",))
     assert outcome["status"] == "failed"
     assert outcome["value"] is None
     assert outcome["message"].startswith(said)

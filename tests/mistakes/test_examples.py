@@ -60,9 +60,7 @@ def test_each_mistake_is_short_and_fits_half_a_screen():
     for each in MISTAKES:
         assert 20 < len(each.why) < 300
         for half in ("broken", "fixed"):
-            lines = source(
-                "core/mistakes/examples.py", f"{half}_{each.slug}"
-            ).splitlines()
+            lines = source(f"core.mistakes.examples:{half}_{each.slug}").splitlines()
             assert len(lines) <= 22
             assert max(len(line) - 4 for line in lines[1:]) <= 42
 
@@ -81,7 +79,7 @@ def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
     assert f"{failure.kind}: {failure.message}".splitlines()[0] in failure.traceback
     assert f"in broken_{slug}" in failure.traceback
     assert str(ROOT) not in failure.traceback
-    body = source("core/mistakes/examples.py", f"broken_{slug}").splitlines()[1:]
+    body = source(f"core.mistakes.examples:broken_{slug}").splitlines()[1:]
     guilty = body[failure.line - 1].strip()
     assert guilty in failure.traceback
     assert not guilty.startswith(("def ", "class "))

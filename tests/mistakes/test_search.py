@@ -93,7 +93,7 @@ def failures() -> dict[str, Failure]:
 @pytest.fixture(scope="module")
 def index(failures) -> Index:
     sources = {
-        each.slug: source("core/mistakes/examples.py", f"broken_{each.slug}")
+        each.slug: source(f"core.mistakes.examples:broken_{each.slug}")
         for each in MISTAKES
     }
     return Index(failures, sources)

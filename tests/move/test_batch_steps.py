@@ -21,9 +21,9 @@ def second():
     return batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
 
 
-def statements(path: str, name: str) -> list[str]:
+def statements(address: str) -> list[str]:
     """The calls and assignments of a function, as text, without what it yields."""
-    tree = ast.parse(source(path, name))
+    tree = ast.parse(source(address))
     return [
         ast.unparse(node)
         for node in ast.walk(tree)
@@ -34,8 +34,8 @@ def statements(path: str, name: str) -> list[str]:
 
 def test_the_steps_are_those_of_the_training_loop():
     """Every statement of the walk stands in core.loops.train_epoch, in that order."""
-    walked = statements("core/move/batch_steps.py", "walk")
-    trained = statements("core/loops.py", "train_epoch")
+    walked = statements("core.move.batch_steps:walk")
+    trained = statements("core.loops:train_epoch")
     assert len(walked) == 7
     assert [each for each in trained if each in walked] == walked
 

@@ -98,7 +98,7 @@ def stepper(task: str, model: str, device: str) -> None:
                     args=(1, 0),
                 )
         code, meaning = STEPS[name]
-        st.code(lines_with("core/move/batch_steps.py", "walk", code))
+        st.code(lines_with("core.move.batch_steps:walk", code))
         st.markdown(meaning)
         VIEWS[name](seen, place)
     st.caption(

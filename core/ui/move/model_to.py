@@ -110,7 +110,7 @@ def demonstrations(values: dict[str, dict[str, str]]) -> None:
     for name, found in values.items():
         st.markdown(titles[name])
         code, answers = st.columns([3, 2])
-        code.code(source("core/move/model_to.py", name))
+        code.code(source(f"core.move.model_to:{name}"))
         answers.table(
             pd.DataFrame(
                 [(f"`{expression}`", value) for expression, value in found.items()],

@@ -55,13 +55,13 @@ def draw(machine: dict[str, Any]) -> None:
         )
         pieces, item, cpu, once = st.tabs(["Pieces", ".item()", ".cpu()", "Once"])
         with pieces:
-            st.code(source("core/speed/copies.py", "copy_pieces"), line_numbers=True)
+            st.code(source("core.speed.copies:copy_pieces"), line_numbers=True)
         with item:
-            st.code(source("core/speed/copies.py", "fetch_items"), line_numbers=True)
+            st.code(source("core.speed.copies:fetch_items"), line_numbers=True)
         with cpu:
-            st.code(source("core/speed/copies.py", "fetch_with_cpu"), line_numbers=True)
+            st.code(source("core.speed.copies:fetch_with_cpu"), line_numbers=True)
         with once:
-            st.code(source("core/speed/copies.py", "fetch_once"), line_numbers=True)
+            st.code(source("core.speed.copies:fetch_once"), line_numbers=True)
 
 
 def result(job: Job, guessed: str | None) -> None:

@@ -65,11 +65,11 @@ def draw(machine: dict[str, Any]) -> None:
         )
         loader, cell, loop = st.tabs(["The loader", "A cell", "The loop"])
         with loader:
-            st.code(source("core/speed/loader.py", "make_loader"), line_numbers=True)
+            st.code(source("core.speed.loader:make_loader"), line_numbers=True)
         with cell:
-            st.code(source("core/speed/loader.py", "measure_cell"), line_numbers=True)
+            st.code(source("core.speed.loader:measure_cell"), line_numbers=True)
         with loop:
-            st.code(source("core/speed/loader.py", "take"), line_numbers=True)
+            st.code(source("core.speed.loader:take"), line_numbers=True)
 
 
 def _not_pinned(machine: dict[str, Any]) -> str:

@@ -53,13 +53,13 @@ def draw(machine: dict[str, Any]) -> None:
             ["One batch", "Checkpointed", "Accumulated", "Inference"]
         )
         with one:
-            st.code(source("core/speed/memory.py", "one_batch"), line_numbers=True)
+            st.code(source("core.speed.memory:one_batch"), line_numbers=True)
         with check:
-            st.code(source("core/speed/memory.py", "checkpointed"), line_numbers=True)
+            st.code(source("core.speed.memory:checkpointed"), line_numbers=True)
         with add:
-            st.code(source("core/speed/memory.py", "accumulated"), line_numbers=True)
+            st.code(source("core.speed.memory:accumulated"), line_numbers=True)
         with infer:
-            st.code(source("core/speed/memory.py", "infer"), line_numbers=True)
+            st.code(source("core.speed.memory:infer"), line_numbers=True)
 
 
 def result(job: Job) -> None:

@@ -10,7 +10,6 @@ from core.speed.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, SAME, Gain, Resul
 from core.ui import format, guess
 from core.ui.source import body, changes
 
-FILE = "core/speed/rungs.py"
 TITLES = tuple(rung.title for rung in RUNGS)
 MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
 
@@ -101,8 +100,9 @@ def _before(found: Sequence[Result], number: int) -> str:
 
 
 def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
+    code = body(f"core.speed.rungs:{rung.name}")
     if number == 0:
-        st.code(body(FILE, rung.name), line_numbers=True)
+        st.code(code, line_numbers=True)
         return
     # A rung that says nothing on this device is in the code of the next all the same.
     known = {each.rung: each for each in found}
@@ -113,14 +113,15 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
     ]
     changed, whole = st.tabs(["What changes", "The whole rung"])
     with changed:
-        st.code(changes(FILE, earlier[-1], rung.name), language="diff")
-        if "kept" in body(FILE, rung.name):
+        before = body(f"core.speed.rungs:{earlier[-1]}")
+        st.code(changes(before, code), language="diff")
+        if "kept" in code:
             st.markdown(
                 "`kept` holds what brought something on the rungs before: a change "
                 "that did not is taken back."
             )
     with whole:
-        st.code(body(FILE, rung.name), line_numbers=True)
+        st.code(code, line_numbers=True)
 
 
 def _outcome(result: Result, every: Sequence[Result]) -> None:

@@ -45,11 +45,11 @@ def draw(machine: dict[str, Any]) -> None:
         )
         loop, array, tensor = st.tabs(["Python loop", "NumPy", "torch"])
         with loop:
-            st.code(source("core/speed/vectorize.py", "python_loop"), line_numbers=True)
+            st.code(source("core.speed.vectorize:python_loop"), line_numbers=True)
         with array:
-            st.code(source("core/speed/vectorize.py", "with_numpy"), line_numbers=True)
+            st.code(source("core.speed.vectorize:with_numpy"), line_numbers=True)
         with tensor:
-            st.code(source("core/speed/vectorize.py", "with_torch"), line_numbers=True)
+            st.code(source("core.speed.vectorize:with_torch"), line_numbers=True)
 
 
 def result(job: Job, guessed: str | None) -> None:
