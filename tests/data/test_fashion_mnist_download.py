@@ -1,0 +1,190 @@
+"""core.data.fashion_mnist: files are fetched whole or not at all."""
+
+import gzip
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from core.data import fashion_mnist
+from core.data.results import Download
+from core.errors import CancelledError, ExplainedError
+from tests.data.mirror import (
+    LABELS,
+    NAMES,
+    Answer,
+    Files,
+    Mirror,
+    bodies,
+    header,
+    ok,
+    serve,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mirrors of these tests are on this machine, whatever proxy is set."""
+    monkeypatch.setenv("no_proxy", "*")
+
+
+@pytest.fixture
+def mirror(published: Files, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """A mirror of the small dataset, in place of the real one."""
+    with serve(published) as server:
+        monkeypatch.setattr(fashion_mnist, "MIRROR", server.url)
+        monkeypatch.setattr(fashion_mnist, "NETWORK_TIMEOUT_SECONDS", 0.5)
+        yield server
+
+
+def here() -> Files:
+    """What lies in the data folder now, its lock aside."""
+    found = fashion_mnist.DATA_FOLDER.glob("*")
+    return {path.name: path.read_bytes() for path in found if path.name != ".lock"}
+
+
+def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
+    """After fetching, the four files lie unpacked in the data folder, and are read."""
+    fashion_mnist.download()
+    assert here() == published
+    assert fashion_mnist.read() == (fashion_mnist.DATA_FOLDER, bodies(published))
+    assert sorted(mirror.asked) == sorted(mirror.archives)
+
+
+def test_progress_is_told(mirror: Mirror) -> None:
+    """The bytes that are done only grow, up to the size of the archives."""
+    events: list[Download] = []
+    fashion_mnist.download(events.append)
+    done = [event.done_bytes for event in events]
+    assert all(before < after for before, after in pairwise(done))
+    assert done[-1] == sum(map(len, mirror.archives.values()))
+
+
+def test_nothing_is_fetched_twice(mirror: Mirror, published: Files) -> None:
+    """A second download asks for nothing, or for the one file that was damaged."""
+    fashion_mnist.download()
+    mirror.asked.clear()
+    fashion_mnist.download()
+    assert not mirror.asked
+    (fashion_mnist.DATA_FOLDER / LABELS).write_bytes(b"damaged")
+    fashion_mnist.download()
+    assert mirror.asked == [f"{LABELS}.gz"]
+    assert here() == published
+
+
+FAILURES: dict[str, Answer] = {
+    "404": lambda _: b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    "hangs up": lambda _: b"",
+    "closes mid-way": lambda archive: ok(archive)[: -len(archive) // 2],
+    "chunk cut off": lambda _: (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc"
+    ),
+    "not HTTP": lambda _: b"SSH-2.0-OpenSSH_9.2\r\n",
+    "a web page": lambda _: ok(b"<html>Please log in to this network</html>"),
+    "another file": lambda _: ok(gzip.compress(b"not what was asked for")),
+    "bad deflate": lambda archive: ok(archive[:10] + b"\xff" * 9 + archive[19:]),
+    "never answers": lambda _: b"",
+    "never ends": lambda archive: ok(archive)[: -len(archive) // 2],
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
+    """Whatever the mirror does: a sentence with its address, and no file is left."""
+    mirror.answer, mirror.hangs = FAILURES[failure], failure.startswith("never")
+    with pytest.raises(ExplainedError, match=mirror.url) as caught:
+        fashion_mnist.download()
+    message = str(caught.value)
+    assert NAMES[0] in message
+    assert "FASHION_MNIST_DIR" in message
+    assert ": . " not in message  # a reason is given
+    assert not here()
+
+
+def test_closed_port_is_explained(
+    published: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing listens, the error names the address that was tried."""
+    with Mirror(published) as closed:
+        url = closed.url
+    monkeypatch.setattr(fashion_mnist, "MIRROR", url)
+    with pytest.raises(ExplainedError, match=url):
+        fashion_mnist.download()
+
+
+def test_what_was_whole_stays(mirror: Mirror, published: Files) -> None:
+    """A mirror that fails at the third file leaves two whole ones, and no third."""
+
+    def answer(archive: bytes) -> bytes:
+        return ok(archive) if len(mirror.asked) < 3 else b""
+
+    mirror.answer = answer
+    with pytest.raises(ExplainedError):
+        fashion_mnist.download()
+    assert here() == {name: published[name] for name in NAMES[:2]}
+
+
+def test_download_is_cancelled(mirror: Mirror) -> None:
+    """Cancelled in the first file: it ends there, and leaves no file."""
+    with pytest.raises(CancelledError):
+        fashion_mnist.download(cancelled=lambda: True)
+    assert len(mirror.asked) == 1
+    assert not here()
+
+
+def test_unwritable_folder_is_explained(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A data folder that can't be made is named, before anything is fetched."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "file" / "data")
+    with pytest.raises(ExplainedError, match=str(tmp_path / "file" / "data")):
+        fashion_mnist.download()
+    assert not mirror.asked
+
+
+def test_two_threads_fetch_once(mirror: Mirror, published: Files) -> None:
+    """Two downloads in one process end with whole files, fetched once."""
+    threads = [threading.Thread(target=fashion_mnist.download) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert here() == published
+    assert len(mirror.asked) == 4
+
+
+def test_two_processes_fetch_once(mirror: Mirror, published: Files) -> None:
+    """Two downloads in two processes end with whole files, fetched once."""
+    script = f"""
+from pathlib import Path
+from core.data import fashion_mnist as f
+f.SHAPES, f.SHA256 = {fashion_mnist.SHAPES!r}, {fashion_mnist.SHA256!r}
+f.MIRROR, f.DATA_FOLDER = {mirror.url!r}, Path({str(fashion_mnist.DATA_FOLDER)!r})
+f.download()
+"""
+    command = [sys.executable, "-c", script]
+    processes = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert here() == published
+    assert len(mirror.asked) == 4
+
+
+@pytest.mark.real_data
+def test_real_archives_are_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The real archives pass through a mirror, and are the published files again."""
+    _, files = fashion_mnist.read()
+    whole = {n: header(fashion_mnist.SHAPES[n]) + files[n] for n in NAMES}
+    monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path)
+    with serve(whole) as server:
+        monkeypatch.setattr(fashion_mnist, "MIRROR", server.url)
+        fashion_mnist.download()
+    assert bodies(here()) == files
