@@ -575,8 +575,8 @@ def race_losses(
             alt.Tooltip("loss:Q", title="Loss", format=".5f"),
         ],
     )
-    first = base.transform_filter(alt.datum.candidate == names[0])
-    second = base.transform_filter(alt.datum.candidate == names[1])
+    first = base.transform_filter(alt.datum.contender == names[0])
+    second = base.transform_filter(alt.datum.contender == names[1])
     return specification(
         alt.layer(
             first.mark_line(strokeWidth=5, opacity=0.45),
