@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.ui import dataset, format, frame, runs
-from core.ui.charts import base as charts
+from core.ui.charts import train as charts
 from core.ui.checkpoints import export
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
@@ -117,7 +117,7 @@ else:
     # Empty axes now, so that the browser has what it needs for the first point.
     st.vega_lite_chart(
         runs.loss_frame([]),
-        charts.losses((), "CPU", "step", 100, charts.palette()),
+        charts.losses((), "CPU", "step", 100),
         alt="An empty chart: step against loss",
     )
 

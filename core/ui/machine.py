@@ -101,7 +101,7 @@ def _card(device: dict[str, Any], figures: dict[str, Any]) -> None:
     if used is not None and total:
         st.vega_lite_chart(
             pd.DataFrame({"share": [used / total]}),
-            charts.share(device["backend"], charts.palette()),
+            charts.share(device["backend"]),
             key=f"memory_{device['device']}",
             alt=f"{used / total:.0%} of the memory is used",
         )

@@ -1,6 +1,4 @@
-"""The charts of the Speed page's labs; core.ui.charts.base has those of other pages."""
-
-from functools import lru_cache
+"""The charts of the Speed page."""
 
 import altair as alt
 import pandas as pd
@@ -11,16 +9,63 @@ from core.ui.charts.base import (
     LIGHT,
     Chart,
     Palette,
-    Specification,
+    live,
     palette,
-    specification,
 )
 
 
-@lru_cache(maxsize=32)
-def loader(
-    rows: tuple[str, ...], workers: tuple[int, ...], colors: Palette
-) -> Specification:
+def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
+    """Samples/s of each rung, its spread and how far it is above the first.
+
+    `frame` has the columns rung, speed, low, high, label, kept; `limits` text and
+    speed: a dashed line each.
+    """
+    colors = palette()
+    speeds = [*frame["high"], *limits.get("speed", [])]
+    base = alt.Chart(frame).encode(
+        y=alt.Y(
+            "rung:N",
+            sort=list(frame["rung"]),
+            title=None,
+            axis=alt.Axis(labelLimit=180),
+        )
+    )
+    x = alt.X(
+        "speed:Q",
+        title="Samples/s",
+        scale=alt.Scale(domain=[0, max(speeds) * 1.12], nice=False),
+        axis=alt.Axis(tickCount=5, format="~s"),
+    )
+    bars = base.mark_bar(color=colors.of(backend), height=16).encode(
+        x=x,
+        opacity=alt.condition("datum.kept", alt.value(1), alt.value(0.4)),
+        tooltip=[
+            alt.Tooltip("rung:N", title="Rung"),
+            alt.Tooltip("speed:Q", title="Samples/s", format=",.0f"),
+            alt.Tooltip("label:N", title="Over the textbook"),
+        ],
+    )
+    spread = base.mark_rule(color=colors.text).encode(x="low:Q", x2="high:Q")
+    label = base.mark_text(align="left", dx=6, color=colors.text).encode(
+        x="high:Q", text="label:N"
+    )
+    layers: list[alt.Chart] = [bars, spread, label]
+    for place, (text, speed) in enumerate(limits.itertuples(index=False)):
+        at = alt.Chart(pd.DataFrame({"speed": [speed], "text": [text]})).encode(
+            x="speed:Q"
+        )
+        name = at.mark_text(  # one below the other: the lines may be close
+            align="right", baseline="top", dx=-5, dy=14 * place, color=colors.quiet
+        )
+        layers += [
+            at.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=colors.quiet),
+            name.encode(text="text:N", y=alt.value(2)),
+        ]
+    return alt.layer(*layers).properties(height=alt.Step(28))
+
+
+@live
+def loader(colors: Palette, rows: tuple[str, ...], workers: tuple[int, ...]) -> Chart:
     """Samples/s as a heat map of `rows`, which are batch sizes, and workers.
 
     For data with the columns row, workers, rate, label, spread, start, and dark, which
@@ -62,7 +107,7 @@ def loader(
             alt.value(colors.text),
         ),
     )
-    return specification(alt.layer(cells, numbers).properties(height=alt.Step(40)))
+    return alt.layer(cells, numbers).properties(height=alt.Step(40))
 
 
 def memory(frame: pd.DataFrame, backend: str) -> Chart:

@@ -17,7 +17,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.engine import Job
 from core.ui import format, runs
-from core.ui.charts import base as charts
+from core.ui.charts import checkpoints as charts
 from core.ui.checkpoints import export, upload
 from core.ui.runs import Run
 from core.ui.server import engine, visitor
@@ -261,7 +261,7 @@ def _resumed(job: Job) -> None:
         backend = found.environment["backend"]
     st.vega_lite_chart(
         pd.DataFrame(rows, columns=["part", "step", "loss"]),
-        charts.resumed(backend, steps, half, charts.palette()),
+        charts.resumed(backend, steps, half),
         key="chart_resumed",
         alt="Loss over steps: trained through, resumed, and with only the weights",
     )

@@ -29,7 +29,7 @@ from core.measure import records
 from core.measure.records import Record
 from core.ui import downloads, format
 from core.ui import guess as guesses
-from core.ui.charts import base as charts
+from core.ui.charts import compare as charts
 from core.ui.server import engine, visitor
 from core.ui.train import live
 
@@ -422,9 +422,9 @@ def draw_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
     in_rows = points[points["y"].isin(table["width"])]
     points["joined"] = not in_rows["y"].duplicated().any()
     most = max(1.0, table["log2"].abs().max())
-    hues = charts.candidate_hues((first.backend, second.backend), charts.palette())
+    backends = (first.backend, second.backend)
     st.altair_chart(
-        charts.crossover(table, points, hues, most),
+        charts.crossover(table, points, backends, most),
         alt=f"Speed-up of {second.name} over {first.name}, over batch size and width",
     )
     st.markdown(map_in_words(cells, candidates))

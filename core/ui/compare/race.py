@@ -22,7 +22,8 @@ from core.compare.verdict import agreement, verdict
 from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
 from core.jobs.engine import Job
 from core.ui import downloads, format
-from core.ui.charts import base as charts
+from core.ui.charts import compare as charts
+from core.ui.charts.base import AXES
 
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 WIDTH = 152
@@ -184,12 +185,8 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
     """Training and evaluation, side by side, as far as there are heats of them."""
     if not race.trials:
         return
-    colors = charts.palette()
     backends = tuple(each.backend for each in race.candidates)
-    names = [each.name for each in race.candidates]
-    hues = dict(
-        zip(names, charts.candidate_hues(backends, colors), strict=True)
-    )  # others were recorded
+    names = tuple(each.name for each in race.candidates)
     for column, loop in zip(st.columns(2), LOOPS[:2], strict=True):
         table = bars_frame(race, loop)
         for label, other in elsewhere:
@@ -200,7 +197,7 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
                 st.markdown("No counted heat yet.")
                 continue
             st.altair_chart(
-                charts.race_bars(table, hues),
+                charts.race_bars(table, names, backends),
                 alt=f"Seconds of {loop} of each contender: median, spread, warm-up",
             )
 
@@ -298,15 +295,15 @@ def _curves(job: Job, race: Race) -> None:
         "Training loss of the first counted heat, over",
         ["seconds", "step"],
         horizontal=True,
-        format_func=charts.AXES.__getitem__,
+        format_func=AXES.__getitem__,
         key="race_axis",
     )
     backends = tuple(each.backend for each in race.candidates)
     st.vega_lite_chart(
         pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"]),
-        charts.race_losses(names, backends, x, charts.palette()),
+        charts.race_losses(names, backends, x),
         key="race_losses",
-        alt=f"Training loss of both contenders over {charts.AXES[x].lower()}",
+        alt=f"Training loss of both contenders over {AXES[x].lower()}",
     )
 
 

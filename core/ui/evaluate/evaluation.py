@@ -10,7 +10,7 @@ from core.errors import ExplainedError
 from core.evaluate.results import Evaluation, ModeCost
 from core.jobs.engine import Job
 from core.ui import format
-from core.ui.charts import base as charts
+from core.ui.charts import evaluate as charts
 from core.ui.runs import Run, run
 from core.ui.server import engine
 

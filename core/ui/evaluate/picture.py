@@ -9,7 +9,7 @@ from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.evaluate.picture import Picture
 from core.results import RunResult
-from core.ui.charts import base as charts
+from core.ui.charts import evaluate as charts
 from core.ui.server import engine
 
 PREDICT = "core.evaluate.evaluation:probabilities"

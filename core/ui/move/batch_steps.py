@@ -8,7 +8,7 @@ import streamlit as st
 from core.errors import ExplainedError
 from core.move.results import BatchStage, SteppedBatch
 from core.ui import format
-from core.ui.charts import base as charts
+from core.ui.charts import move as charts
 from core.ui.server import engine
 from core.ui.source import lines_with
 
@@ -221,7 +221,7 @@ def _moved(seen: SteppedBatch, place: int) -> None:
 
 def _bars(values: dict[str, float], title: str, seen: SteppedBatch) -> None:
     st.altair_chart(
-        charts.bars(values, title, seen.environment["backend"]),
+        charts.parameter_bars(values, title, seen.environment["backend"]),
         alt=f"{title} of each parameter",
     )
 

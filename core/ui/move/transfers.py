@@ -10,7 +10,7 @@ from core.measure import records
 from core.measure.records import Record
 from core.move.results import Transfer, Transfers
 from core.ui import format
-from core.ui.charts import base as charts
+from core.ui.charts import move as charts
 
 HERE = "here, now"
 

@@ -11,7 +11,7 @@ from core.jobs.engine import Job
 from core.speed import rows
 from core.speed.results import ITEM, ONCE, Copied, CopiesLab, Fetched
 from core.ui import downloads, format, guess
-from core.ui.charts import speed as lab_charts
+from core.ui.charts import speed as charts
 from core.ui.compare import panels as compare
 from core.ui.source import source
 
@@ -84,13 +84,13 @@ def result(job: Job, guessed: str | None) -> None:
     )
     backend = done.environment["backend"]
     st.altair_chart(
-        lab_charts.pieces(_pieces_frame(done.copied), backend),
+        charts.pieces(_pieces_frame(done.copied), backend),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
     st.markdown(pieces_in_words(done))
     st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
     st.altair_chart(
-        lab_charts.fetches(_fetches_frame(done.fetched), backend),
+        charts.fetches(_fetches_frame(done.fetched), backend),
         alt="Milliseconds of three ways to fetch a number from each step",
     )
     st.markdown(fetches_in_words(done))

@@ -13,7 +13,7 @@ from core.speed import ladder
 from core.speed import rows as flat
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, Roofline
 from core.ui import downloads, format
-from core.ui.charts import base as charts
+from core.ui.charts import speed as charts
 from core.ui.server import engine, visitor
 from core.ui.speed import rungs
 from core.ui.train import live

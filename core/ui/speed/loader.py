@@ -12,8 +12,7 @@ from core.speed import results
 from core.speed import rows as flat
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import dataset, downloads, format, guess
-from core.ui.charts import base as charts
-from core.ui.charts import speed as lab_charts
+from core.ui.charts import speed as charts
 from core.ui.compare import panels as compare
 from core.ui.source import source
 
@@ -100,7 +99,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         _judge(cells, guessed)
     st.vega_lite_chart(
         frame(cells),
-        lab_charts.loader(rows(plan), plan.workers, charts.palette()),
+        charts.loader(rows(plan), plan.workers),
         key="chart_loader",
         alt="Samples per second over batch size and number of workers",
     )

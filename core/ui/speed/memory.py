@@ -17,7 +17,7 @@ from core.speed.results import (
     Peak,
 )
 from core.ui import downloads, format
-from core.ui.charts import speed as lab_charts
+from core.ui.charts import speed as charts
 from core.ui.compare import panels as compare
 from core.ui.source import source
 
@@ -77,7 +77,7 @@ def result(job: Job) -> None:
     backend = done.environment["backend"]
     if all(cost.peak_bytes is not None for cost in done.costs):
         st.altair_chart(
-            lab_charts.memory(frame(done), backend),
+            charts.memory(frame(done), backend),
             alt="Peak megabytes over milliseconds, a point for each way",
         )
     else:

@@ -10,7 +10,7 @@ from core.jobs.engine import Job
 from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, format, guess
-from core.ui.charts import speed as lab_charts
+from core.ui.charts import speed as charts
 from core.ui.compare import panels as compare
 from core.ui.source import source
 
@@ -69,7 +69,7 @@ def result(job: Job, guessed: str | None) -> None:
         text += f"{format.precise(times[best])}."
         guess.judge(text, str(guessed), guessed == best)
     st.altair_chart(
-        lab_charts.vectorized(frame(found)),
+        charts.vectorized(frame(found)),
         alt="Time of each way for each number of points, logarithmic",
     )
     if done is None:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from core.data import curve
 from core.results import Fit, RunResult
-from core.ui.charts import base as charts
+from core.ui.charts import train as charts
 
 
 def draw(fit: Fit | None, backend: str) -> None:
@@ -13,7 +13,7 @@ def draw(fit: Fit | None, backend: str) -> None:
     noise = fit.noise if fit is not None else None
     st.vega_lite_chart(
         frame(fit),
-        charts.fit(backend, charts.palette()),
+        charts.fit(backend),
         key="chart_fit",
         alt="The noisy points, the curve without noise, and the model's curve",
     )

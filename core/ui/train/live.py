@@ -8,7 +8,8 @@ import streamlit as st
 from core.jobs.engine import Job
 from core.results import RunResult, Started
 from core.ui import format
-from core.ui.charts import base as charts
+from core.ui.charts import train as charts
+from core.ui.charts.base import AXES
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
 from core.ui.train import fits
@@ -144,14 +145,13 @@ def _charts(current: Run, started: Started) -> None:
     before = [each for each in earlier(current) if each.losses]
     shown = [*before[-COMPARED:], current]
     names = tuple(format.run_names([each.config for each in shown]))
-    colors = charts.palette()
     backend = started.environment["backend"]
 
     x = st.radio(
         "Training loss, smoothed over the faint line of single steps, over",
-        list(charts.AXES),
+        list(AXES),
         horizontal=True,
-        format_func=charts.AXES.__getitem__,
+        format_func=AXES.__getitem__,
         key="loss_axis",
         help="Steps compare learning per update, seconds compare what you wait for.",
     )
@@ -161,9 +161,9 @@ def _charts(current: Run, started: Started) -> None:
     }
     st.vega_lite_chart(
         loss_frame(shown),
-        charts.losses(names, backend, x, ends.get(x), colors),
+        charts.losses(names, backend, x, ends.get(x)),
         key="chart_losses",
-        alt=f"Training loss over {charts.AXES[x].lower()} of {len(shown)} run(s)",
+        alt=f"Training loss over {AXES[x].lower()} of {len(shown)} run(s)",
     )
     frame = epoch_frame(shown)
     if frame.empty:
@@ -178,7 +178,7 @@ def _charts(current: Run, started: Started) -> None:
         st.markdown(f"**{figure} after each epoch**")
         st.vega_lite_chart(
             frame,
-            charts.per_epoch(names, backend, y, epochs, known, colors),
+            charts.per_epoch(names, backend, y, epochs, known),
             key=f"chart_{y}",
             alt=f"{figure} on training and test {samples} after each epoch",
         )
@@ -186,7 +186,7 @@ def _charts(current: Run, started: Started) -> None:
         st.markdown("**Loss after each epoch**")
         st.vega_lite_chart(
             frame,
-            charts.per_epoch(names, backend, "loss", epochs, False, colors),
+            charts.per_epoch(names, backend, "loss", epochs, False),
             key="chart_epoch_loss",
             alt=f"Loss on training and test {samples} after each epoch",
         )
