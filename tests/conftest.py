@@ -9,6 +9,9 @@ import pytest
 from core.data import fashion_mnist
 from core.jobs.engine import Engine
 
+# What helpers assert is explained as what tests assert is.
+pytest.register_assert_rewrite("tests.pages.walk", "tests.e2e.walk")
+
 IN_CI = os.environ.get("CI") == "true"
 CHROMIUM = next(
     filter(

@@ -1,22 +1,13 @@
 """The real app in a real browser."""
 
-import contextlib
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from core.jobs.cluster import ROOT
 from tests.conftest import CHROMIUM
+from tests.e2e.walk import Server, start_server
 
 FLAGS = [
     "--no-sandbox",
@@ -26,65 +17,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-@dataclass
-class Server:
-    """A running app."""
-
-    process: subprocess.Popen
-    url: str
-    log: Path
-
-    @property
-    def family(self) -> list[psutil.Process]:
-        """All processes below the server's."""
-        return psutil.Process(self.process.pid).children(recursive=True)
-
-    def busiest(self) -> psutil.Process:
-        """The process that works hardest just now: the one that trains."""
-        before = {each: sum(each.cpu_times()[:2]) for each in self.family}
-        time.sleep(0.7)
-        used = {}
-        for each, seconds in before.items():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                used[each] = sum(each.cpu_times()[:2]) - seconds
-        return max(used, key=used.__getitem__)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def start_server(folder: Path, **environment: str) -> Server:
-    """The app on a free port, as `streamlit run app.py` starts it."""
-    port = free_port()
-    log = folder / "server.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "streamlit", "run", "app.py"),
-                *("--server.headless", "true"),
-                *("--server.address", "127.0.0.1"),
-                *("--server.port", str(port)),
-            ],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).read()
-            return Server(process, url, log)
-        except OSError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
@@ -98,12 +30,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all; after them no page has failed, and none has loaded torch."""
     server = start_server(tmp_path_factory.mktemp("server"))
     yield server
+    maps = Path(f"/proc/{server.process.pid}/maps")  # only Linux has it
+    libraries = maps.read_text() if maps.exists() else ""
     server.process.terminate()
     server.process.wait(20)
     log = server.log.read_text()
     assert "Uncaught app execution" not in log, log
+    assert "libtorch" not in libraries
 
 
 @pytest.fixture

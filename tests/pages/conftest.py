@@ -5,9 +5,7 @@ import time
 
 import pytest
 
-pytest.register_assert_rewrite("tests.pages.walk")
-
-from tests.pages.walk import finished_run  # noqa: E402
+from tests.pages.walk import finished_run
 
 
 @pytest.fixture(autouse=True)

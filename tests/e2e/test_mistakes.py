@@ -1,0 +1,32 @@
+"""The Mistakes page, in a real browser."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.walk import SLOW, VIEWS, key, ready, sideways
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
+    """Paste, find, run with many clicks; two people at once, and on a phone."""
+    page, other = ready(visitor("Mistakes")), visitor("Mistakes", **VIEWS["phone"])
+    page.get_by_label("Paste an error message").fill(
+        "RuntimeError: Expected all tensors to be on the same device, but found at "
+        "least two devices, cuda:0 and cpu!"
+    )
+    page.get_by_role("button", name="Find the mistake").click()
+    expect(page.get_by_text("It fits best")).to_be_visible(timeout=SLOW)
+
+    key(ready(other), "run_mistake_out_of_memory").click()
+    for _ in range(5):
+        key(page, "run_mistake_data_not_moved").click()
+    expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("# RuntimeError")).to_be_visible()
+    expect(page.get_by_text("It returns").first).to_be_visible()
+    # By its mark, since a machine of another kind may set no limit of memory.
+    expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("It returns")).to_be_visible()
+    for each in (page, other):
+        expect(each.get_by_test_id("stException")).to_have_count(0)
+        assert sideways(each) <= 2

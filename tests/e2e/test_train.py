@@ -1,0 +1,188 @@
+"""A learner's ways through a training run, in a real browser."""
+
+import io
+import re
+
+import pytest
+from PIL import Image, ImageDraw
+from playwright.sync_api import expect
+
+from tests.e2e.walk import LONG, SHORT, SLOW, enter, key, progress, ready, result, start
+
+pytestmark = pytest.mark.browser
+
+# Takes the time of the click, and of the first frame with a line on a chart.
+STOPWATCH = """() => {
+    const line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]';
+    const look = () => {
+        if (document.querySelector(line)) window.firstPoint = performance.now();
+        else requestAnimationFrame(look);
+    };
+    const click = () => { window.clicked = performance.now(); look(); };
+    document.addEventListener("click", click, {capture: true, once: true});
+}"""
+
+
+def shirt() -> bytes:
+    """A photo, more or less: something dark on a bright wall."""
+    drawing = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
+    drawing.rectangle((25, 30, 65, 90), fill=40)
+    image.save(file := io.BytesIO(), "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.real_data
+def test_train_to_the_end_and_evaluate(visitor, capsys):
+    """From the click on Start to a live curve, a result, and its evaluation."""
+    expect(result(start(visitor(SHORT)))).to_be_visible(timeout=SLOW)  # warm
+    page = ready(visitor("Train?epochs=2"))
+    page.evaluate(STOPWATCH)
+    key(page, "start_training").click()
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    first_point = page.evaluate("window.firstPoint - window.clicked") / 1000
+    with capsys.disabled():
+        print(f"\nfrom click to the first point on the chart: {first_point:.2f} s")
+    accuracy = float(re.search(r"([\d.]+)%", result(page).inner_text()).group(1))
+    assert 80 < accuracy < 95
+
+    page.get_by_text("See what it got right and wrong").click()
+    expect(page.locator("h1")).to_have_text("Evaluate")
+    key(page, "evaluate").click()
+    expect(page.get_by_text("The most confident mistakes")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stMetricValue").first).to_have_text(f"{accuracy:.2f}%")
+    expect(page.get_by_test_id("stImage")).to_have_count(13, timeout=SLOW)
+
+    # A cell of the confusion matrix shows its images: Shirt taken for T-shirt/top.
+    cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")
+    cells.nth(60).scroll_into_view_if_needed()
+    cells.nth(60).click()
+    expect(page.get_by_text(re.compile(r"taken for .+: [\d,]+ images?"))).to_be_visible(
+        timeout=SLOW
+    )
+
+    page.get_by_text("A file", exact=True).click()
+    picture = {"name": "shirt.png", "mimeType": "image/png", "buffer": shirt()}
+    page.locator("input[type=file]").set_input_files(picture)
+    expect(page.get_by_text("As the model sees it")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(re.compile(r"The model says .+ sure"))).to_be_visible()
+
+    key(page, "compare_modes").click()
+    expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_earlier_runs_stay_on_the_chart(visitor):
+    """A second run is drawn beside the first, each named by what was changed."""
+    page = start(visitor(SHORT))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    enter(page, "Batch size", 512)
+    key(page, "start_training").click()
+    for name in ("1 · batch 256", "2 · batch 512"):
+        expect(page.get_by_text(name)).to_be_visible(timeout=SLOW)
+
+
+def test_cancel_keeps_what_was_learnt(visitor):
+    """Cancelling a run ends it, and its curve stays."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    key(page, "cancel_run").click()
+    expect(page.get_by_text(re.compile(r"Cancelled after step [\d,]+"))).to_be_visible(
+        timeout=SLOW
+    )
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    expect(key(page, "start_training")).to_be_enabled()
+
+
+def test_a_run_goes_on_through_reload_page_change_and_in_a_second_tab(visitor):
+    """A run belongs to no page: it is shown again wherever its owner looks."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    page.reload()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
+    page.get_by_role("link", name="Train").first.click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+
+    tab = page.context.new_page()
+    tab.goto(page.url.partition("?")[0])
+    expect(progress(tab)).to_be_visible(timeout=SLOW)
+    key(tab, "cancel_run").click()
+    expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
+def test_a_link_shows_the_run_to_anyone_but_only_its_owner_cancels(visitor):
+    """Another person sees the run by its link, without a button to cancel it."""
+    page = start(visitor(LONG))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    other = visitor(page.url.rpartition("/")[2])
+    expect(progress(other)).to_be_visible(timeout=SLOW)
+    expect(key(other, "cancel_run")).to_have_count(0)
+    key(page, "cancel_run").click()
+    expect(other.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
+def test_a_run_is_found_again_after_a_look_at_another(visitor):
+    """Evaluating a finished run does not hide the one that goes on."""
+    page = start(visitor(SHORT))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    enter(page, "Epochs", 50)
+    key(page, "start_training").click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Evaluate").first.click()
+    key(page, "evaluate").click()
+    expect(page.get_by_text("How good is it?")).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Train").first.click()
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    key(page, "cancel_run").click()
+    expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+
+
+def test_two_people_start_at_once(visitor):
+    """The second sees its place in the queue, and starts by itself."""
+    first, second = start(visitor(LONG)), visitor(SHORT)
+    expect(progress(first)).to_be_visible(timeout=SLOW)
+    start(second)
+    expect(second.get_by_text("Place 1 in the queue, you are next")).to_be_visible(
+        timeout=SLOW
+    )
+    key(first, "cancel_run").click()
+    expect(result(second)).to_be_visible(timeout=SLOW)
+
+
+def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
+    """A learner who mistypes an address is told so, and can go on."""
+    page = ready(visitor("Train?model=transformer&epochs=2"))
+    expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
+    expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
+    expect(key(page, "start_training")).to_be_enabled()
+
+
+def test_an_impossible_number_is_answered_in_words(visitor):
+    """Too many epochs are not replaced in silence: nothing starts, and it says why."""
+    page = ready(visitor(SHORT))
+    enter(page, "Epochs", 99)
+    key(page, "start_training").click()
+    expect(page.get_by_text("from 1 to 50, not 99")).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_have_count(0)
+
+
+def test_a_fit_is_drawn_while_it_is_learnt(visitor):
+    """In regression, the model's line changes its shape before the run has ended."""
+    query = "task=regression&criterion=gaussian&epochs=50&batch_size=16"
+    page = start(visitor(f"Train?{query}"))
+    expect(progress(page)).to_be_visible(timeout=SLOW)
+    lines = page.get_by_test_id("stVegaLiteChart").first.locator(
+        'path[aria-roledescription="line mark"]'
+    )
+    expect(lines).to_have_count(2, timeout=SLOW)  # the model's, then the curve's own
+    first = lines.first.get_attribute("d")
+    assert first
+    expect(lines.first).not_to_have_attribute("d", first, timeout=SLOW)
+    expect(progress(page)).to_be_visible()
+    key(page, "cancel_run").click()
+    expect(page.get_by_text("What was learnt until then stays here")).to_be_visible(
+        timeout=SLOW
+    )
+    expect(lines).to_have_count(2)
