@@ -150,7 +150,8 @@ def test_pieces_give_the_gradient_of_the_whole_batch(monkeypatch):
 def test_the_checkpoint_is_one_of_a_gpu():
     """Its file says cuda:0 for each tensor, as torch.save writes it on a GPU."""
     script = (
-        "import zipfile; from core.mistakes import examples; from core.models import ANN\n"
+        "import zipfile\n"
+        "from core.mistakes import examples; from core.models import ANN\n"
         "with zipfile.ZipFile(examples.saved_on_cuda(ANN())) as file:\n"
         "    (name,) = [n for n in file.namelist() if n.endswith('data.pkl')]\n"
         "    text = file.read(name)\n"
