@@ -6,21 +6,19 @@ written anywhere, and torch.load is never called but with weights_only=True.
 """
 
 import io
-import json
 import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
+import safetensors.torch
 import torch
 from torch import Tensor
 
-from core import models
+from core.checkpoints.match import match
 from core.checkpoints.results import Opened
-from core.checkpoints.round_trip import NO_SAFETENSORS, describe, read
-from core.config import IMAGE_MODELS
+from core.checkpoints.round_trip import read
 from core.errors import ExplainedError, is_out_of_memory
 from core.jobs import sandbox
 
@@ -43,20 +41,15 @@ PREFIXES = {
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
 KINDS = {
     b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"%PDF": "a PDF document",
     b"\x89HDF": "an HDF5 file, as Keras writes",
-    b"\x1f\x8b": "a gzip archive",
-    b"\x7fELF": "a program",
-    b"MZ": "a program",
     b"GGUF": "a GGUF file, as llama.cpp reads",
-    b"\x93NUMPY": "a NumPy array",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x80": "a plain pickle, which is a program",
+    b"": "something that does not begin like one",
 }
-EXPECTED = "a file of torch.save(model.state_dict(), ...) or of safetensors"
-DAMAGED = (
-    "The file is truncated or damaged: {why}. Copy or download it again, and compare "
-    "its size with the original's."
+ADVICE = (
+    "Choose a file of torch.save(model.state_dict(), ...) or of safetensors, with the "
+    "weights of a trained model."
 )
 
 
@@ -67,10 +60,9 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     do, for whatever is not a checkpoint of one of our architectures.
     """
     if len(data) > MAX_BYTES:
-        raise ExplainedError(
+        raise _refusal(
             f"The file has {len(data) / 1e6:,.0f} MB, and more than "
-            f"{MAX_BYTES / 1e6:.0f} MB are not opened here: a checkpoint of these "
-            "models has less than 1 MB. Save the state_dict alone."
+            f"{MAX_BYTES / 1e6:.0f} MB are not opened here: our models have less than 1"
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
@@ -86,149 +78,103 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
             memory_bytes=MEMORY_BYTES,
         )
     except sandbox.ChildDiedError as error:
-        raise ExplainedError(
+        raise _refusal(
             f"Opening the file in a process of its own failed. {error} Nothing else "
-            "was harmed; the file is not a checkpoint of these models."
+            "was harmed; the file is not a checkpoint of these models"
         ) from None
 
 
 def open_untrusted(data: bytes, model: str | None) -> Opened:
     """Runs in the child."""
     try:
-        return _open(data, model)
+        kind, content, saved_from = _read(data)
+        notes: list[str] = []
+        tensors = _strip_prefixes(_tensors(content, notes), notes)
+        _check_values(tensors)
+        return match(kind, tensors, saved_from, notes, model)
+    except ExplainedError:
+        raise
     except Exception as error:
-        if isinstance(error, ExplainedError):
-            raise
         if is_out_of_memory(error):
-            raise ExplainedError(
-                "Opening the file takes more memory than the "
-                f"{MEMORY_BYTES / 1e6:.0f} MB that it may have. A checkpoint of these "
-                "models takes less than 1 MB."
-            ) from None
-        raise ExplainedError(
-            DAMAGED.format(why=f"reading it ended with a {type(error).__name__}")
-        ) from None
+            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that it may have"
+            raise _refusal(f"Opening it takes more memory than the {limit}") from None
+        raise _damaged(f"reading it ended with a {type(error).__name__}") from None
 
 
-def _open(data: bytes, model: str | None) -> Opened:
-    saved_from: dict[int, str] = {}
-    if not data:
-        raise ExplainedError("The file is empty. Copy or download it again.")
-    if data.startswith(b"PK"):
-        _check_zip(data)
-        kind = "torch.save, zip"
-        content, saved_from = _read_torch(data)
-    elif data.startswith(LEGACY):
-        kind = "torch.save, the format before torch 1.6"
-        content, saved_from = _read_torch(data)
-    elif data[8:9] == b"{":
-        kind = "safetensors"
-        content = _read_safetensors(data)
-    else:
-        raise ExplainedError(_wrong_type(data))
-    notes: list[str] = []
-    tensors = _strip_prefixes(_tensors(content, notes), notes)
-    _check_values(tensors)
-    return _fit(kind, tensors, saved_from, notes, model)
+def _refusal(why: str) -> ExplainedError:
+    return ExplainedError(f"{why}. {ADVICE}")
+
+
+def _damaged(why: str) -> ExplainedError:
+    return ExplainedError(
+        f"The file is truncated or damaged: {why}. Copy or download it again, and "
+        "compare its size with the original's."
+    )
 
 
 # Before it is opened
 
 
-def _wrong_type(data: bytes) -> str:
-    for start, kind in KINDS.items():
-        if data.startswith(start):
-            return f"This is {kind}, not a checkpoint. Choose {EXPECTED}."
-    if data[:1] == b"\x80" and data[1:2] <= b"\x05":
-        return (
-            "This is a plain pickle, which is a program, and it is not opened here. "
-            "Save the weights with torch.save(model.state_dict(), ...)."
-        )
-    return f"This is not a checkpoint: it does not begin like one. Choose {EXPECTED}."
+def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
+    """The format, what is in the file, and the devices that it was saved from."""
+    if not data:
+        raise ExplainedError("The file is empty. Copy or download it again.")
+    if data.startswith(b"PK"):
+        _check_zip(data)
+        return "torch.save, zip", *_read_torch(data)
+    if data.startswith(LEGACY):
+        return "torch.save, the format before torch 1.6", *_read_torch(data)
+    if data[8:9] == b"{":
+        return "safetensors", _read_safetensors(data), {}
+    what = next(kind for start, kind in KINDS.items() if data.startswith(start))
+    raise _refusal(f"This is not a checkpoint but {what}")
 
 
 def _check_zip(data: bytes) -> None:
     """Refuse an archive that torch.save has not written, before it is unpacked."""
-    try:
-        entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        why = "its table of contents, at the end of the archive, can't be read"
-        raise ExplainedError(DAMAGED.format(why=why)) from None
-    if len(entries) > MAX_ENTRIES + 20:
-        raise ExplainedError(_too_many(len(entries)))
-    unpacked = sum(entry.file_size for entry in entries)
-    if any(entry.compress_type for entry in entries):
-        raise ExplainedError(
-            f"The archive has {len(data) / 1e6:,.2g} MB and claims to unpack to "
-            f"{unpacked / 1e6:,.3g} MB, like a zip bomb: torch.save never compresses. "
-            "It was not unpacked."
-        )
-    if unpacked > len(data):
-        raise ExplainedError(DAMAGED.format(why="its parts do not fit into it"))
-    names = [entry.filename for entry in entries]
-    for name in names:
-        if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name):
-            raise ExplainedError(
-                f"The archive has an entry that leads out of its folder, "
-                f"{_shown(name)}. torch.save writes none; nothing was unpacked."
-            )
-    if len(set(names)) < len(names):
-        raise ExplainedError("The archive has two entries of one name: not torch.save.")
-    if any(name.endswith("constants.pkl") or "/code/" in name for name in names):
-        raise ExplainedError(
-            "This is a TorchScript archive: a program with its weights. "
-            "Save model.state_dict() instead."
-        )
-    index = [
-        each for each in entries if re.fullmatch(r"[^/]+/data\.pkl", each.filename)
-    ]
-    if sum(each.file_size for each in index) > MAX_INDEX_BYTES:
-        raise ExplainedError(
-            f"The list of names and shapes alone has {index[0].file_size / 1e6:,.3g} "
-            "MB, where a checkpoint of these models has 2 kB. It was not read."
-        )
-    if not index:
-        raise ExplainedError(
-            "This is a zip archive, but not one of torch.save: it has no data.pkl. "
-            f"Choose {EXPECTED}."
-        )
+    entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
+    sizes = {entry.filename: entry.file_size for entry in entries}
+    index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
+    script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
+    # From the root of the disk, or up from the archive's own folder.
+    outside = [n for n in sizes if re.search(r"^[/\\]|(^|[/\\])\.\.([/\\]|$)", n)]
+    compressed = any(entry.compress_type for entry in entries)
+    for unlike, why in (
+        (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
+        (compressed, "it is compressed, as a zip bomb is"),
+        (len(sizes) < len(entries), "two entries have one name"),
+        (sum(sizes.values()) > len(data), "it is truncated, or has lied about sizes"),
+        (outside, "an entry leads out of its folder"),
+        (script, "it is of TorchScript, a program with its weights"),
+        (not index, "it has no data.pkl"),
+        (
+            sum(sizes[n] for n in index) > MAX_INDEX_BYTES,
+            "its data.pkl has megabytes, where names and shapes alone take 2 kB",
+        ),
+    ):
+        if unlike:
+            raise _refusal(f"This archive is not one of torch.save: {why}")
 
 
 def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
     try:
         return read(data)
     except pickle.UnpicklingError:
-        called = ""
-        if data.startswith(b"PK"):
-            unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
-            names = sorted(unsafe(io.BytesIO(data)))
-            called = ", ".join(_shown(each) for each in names[:3])
+        unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
+        called = ", ".join(map(_shown, sorted(unsafe(io.BytesIO(data)))[:3]))
         if not called:
             raise
-        raise ExplainedError(
-            f"The file holds more than tensors: to open it, Python would have to call "
-            f"{called}. weights_only=True refuses that, and nothing was run. If it is "
-            "a whole model of yours, save model.state_dict() instead."
+        raise _refusal(
+            "The file holds more than tensors: to open it, Python would have to call "
+            f"{called}. weights_only=True refuses that, and nothing was run"
         ) from None
 
 
 def _read_safetensors(data: bytes) -> dict[str, Tensor]:
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise ExplainedError(NO_SAFETENSORS) from None
     (length,) = struct.unpack("<Q", data[:8])
     if length > len(data) - 8:
-        why = f"its header claims {length:,} bytes, more than there are"
-        raise ExplainedError(DAMAGED.format(why=why))
-    header = json.loads(data[8 : 8 + length])
-    if len(header) > MAX_ENTRIES + 1:
-        raise ExplainedError(_too_many(len(header)))
-    try:
-        return safetensors.torch.load(data)
-    except safetensors.SafetensorError:
-        why = "its header does not fit the numbers after it"
-        raise ExplainedError(DAMAGED.format(why=why)) from None
+        raise _damaged(f"its header claims {length:,} bytes, more than there are")
+    return safetensors.torch.load(data)
 
 
 # What is in it
@@ -238,9 +184,9 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     """The state_dict in what was loaded, out of the usual wrappers."""
     for _ in WRAPPERS:
         if not isinstance(content, dict):
-            raise ExplainedError(
+            raise _refusal(
                 f"The file holds one {type(content).__name__}, not a state_dict, which "
-                "is a dictionary of names and tensors. Save model.state_dict()."
+                "is a dictionary of names and tensors"
             )
         inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
         if not inside:
@@ -250,21 +196,18 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         notes.append(f"The state_dict was found under `{inside[0]}`{rest}.")
         content = content[inside[0]]
     if len(content) > MAX_ENTRIES:
-        raise ExplainedError(_too_many(len(content)))
+        raise _refusal(
+            f"The file has {len(content):,} entries, and more than {MAX_ENTRIES:,} are "
+            "not read here: our models have 6 and 26"
+        )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
-        raise ExplainedError(
-            "There is no tensor in the file, where a state_dict has one for each "
-            "layer's weights. Save model.state_dict()."
-        )
+        raise _refusal("There is no tensor in the file")
     if others := [_shown(key) for key in content if key not in tensors]:
         notes.append(f"Not tensors, and left out: {', '.join(others[:LISTED])}.")
     for name in tensors:
         if not isinstance(name, str) or len(name) > MAX_NAME:
-            raise ExplainedError(
-                f"A name in the file is {_shown(name)}, which no layer is called: "
-                f"names are texts of at most {MAX_NAME} characters."
-            )
+            raise _refusal(f"A name in the file is {_shown(name)}, which no layer has")
     return tensors
 
 
@@ -282,146 +225,31 @@ def _check_values(tensors: dict[str, Tensor]) -> None:
     """Refuse what is no plain tensor of finite numbers."""
     claimed = 0
     for name, tensor in tensors.items():
-        wrong = ""
-        if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.is_nested:
-            wrong = "is a tensor of a special class"
-        elif tensor.layout != torch.strided:
-            wrong = "is sparse"
-        elif tensor.is_quantized:
-            wrong = "is quantized"
-        elif tensor.is_complex():
-            wrong = "holds complex numbers"
-        elif tensor.is_meta:
-            wrong = "has a shape but no numbers: it was saved from the meta device"
-        if wrong:
-            raise ExplainedError(
-                f"{_shown(name)} {wrong}, where these models have plain numbers. "
-                "Save the state_dict of the model as it was trained."
-            )
-        size = tensor.numel() * tensor.element_size()
+        plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
+        for odd, what in (
+            (not plain, "is a tensor of a special class"),
+            (tensor.layout != torch.strided, "is sparse"),
+            (tensor.is_quantized, "is quantized"),
+            (tensor.is_complex(), "holds complex numbers"),
+            (tensor.is_meta, "was saved from the meta device, without its numbers"),
+        ):
+            if odd:
+                raise _refusal(f"{_shown(name)} {what}")
+        size, stored = tensor.nbytes, tensor.untyped_storage().nbytes()
         claimed += size
-        stored = tensor.untyped_storage().nbytes()
         if claimed > MAX_TENSOR_BYTES or size > stored:
-            raise ExplainedError(
+            raise _refusal(
                 f"{_shown(name)} claims {size / 1e6:,.3g} MB and has "
-                f"{stored / 1e6:,.3g} MB in the file: it would grow when it is copied. "
-                "It was not copied. Save the state_dict of a trained model."
+                f"{stored / 1e6:,.3g} MB in the file: it would grow when it is copied"
             )
-        if not torch.isfinite(tensor).all():
-            count = int((~torch.isfinite(tensor)).sum())
-            raise ExplainedError(
-                f"{_shown(name)} has {count:,} numbers that are NaN or infinite, so "
-                "the model would answer nothing: its training has overflowed. "
-                "Load a checkpoint from before that."
+        if infinite := int((~torch.isfinite(tensor)).sum()):
+            raise _refusal(
+                f"{_shown(name)} has {infinite:,} numbers that are NaN or infinite, so "
+                "its training has overflowed and the model would answer nothing"
             )
-
-
-# Against an architecture
-
-
-def _fit(
-    kind: str,
-    tensors: dict[str, Tensor],
-    saved_from: dict[int, str],
-    notes: list[str],
-    model: str | None,
-) -> Opened:
-    """The file beside the architecture that was asked for, or that is most alike."""
-
-    def shapes(state: dict[str, Tensor]) -> set[tuple[int, ...]]:
-        return {tuple(tensor.shape) for tensor in state.values()}
-
-    def likeness(name: str) -> float:
-        ours, theirs = shapes(_expected(name)), shapes(tensors)
-        return len(ours & theirs) / len(ours | theirs)
-
-    model = model or max(IMAGE_MODELS, key=likeness)
-    expected = _expected(model)
-    renamed = {}
-    if set(expected) != set(tensors):
-        renamed = _rename(tensors, expected)
-    named = {renamed.get(name, name): tensor for name, tensor in tensors.items()}
-    missing = [name for name in expected if name not in named]
-    unexpected = [name for name in named if name not in expected]
-    misshapen = [
-        (name, _form(named[name]), _form(tensor))
-        for name, tensor in expected.items()
-        if name in named and not _alike(named[name], tensor)
-    ]
-    checkpoint = None
-    if not missing and not unexpected and not misshapen:
-        for cast in sorted({str(t.dtype) for t in named.values() if _is_cast(t)}):
-            notes.append(f"The {cast.removeprefix('torch.')} numbers became float32.")
-        buffer = io.BytesIO()
-        torch.save(
-            {
-                name: named[name].detach().to(tensor.dtype, copy=True).contiguous()
-                for name, tensor in expected.items()
-            },
-            buffer,
-        )
-        checkpoint = buffer.getvalue()
-    return Opened(
-        kind,
-        describe(tensors, saved_from),
-        tuple(notes),
-        model,
-        tuple(missing),
-        tuple(unexpected),
-        tuple(misshapen),
-        tuple(renamed.items()),
-        checkpoint,
-    )
-
-
-def _expected(model: str) -> dict[str, Tensor]:
-    """Names and shapes of an architecture, without its numbers."""
-    with torch.device("meta"):
-        return models.build(model).state_dict()
-
-
-def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
-    """Their names to ours, where shapes leave no doubt; else {}.
-
-    Either all shapes agree in order, or each (last part of the name, shape) is there
-    once: safetensors sorts by name, so that the order of the layers is lost.
-    """
-    if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
-        return dict(zip(tensors, expected, strict=True))
-
-    def by_form(state: dict[str, Tensor]) -> Iterator[tuple[tuple, str]]:
-        for name, tensor in state.items():
-            yield (name.rpartition(".")[2], tuple(tensor.shape)), name
-
-    theirs, ours = dict(by_form(tensors)), dict(by_form(expected))
-    once = len(theirs) == len(tensors) and len(ours) == len(expected)
-    if once and set(theirs) == set(ours):
-        return {theirs[form]: ours[form] for form in theirs}
-    return {}
-
-
-def _alike(theirs: Tensor, ours: Tensor) -> bool:
-    """Whether a tensor can take the place: floats for floats, in the same shape."""
-    kinds = theirs.is_floating_point() == ours.is_floating_point()
-    return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
-
-
-def _is_cast(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.dtype != torch.float32
-
-
-def _form(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def _shown(name: object) -> str:
     """A name from a stranger's file, harmless on a page."""
-    text = re.sub(r"[^\w./\\ -]", "?", str(name)[: MAX_NAME + 1], flags=re.ASCII)
+    text = re.sub(r"[^\w./\\ -]", "?", str(name)[:MAX_NAME], flags=re.ASCII)
     return f"`{text[:60]}{'…' if len(text) > 60 else ''}`"
-
-
-def _too_many(count: int) -> str:
-    return (
-        f"The file has {count:,} entries, and more than {MAX_ENTRIES:,} are not read "
-        "here: a checkpoint of these models has 6 or 26."
-    )
