@@ -49,36 +49,36 @@ def this_machine() -> None:
             )
     else:
         with st.grid(min_column_width=260):
-            for device in machine["devices"]:
-                color = frame.device_color(device["backend"])
+            for device in machine.devices:
+                color = frame.device_color(device.backend)
                 with st.container(border=True, height="stretch"):
-                    st.badge(device["backend"], icon=":material/memory:", color=color)
-                    st.markdown(f"**{device['device_name']}**")
+                    st.badge(device.backend, icon=":material/memory:", color=color)
+                    st.markdown(f"**{device.device_name}**")
                     facts = (
-                        f"{format.size(device['free_bytes'])} of "
-                        f"{format.size(device['total_bytes'])} memory free"
+                        f"{format.size(device.free_bytes)} of "
+                        f"{format.size(device.total_bytes)} memory free"
                     )
-                    if device["backend"] == "CPU":
-                        facts += f"  \n{machine['cores']} logical cores"
+                    if device.backend == "CPU":
+                        facts += f"  \n{machine.cores} logical cores"
                     st.markdown(facts)
             with st.container(border=True, height="stretch"):
                 st.badge("Software", icon=":material/terminal:", color="gray")
-                software = machine["devices"][0]
-                st.markdown(f"**torch {software['torch']}**")
-                st.markdown(f"Python {software['python']}  \n{software['system']}")
+                software = machine.devices[0]
+                st.markdown(f"**torch {software.torch}**")
+                st.markdown(f"Python {software.python}  \n{software.system}")
             with st.container(border=True, height="stretch"):
-                data = machine["fashion_mnist"]
+                data = machine.fashion_mnist
                 st.badge("Data", icon=":material/database:", color="gray")
-                if data["problem"]:
+                if data.problem:
                     st.markdown("**Fashion-MNIST can't be used**")
-                    st.markdown(data["problem"])
-                elif data["source"]:
+                    st.markdown(data.problem)
+                elif data.source:
                     st.markdown("**Fashion-MNIST**, 60,000 + 10,000 images")
                     st.markdown("Checked against its SHA-256 sums")
                 else:
                     st.markdown("**Sprites**, drawn by a program")
                     st.markdown("Fashion-MNIST can be fetched on the Train page")
-        if len(machine["devices"]) == 1:
+        if len(machine.devices) == 1:
             st.markdown(
                 "There is no accelerator that torch can use here. All lessons work on "
                 "the CPU: the code is the same, only the word after `.to` is another."

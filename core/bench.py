@@ -298,7 +298,7 @@ def comparisons(
 
 def speed_labs(device: torch.device, quick: bool) -> dict[str, Any]:
     """The labs of the Speed page, and their figures as flat rows."""
-    task = "sprites" if datasets.status()["source"] is None else "fashion-mnist"
+    task = "sprites" if datasets.status().source is None else "fashion-mnist"
     plan = results.loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     name = str(device)
@@ -357,7 +357,7 @@ def main() -> None:
 
     devices.leave_a_core()
     status = datasets.status()
-    task = "sprites" if status["source"] is None else "fashion-mnist"
+    task = "sprites" if status.source is None else "fashion-mnist"
     try:
         device = devices.resolve(arguments.device)
         split = datasets.load(task).train
@@ -367,12 +367,12 @@ def main() -> None:
     sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
     environment = devices.environment(device)
     date = now()
-    where = {**environment, "date": date}
+    where = {**asdict(environment), "date": date}
     epochs = compare_epochs(split, device, repeats)
     measured = transfers.measure(arguments.device, sizes=sizes).measured
     result: dict[str, Any] = {
         "date": date,
-        "environment": environment,
+        "environment": asdict(environment),
         "task": task,
         "epoch": {name: {**each, **where} for name, each in epochs.items()},
         "transfers": [asdict(each) for each in measured],

@@ -10,13 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from core.errors import ExplainedError
+from core.measure.environment import DeviceSummary, Environment, Machine
 
 OWN_THREADS = torch.get_num_threads()  # what torch takes if nobody sets it
 
@@ -148,30 +149,23 @@ def allocated(device: torch.device) -> int | None:
     return None
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """What a measured number has to be read with."""
-    return {
-        "device": str(device),
-        "device_name": name(device),
-        "backend": backend(device),
-        "threads": torch.get_num_threads(),
-        "torch": str(torch.__version__),  # a TorchVersion would need torch to unpickle
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
+def environment(device: torch.device) -> Environment:
+    """What a number that is measured on the device now has to be read with."""
+    return Environment(
+        device=str(device),
+        device_name=name(device),
+        backend=backend(device),
+        threads=torch.get_num_threads(),
+        torch=str(torch.__version__),  # a TorchVersion would need torch to unpickle
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+    )
 
 
-def describe() -> dict[str, Any]:
-    """This machine at a glance: its devices and what torch makes of them."""
-    return {
-        "devices": [
-            {
-                **environment(device),
-                "free_bytes": memory(device)[0],
-                "total_bytes": memory(device)[1],
-            }
-            for device in map(torch.device, available())
-        ],
-        "cores": os.cpu_count(),
-        "usable_cores": usable_cores(),
-    }
+def describe() -> Machine:
+    """This machine at a glance, without its datasets."""
+    found = []
+    for device in map(torch.device, available()):
+        here, (free, total) = environment(device), memory(device)
+        found.append(DeviceSummary(**asdict(here), free_bytes=free, total_bytes=total))
+    return Machine(tuple(found), os.cpu_count(), usable_cores())

@@ -18,6 +18,7 @@ from core.compare.results import (
     Trial,
 )
 from core.config import RunConfig
+from core.measure.environment import Environment
 from core.measure.records import Record
 from core.speed.ladder import Climb, Climbed, Result, Roofline
 
@@ -33,7 +34,7 @@ def race_to_json(race: Race) -> dict[str, Any]:
 def race_from_json(found: dict[str, Any]) -> Race:
     return Race(
         _contenders(found),
-        _pair(found["environments"]),
+        _environments(found["environments"]),
         RunConfig(**found["config"]),
         found["steps"],
         found["repeats"],
@@ -50,7 +51,7 @@ def crossover_from_json(found: dict[str, Any]) -> Crossover:
     ]
     return Crossover(
         _contenders(found),
-        _pair(found["environments"]),
+        _environments(found["environments"]),
         tuple(cells),
         found["planned"],
         found["budget_seconds"],
@@ -68,8 +69,8 @@ def lab_from_json(found: dict[str, Any]) -> TimingLab:
             ThreadReading(r["size"], r["threads"], _numbers(r["seconds"]))
             for r in found["threads"]
         ),
-        found["environment"],
-        found["cpu_environment"],
+        Environment(**found["environment"]),
+        Environment(**found["cpu_environment"]),
         found["date"],
     )
 
@@ -86,7 +87,7 @@ def breakdown_from_json(found: dict[str, Any]) -> StepProfile:
         _numbers(found["step"]),
         _numbers(found["unprofiled"]),
         RunConfig(**found["config"]),
-        found["environment"],
+        Environment(**found["environment"]),
         found["date"],
     )
 
@@ -113,7 +114,7 @@ def climb_from_json(found: dict[str, Any]) -> Climbed:
             )
             for each in found["results"]
         ),
-        found["environment"],
+        Environment(**found["environment"]),
         found["date"],
     )
 
@@ -140,8 +141,8 @@ def _contenders(found: dict[str, Any]) -> tuple[Candidate, Candidate]:
     return first, second
 
 
-def _pair(values: Sequence[Any]) -> tuple[Any, Any]:
-    first, second = values
+def _environments(values: Sequence[Any]) -> tuple[Any, Any]:
+    first, second = (each and Environment(**each) for each in values)
     return first, second
 
 

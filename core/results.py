@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from core.config import RunConfig
+from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
 
@@ -15,7 +16,7 @@ DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
 class Started:
     """A run begins: where the run goes on, and how long it is."""
 
-    environment: dict[str, Any]  # see core.devices.environment
+    environment: Environment
     parameters: int
     steps: int  # in the whole run
     train_images: int  # or points
@@ -76,7 +77,7 @@ class RunResult:
     """A finished run."""
 
     config: RunConfig
-    environment: dict[str, Any]
+    environment: Environment
     parameters: int
     history: tuple[Epoch, ...]
     losses: tuple[LossPoint, ...]
@@ -115,8 +116,8 @@ class RunResult:
         }
         return {
             "config": asdict(self.config),
-            "device": self.environment["device"],
-            "environment": self.environment,
+            "device": self.environment.device,
+            "environment": asdict(self.environment),
             "parameters": self.parameters,
             "history": [_known(asdict(epoch)) for epoch in self.history],
             "test_total": self.test_total,

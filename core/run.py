@@ -261,8 +261,8 @@ def main(arguments: list[str] | None = None) -> int:
             where = event.environment
             print(
                 f"{config.task}, {config.model} ({event.parameters:,} parameters) on "
-                f"{where['device_name']} ({where['device']}), torch {where['torch']}, "
-                f"{where['threads']} threads",
+                f"{where.device_name} ({where.device}), torch {where.torch}, "
+                f"{where.threads} threads",
                 file=sys.stderr,
             )
         if isinstance(event, Epoch):

@@ -20,7 +20,7 @@ machine = engine().machine()
 if machine is None:
     st.markdown(":material/hourglass: The workers are loading torch.")
     st.stop()
-here = [each["device"] for each in machine["devices"]]
+here = [each.device for each in machine.devices]
 jobs = state.setdefault("model_jobs", {})
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -78,7 +78,7 @@ try:
         "there two moves that every machine has are tried: to `meta`, and to "
         "`float64`, which goes through the module in the same way."
     )
-    model_to.optimizer(findings, machine["devices"][0])
+    model_to.optimizer(findings, machine.devices[0])
     st.markdown("Move the model first, then build the optimizer: that always works.")
 except ExplainedError as error:
     st.error(str(error), title="The lab has no answer")

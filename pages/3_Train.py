@@ -54,7 +54,7 @@ def start() -> None:
 
 
 with st.container(border=True):
-    controls.draw([d["device"] for d in machine["devices"]] if machine else ["cpu"])
+    controls.draw([d.device for d in machine.devices] if machine else ["cpu"])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Start training",

@@ -20,7 +20,7 @@ if machine is None:
     st.markdown(":material/hourglass: The workers are loading torch.")
     st.stop()
 has_data = dataset.is_here(machine)
-devices = [each["device"] for each in machine["devices"]]
+devices = [each.device for each in machine.devices]
 task = "fashion-mnist" if has_data else "sprites"
 records = compare.recordings()
 

@@ -14,7 +14,7 @@ HERE = lesson("Checkpoints")
 frame.begin(HERE)
 frame.wait_for_machine()
 machine = engine().machine()
-devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
+devices = [each.device for each in machine.devices] if machine else ["cpu"]
 run, _ = run_choice.choose()
 
 # With the tab in the address it stays open when a run finishes above it.

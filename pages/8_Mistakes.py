@@ -72,7 +72,7 @@ st.markdown(
     "These stop the program. **Run it** makes the mistake, in a process that may die "
     "of it, and then its fix."
 )
-if machine and len(machine["devices"]) == 1:
+if machine and len(machine.devices) == 1:
     st.markdown(
         "There is no accelerator here. The mistakes that need one run on `meta`, a "
         "device of torch that has shapes but no numbers: it mixes with the CPU as "

@@ -1,6 +1,7 @@
 """core.bench: what it measures for the Compare page, and that records can hold it."""
 
 import json
+from dataclasses import asdict
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ from core import bench, devices, restore
 from core.compare import crossover, step_profile, timing_pitfalls
 from core.config import FAST
 from core.data import datasets, sprites
+from core.data.results import DatasetStatus
 from core.measure import records
 from core.speed import copies, ladder, memory, results, vectorize
 
@@ -50,7 +52,9 @@ def test_every_figure_says_how_it_was_measured(measured):
 def test_a_record_holds_every_section(measured, tmp_path):
     """Written and read again, all sections come back whole."""
     environment = devices.environment(torch.device("cpu"))
-    records.write({"date": "2026", "environment": environment, **measured}, tmp_path)
+    records.write(
+        {"date": "2026", "environment": asdict(environment), **measured}, tmp_path
+    )
     (record,), notices = records.records(tmp_path)
     assert not notices
     for section in restore.RESTORE:
@@ -106,7 +110,7 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
     small = partial(copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
     monkeypatch.setattr(copies, "measure", small)
-    monkeypatch.setattr(datasets, "status", lambda: {"source": None})
+    monkeypatch.setattr(datasets, "status", DatasetStatus)
     plan = results.LoaderPlan((8,), (0, 1), (False,))
     monkeypatch.setattr(results, "loader_plan", lambda _: plan)
     with devices.cpu_threads(1):

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +50,19 @@ def test_devices_that_are_not_here_are_explained(name: str) -> None:
 def test_description_is_plain_data() -> None:
     """What is said of the machine is JSON, and lists every device with its memory."""
     described = devices.describe()
-    assert json.loads(json.dumps(described)) == described
-    kinds = [each["device"].partition(":")[0] for each in described["devices"]]
+    assert json.loads(json.dumps(asdict(described)))
+    kinds = [each.device.partition(":")[0] for each in described.devices]
     assert kinds == devices.available()
-    for each in described["devices"]:
-        assert each["device_name"]
-        assert 0 < each["free_bytes"] <= each["total_bytes"]
+    for each in described.devices:
+        assert each.device_name
+        assert 0 < each.free_bytes <= each.total_bytes
 
 
 def test_description_is_read_without_torch() -> None:
     """The web server can unpickle it without importing torch."""
     script = (
         "import pickle, sys; found = pickle.load(sys.stdin.buffer); "
-        "print('torch' in sys.modules, found['devices'][0]['torch'])"
+        "print('torch' in sys.modules, found.devices[0].torch)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -76,7 +77,7 @@ def test_environment_says_how_many_threads() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert devices.environment(CPU)["threads"] == 3
+        assert devices.environment(CPU).threads == 3
     finally:
         torch.set_num_threads(before)
 
@@ -133,7 +134,7 @@ def test_accelerator_is_named() -> None:
     """The accelerator comes first, and has a platform of its own."""
     here = devices.resolve("auto")
     assert devices.available() == [here.type, "cpu"]
-    assert devices.environment(here)["backend"] in ("CUDA", "ROCm", "XPU", "MPS")
+    assert devices.environment(here).backend in ("CUDA", "ROCm", "XPU", "MPS")
 
 
 @pytest.mark.gpu

@@ -91,7 +91,7 @@ def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
 def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> None:
     """On the accelerator, the same run ends with nearly the same accuracy."""
     there = run.run(replace(CONFIG, device="auto", feed=feed))
-    assert there.environment["backend"] != "CPU"
+    assert there.environment.backend != "CPU"
     assert there.losses[0].loss == pytest.approx(result.losses[0].loss, rel=1e-4)
     assert there.test_accuracy == pytest.approx(result.test_accuracy, abs=0.03)
     assert run.from_checkpoint(there.checkpoint, "ann", CPU)
@@ -283,7 +283,7 @@ def test_feeds_of_numbers_end_alike(feed: str) -> None:
 def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:
     """On the accelerator, criterion and all, the same run ends nearly alike."""
     there = run.run(replace(CURVE, device="auto", feed=feed))
-    assert there.environment["backend"] != "CPU"
+    assert there.environment.backend != "CPU"
     assert there.r2 == pytest.approx(curve_reports[-1].r2, abs=0.02)
     assert there.fit is not None
     assert there.fit.noise == pytest.approx(curve_reports[-1].fit.noise, rel=0.1)

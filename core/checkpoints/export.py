@@ -115,15 +115,13 @@ def _introduction(result: RunResult) -> str:
         else f"its R² on {result.test_total:,} test points was {result.r2:.4f}, its "
         f"RMSE {result.rmse:.4f}"
     )
-    threads = (
-        "1 CPU thread" if here["threads"] == 1 else f"{here['threads']} CPU threads"
-    )
+    threads = "1 CPU thread" if here.threads == 1 else f"{here.threads} CPU threads"
     return (
         f"Train {_article(config.model)} on {task}.\n\n"
         f"When this was exported, {reached}: "
-        f"measured on {here['device_name']} ({here['backend']}), "
-        f"{threads}, torch {here['torch']}, Python "
-        f"{here['python']}.\n\n"
+        f"measured on {here.device_name} ({here.backend}), "
+        f"{threads}, torch {here.torch}, Python "
+        f"{here.python}.\n\n"
         "On the same machine with the same versions and data you get the same number, "
         "to the last digit. Elsewhere it may differ in the last digits: another "
         "device, number of threads or version of torch adds numbers in another order."
@@ -166,7 +164,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cpu")
 
 
-torch.set_num_threads({result.environment["threads"]})
+torch.set_num_threads({result.environment.threads})
 device = choose_device(DEVICE)
 print(f"torch {{torch.__version__}} on {{device}}")
 """,

@@ -1,7 +1,8 @@
 """What is known of checkpoints: plain data, without torch."""
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from core.measure.environment import Environment
 
 RESUME_IMAGES = 4000  # of the training set: resuming is compared in seconds on a laptop
 
@@ -45,7 +46,7 @@ class RoundTrip:
     differing_values: int
     differing_predictions: int
     images: int
-    environment: dict[str, Any]  # of the device that it was loaded on
+    environment: Environment  # of the device that it was loaded on
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Resumed:
     differing_weights: int  # of the numbers in the two state_dicts at the end
     weights: int
     weights_only_difference: float  # greatest, where only the weights were loaded
-    environment: dict[str, Any]
+    environment: Environment
 
 
 @dataclass(frozen=True)

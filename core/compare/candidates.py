@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from core.measure.environment import Machine
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,17 @@ def cpu(threads: int) -> Candidate:
     )
 
 
-def candidates(machine: dict[str, Any]) -> list[Candidate]:
+def candidates(machine: Machine) -> list[Candidate]:
     """Who can race on a machine that core.devices.describe has described.
 
     The accelerators, then the CPU with all usable cores, all but one, and the powers of
     two below.
     """
-    cores = machine["usable_cores"]
+    cores = machine.usable_cores
     found = [
-        Candidate(each["device"], each["backend"], each["device_name"], spare(cores))
-        for each in machine["devices"]
-        if each["backend"] != "CPU"
+        Candidate(each.device, each.backend, each.device_name, spare(cores))
+        for each in machine.devices
+        if each.backend != "CPU"
     ]
     counts = {cores, spare(cores), *(2**p for p in range(cores.bit_length() - 1))}
     return found + [cpu(threads) for threads in sorted(counts, reverse=True)]

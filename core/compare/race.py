@@ -27,7 +27,7 @@ from core.data import batches, datasets
 from core.errors import CancelledError, explain
 from core.loss_meter import LossMeter
 from core.measure import energy
-from core.measure.environment import now
+from core.measure.environment import Environment, now
 from core.measure.speedup import FEWEST_REPEATS
 
 FEWEST_STEPS = 20  # fewer would time the clock and the first batch
@@ -54,7 +54,7 @@ def race(
     deadline = time.perf_counter() + RACE_SECONDS
     datasets.load(config.task)  # if that fails, it is nobody's defeat
     report(RaceStarted(candidates, config, steps, repeats))
-    environments: list[dict | None] = [None, None]
+    environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}
     for repeat in range(repeats + 1):

@@ -5,6 +5,7 @@ threads and date.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import median
 
 from core.compare.results import (
@@ -91,7 +92,7 @@ def of_lab(lab: TimingLab) -> list[Row]:
         ):
             rows.append(row(what, seconds, lab.environment, lab.date, **calls))
     for each in lab.threads:
-        environment = {**lab.cpu_environment, "threads": each.threads}
+        environment = replace(lab.cpu_environment, threads=each.threads)
         what = "multiplication"
         rows.append(
             row(what, each.seconds, environment, lab.date, way=None, size=each.size)

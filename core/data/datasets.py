@@ -8,12 +8,12 @@ The task regression has numbers in their place, of core.data.curve.
 import os
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from core.data import curve, fashion_mnist, sprites
+from core.data.results import DatasetStatus
 from core.errors import ExplainedError
 
 SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
@@ -100,12 +100,8 @@ def _points(count: int, seed: int) -> Split:
     return Split(x.contiguous(), y.contiguous())
 
 
-def status() -> dict[str, Any]:
-    """Fashion-MNIST here: {"source", "problem", "named"}.
-
-    The folder it is in (None: it is not here yet), what is wrong with it (None: it is
-    whole), and whether somebody named that folder in FASHION_MNIST_DIR.
-    """
+def status() -> DatasetStatus:
+    """Whether Fashion-MNIST is here; its files are read and checked."""
     folder = fashion_mnist.find()
     source, problem = None if folder is None else str(folder), None
     if folder is not None:
@@ -113,5 +109,4 @@ def status() -> dict[str, Any]:
             source = load("fashion-mnist").source
         except ExplainedError as error:
             problem = str(error)
-    named = "FASHION_MNIST_DIR" in os.environ
-    return {"source": source, "problem": problem, "named": named}
+    return DatasetStatus(source, problem, "FASHION_MNIST_DIR" in os.environ)

@@ -9,3 +9,16 @@ class Download:
 
     done_bytes: int
     total_bytes: int
+
+
+@dataclass(frozen=True)
+class DatasetStatus:
+    """Whether Fashion-MNIST is here."""
+
+    source: str | None = None  # the folder it is in; None: it is not here yet
+    problem: str | None = None  # what is wrong with it; None: it is whole
+    named: bool = False  # whether somebody named that folder in FASHION_MNIST_DIR
+
+    @property
+    def usable(self) -> bool:
+        return self.source is not None and self.problem is None

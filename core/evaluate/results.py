@@ -1,7 +1,8 @@
 """What evaluating a model finds: plain data, without torch."""
 
 from dataclasses import dataclass
-from typing import Any
+
+from core.measure.environment import Environment
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class ClassScore:
 class Evaluation:
     """A model's answers to the whole test set."""
 
-    environment: dict[str, Any]
+    environment: Environment
     classes: tuple[ClassScore, ...]
     confusion: tuple[tuple[int, ...], ...]  # [true class][predicted class]
     correct: int
@@ -42,4 +43,4 @@ class ModeCost:
     seconds: tuple[float, ...]  # one for each repeat
     peak_bytes: int | None  # None where the device does not tell
     images: int
-    environment: dict[str, Any]
+    environment: Environment

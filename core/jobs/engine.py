@@ -25,6 +25,7 @@ from distributed import Client, Future
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
 from core.jobs.job import PickedUp
+from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class Engine:
         self._cluster: cluster.Process | None = None  # where it is our own
         self._client: Client | None = None
         self._problem = ""
-        self._machine: dict[str, Any] | None = None
+        self._machine: Machine | None = None
         self._machine_due = 0.0  # when it is to be asked for again
         self._start_due = 0.0  # when a start that failed is to be tried again
         self._closed = False
@@ -204,11 +205,10 @@ class Engine:
             raise ExplainedError(outcome["message"])
         return outcome["value"]
 
-    def machine(self) -> dict[str, Any] | None:
+    def machine(self) -> Machine | None:
         """The last that the workers said of this machine; None while they start.
 
-        {"devices", "cores"} as core.devices.describe, {"fashion_mnist"} as
-        core.data.datasets.status. Asked anew, in the background, once it is stale.
+        Asked anew, in the background, once it is stale.
         """
         self._revive()
         with self._lock:
@@ -220,8 +220,8 @@ class Engine:
     def _look(self) -> None:
         try:
             machine = self.ask("core.devices:describe", seconds=LAB_SECONDS)
-            machine["fashion_mnist"] = self.ask("core.data.datasets:status")
-            self._machine = machine
+            status = self.ask("core.data.datasets:status")
+            self._machine = replace(machine, fashion_mnist=status)
         except ExplainedError as error:
             logger.warning("the machine could not be described: %s", error)
         finally:

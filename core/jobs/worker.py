@@ -49,7 +49,7 @@ def _rehearse() -> None:
     from core.data import datasets
 
     try:
-        task = "fashion-mnist" if datasets.status()["source"] else "sprites"
+        task = "fashion-mnist" if datasets.status().source else "sprites"
         split = datasets.load(task).train.first(64)
     except ExplainedError:
         split = datasets.load("sprites").train.first(64)

@@ -1,9 +1,43 @@
-"""What a measured number has to be read with."""
+"""What a measured number has to be read with: plain data, without torch.
 
+core.devices fills it.
+"""
+
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-Environment = dict[str, Any]  # see core.devices.environment
+from core.data.results import DatasetStatus
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and with what something was measured."""
+
+    device: str  # "cpu", "cuda", "cuda:1"
+    device_name: str  # of the product: "NVIDIA H200"
+    backend: str  # "CPU", "CUDA", "ROCm", "XPU" or "MPS"
+    threads: int  # that torch gives to an operation on the CPU
+    torch: str  # version
+    python: str  # version
+    system: str  # "Linux x86_64"
+
+
+@dataclass(frozen=True)
+class DeviceSummary(Environment):
+    """A device that can be trained on, with its memory; None where nothing tells."""
+
+    free_bytes: int | None
+    total_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine at a glance."""
+
+    devices: tuple[DeviceSummary, ...]  # the fastest kind first, the CPU last
+    cores: int | None  # logical
+    usable_cores: int  # likewise, those that torch's process may run on
+    fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
 
 
 def now() -> str:

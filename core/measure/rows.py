@@ -1,6 +1,7 @@
 """Figures as flat rows, for CSV and JSON."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -24,6 +25,6 @@ def row(
         "least_seconds": min(seconds),
         "most_seconds": max(seconds),
         **more,
-        **environment,
+        **asdict(environment),
         "date": date,
     }

@@ -5,7 +5,8 @@ that the web server can read all of it.
 """
 
 from dataclasses import dataclass
-from typing import Any
+
+from core.measure.environment import Environment
 
 # Where a half runs.
 OTHER = "other"  # the accelerator; without one meta, which has shapes but no numbers
@@ -257,4 +258,4 @@ class Report:
     slug: str
     broken: Outcome
     fixed: tuple[Outcome, ...]
-    environment: dict[str, Any]  # see core.devices.environment
+    environment: Environment

@@ -6,6 +6,7 @@ import re
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -39,7 +40,7 @@ def run(slug: str) -> Report:
     wheres = {place(each): each for each in mistake.fixed_on}  # each device once
     fixed = tuple(half("fixed", mistake, each) for each in wheres.values())
     environment = devices.environment(torch.device(place(mistake.fixed_on[-1])))
-    return Report(slug, broken, fixed, {**environment, "threads": 1})
+    return Report(slug, broken, fixed, replace(environment, threads=1))
 
 
 def failures() -> dict[str, Failure]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from core.measure.environment import Environment
+
 
 @dataclass(frozen=True)
 class MovedTensor:
@@ -24,7 +26,7 @@ class Move:
     tensors: tuple[MovedTensor, ...]
     allocated_before: int | None  # bytes of tensors on the device; None: not counted
     allocated_after: int | None
-    environment: dict[str, Any]
+    environment: Environment
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class MoveTime:
     """How long `model.to(device)` takes."""
 
     seconds: tuple[float, ...]  # one for each repeat
-    environment: dict[str, Any]
+    environment: Environment
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class SteppedBatch:
     logits: Any  # numpy float32 (n, 10)
     probabilities: Any  # numpy float32 (n, 10)
     classes: tuple[str, ...]
-    environment: dict[str, Any]
+    environment: Environment
 
 
 @dataclass(frozen=True)
@@ -96,4 +98,4 @@ class Transfers:
     """What copies cost."""
 
     measured: tuple[Transfer, ...]
-    environment: dict[str, Any]
+    environment: Environment

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.measure.environment import Environment
 from core.measure.speedup import Speedup
 
 
@@ -253,7 +254,7 @@ class Climbed:
     climb: Climb
     limit: Roofline
     results: tuple[Result, ...]
-    environment: dict[str, Any]  # see core.devices.environment
+    environment: Environment
     date: str
 
 

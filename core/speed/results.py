@@ -7,9 +7,8 @@ core.speed.copies.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from core.measure.environment import Environment
+from core.measure.environment import Environment, Machine
 
 # The loader lab
 
@@ -33,14 +32,14 @@ class LoaderPlan:
         return len(self.batch_sizes) * len(self.workers) * len(self.pinned)
 
 
-def loader_plan(machine: dict[str, Any]) -> LoaderPlan:
+def loader_plan(machine: Machine) -> LoaderPlan:
     """What to measure on a machine that core.devices.describe has described.
 
     More workers than cores are among it on purpose.
     """
-    cores = machine["usable_cores"]
+    cores = machine.usable_cores
     counts = {0, 1, 2, FOR_A_GPU, per_core(cores), min(2 * cores, MOST_WORKERS)}
-    can_pin = machine["devices"][0]["backend"] in PINNING
+    can_pin = machine.devices[0].backend in PINNING
     pinned = (False, True) if can_pin else (False,)
     return LoaderPlan(BATCH_SIZES, tuple(sorted(counts)), pinned)
 
@@ -183,6 +182,13 @@ class Vectorized:
 
 
 @dataclass(frozen=True)
+class NumpyEnvironment(Environment):
+    """Of what NumPy computes."""
+
+    numpy: str  # version
+
+
+@dataclass(frozen=True)
 class VectorizeLab:
     """All ways at all sizes."""
 
@@ -190,6 +196,13 @@ class VectorizeLab:
     means: int
     environments: dict[str, Environment]  # of each way
     date: str
+
+    @property
+    def numpy(self) -> str:
+        """NumPy's version."""
+        environment = self.environments[NUMPY]
+        assert isinstance(environment, NumpyEnvironment)
+        return environment.numpy
 
     def at(self, points: int) -> dict[str, float]:
         """Median seconds of each way."""

@@ -6,6 +6,7 @@ and leaves the distances there: converting and copying are not in the time.
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,15 @@ from torch import Tensor
 from core import devices
 from core.errors import CancelledError
 from core.measure import timing
-from core.measure.environment import now
-from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
+from core.measure.environment import Environment, now
+from core.speed.results import (
+    NUMPY,
+    PYTHON,
+    TORCH,
+    NumpyEnvironment,
+    Vectorized,
+    VectorizeLab,
+)
 
 MEANS = 10  # one for each class
 REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # of each number of points
@@ -71,8 +79,11 @@ def measure(
             found.append(Vectorized(way, count, seconds, float(difference), str(where)))
             report(found[-1])
     here = devices.environment(CPU)
-    environments = dict.fromkeys((PYTHON, NUMPY, TORCH), here)
-    environments[NUMPY] = {**here, "numpy": np.__version__}
+    environments: dict[str, Environment] = {
+        PYTHON: here,
+        NUMPY: NumpyEnvironment(**asdict(here), numpy=np.__version__),
+        TORCH: here,
+    }
     if device != CPU:
         environments[on_device(device)] = devices.environment(device)
     return VectorizeLab(tuple(found), MEANS, environments, now())

@@ -1,11 +1,10 @@
 """What a page says where Fashion-MNIST is missing or damaged, and how it is fetched."""
 
-from typing import Any
-
 import streamlit as st
 
 from core.data.results import Download
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine
 from core.ui.train import live
@@ -13,20 +12,17 @@ from core.ui.train import live
 FETCH = "core.data.fashion_mnist:download"
 
 
-def is_here(machine: dict[str, Any] | None) -> bool:
+def is_here(machine: Machine | None) -> bool:
     """Whether Fashion-MNIST can be trained on; taken for granted until it is known."""
-    if machine is None:
-        return True
-    status = machine["fashion_mnist"]
-    return status["source"] is not None and status["problem"] is None
+    return machine is None or machine.fashion_mnist.usable
 
 
-def offer(machine: dict[str, Any]) -> None:
+def offer(machine: Machine) -> None:
     """Say what is the matter with the data, and offer to fetch it where that helps."""
-    status = machine["fashion_mnist"]
-    if status["problem"]:
+    status = machine.fashion_mnist
+    if status.problem:
         st.error(
-            f"{status['problem']} Until then, train on the sprites.",
+            f"{status.problem} Until then, train on the sprites.",
             title="Fashion-MNIST can't be used",
             icon=":material/error:",
         )
@@ -37,7 +33,7 @@ def offer(machine: dict[str, Any]) -> None:
             "the same.",
             icon=":material/info:",
         )
-    if status["named"]:
+    if status.named:
         st.markdown(
             "The folder is the one that `FASHION_MNIST_DIR` names. Correct the "
             "variable, or unset it and start the app again."

@@ -5,6 +5,7 @@ from dataclasses import fields
 from statistics import quantiles
 
 from core.config import RunConfig
+from core.measure.environment import Environment
 from core.results import RunResult
 
 NAMES = {
@@ -154,11 +155,11 @@ def shape(dimensions: tuple[int, ...]) -> str:
     return " × ".join(map(str, dimensions)) or "scalar"
 
 
-def provenance(environment: dict) -> str:
+def provenance(environment: Environment) -> str:
     """Where a number was measured, for the caption under it."""
-    threads = environment["threads"]
+    threads = environment.threads
     return (
-        f"{environment['device_name']} ({environment['backend']}), "
+        f"{environment.device_name} ({environment.backend}), "
         f"{threads} CPU thread{'s' * (threads != 1)}, "
-        f"torch {environment['torch']}, Python {environment['python']}"
+        f"torch {environment.torch}, Python {environment.python}"
     )

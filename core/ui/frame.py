@@ -64,11 +64,11 @@ def _machine_badge() -> None:
     if machine is None:
         st.badge("Workers are starting", icon=":material/hourglass:", color="gray")
         return
-    best = machine["devices"][0]
+    best = machine.devices[0]
     st.badge(
-        f"{best['backend']} · {best['device_name']}",
+        f"{best.backend} · {best.device_name}",
         icon=":material/memory:",
-        color=device_color(best["backend"]),
+        color=device_color(best.backend),
     )
 
 

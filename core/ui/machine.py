@@ -135,7 +135,7 @@ def report(
     return {
         "verdict": found.verdict,
         "cause": found.cause,
-        "python": machine["devices"][0]["python"] if machine else None,
+        "python": machine.devices[0].python if machine else None,
         "facts": {k: v for k, v in asdict(known).items() if k != "releases"},
         "devices": described,
         "answers": answers(),

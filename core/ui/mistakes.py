@@ -255,7 +255,7 @@ def _figure(mistake: Mistake, outcome: Outcome) -> None:
 def _remarks(mistake: Mistake, report: Report) -> None:
     """What to know of this machine, and where the figures come from."""
     remarks = [mistake.note]
-    if report.environment["backend"] == "CPU":
+    if report.environment.backend == "CPU":
         remarks.append(mistake.without_accelerator)
         if report.broken.device == "meta":
             remarks.append(

@@ -147,7 +147,7 @@ def test_threads_are_set_for_a_heat_and_given_back(monkeypatch):
     assert seen == [2, 1, 2]
     assert torch.get_num_threads() == before
     assert "the device has gone" in result.failures[0].message
-    assert result.environments[0]["threads"] == 2
+    assert result.environments[0].threads == 2
 
 
 @pytest.mark.gpu

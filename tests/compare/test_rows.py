@@ -1,7 +1,7 @@
 """core.compare.rows: rows that stand by themselves, and records that come back."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -22,20 +22,21 @@ from core.compare.results import (
     Trial,
 )
 from core.config import RunConfig
+from core.measure.environment import Environment
 from core.measure.records import Record
 from core.speed import rows as speed_rows
 from core.speed.ladder import RUNGS, Climb, Climbed, Result, Roofline, Rung
 
-HERE = {
-    "device": "cpu",
-    "device_name": "A processor",
-    "backend": "CPU",
-    "threads": 2,
-    "torch": "2.15.0",
-    "python": "3.11.7",
-    "system": "Linux x86_64",
-}
-CARD = {**HERE, "device": "cuda", "device_name": "Testing card", "backend": "CUDA"}
+HERE = Environment(
+    device="cpu",
+    device_name="A processor",
+    backend="CPU",
+    threads=2,
+    torch="2.15.0",
+    python="3.11.7",
+    system="Linux x86_64",
+)
+CARD = replace(HERE, device="cuda", device_name="Testing card", backend="CUDA")
 PAIR = (
     Candidate("cpu", "CPU", "CPU, 2 threads", 2),
     Candidate("cuda", "CUDA", "Testing card", 2),

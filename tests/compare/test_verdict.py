@@ -9,6 +9,7 @@ from core.compare.candidates import Candidate
 from core.compare.results import CandidateFailure, Cell, Race, StepProfile, Trial
 from core.config import RunConfig
 from core.measure import speedup
+from core.measure.environment import DeviceSummary, Machine
 from core.results import LossPoint
 
 GPU = Candidate("cuda", "CUDA", "Testing card", 3)
@@ -29,10 +30,11 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
 
 def machine(*backends, cores):
     names = {"CPU": "cpu", "CUDA": "cuda"}
-    devices = [
-        {"device": names[b], "backend": b, "device_name": f"A {b}"} for b in backends
-    ]
-    return {"devices": devices, "usable_cores": cores}
+    devices = (
+        DeviceSummary(names[b], f"A {b}", b, 1, "", "", "", None, None)
+        for b in backends
+    )
+    return Machine(tuple(devices), cores, cores)
 
 
 def test_without_an_accelerator_one_thread_races_all():

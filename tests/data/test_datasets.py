@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from core.data import datasets, fashion_mnist
+from core.data.results import DatasetStatus
 from core.errors import ExplainedError
 
 TASKS = ["sprites", pytest.param("fashion-mnist", marks=pytest.mark.real_data)]
@@ -85,7 +86,7 @@ def test_status_where_nothing_is_here(
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "data")
     monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "debian")
-    assert datasets.status() == {"source": None, "problem": None, "named": False}
+    assert datasets.status() == DatasetStatus()
 
 
 def test_status_where_files_are_damaged(
@@ -99,11 +100,7 @@ def test_status_where_files_are_damaged(
     monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
     with pytest.raises(ExplainedError) as caught:
         load("fashion-mnist")
-    assert datasets.status() == {
-        "source": str(tmp_path),
-        "problem": str(caught.value),
-        "named": True,
-    }
+    assert datasets.status() == DatasetStatus(str(tmp_path), str(caught.value), True)
 
 
 @pytest.mark.real_data
@@ -115,5 +112,5 @@ def test_failure_is_not_remembered(
         patch.setenv("FASHION_MNIST_DIR", str(tmp_path))
         with pytest.raises(ExplainedError):
             load("fashion-mnist")
-    assert datasets.status()["problem"] is None
+    assert datasets.status().problem is None
     assert len(load("fashion-mnist").test) == 10_000

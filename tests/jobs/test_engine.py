@@ -114,7 +114,7 @@ def test_the_lab_answers_while_a_run_goes_on(engine):
     """A quick question is answered while the training lane is busy."""
     job_id = engine.submit(RUN, LONG)
     running(engine, job_id)
-    assert engine.ask("core.devices:describe")["cores"] >= 1
+    assert engine.ask("core.devices:describe").cores >= 1
     assert status(engine, job_id) == "running"
     engine.cancel(job_id)
     finish(engine, job_id)
@@ -131,7 +131,7 @@ def test_a_loss_that_overflows_fails_the_run_with_advice(engine):
 
 def test_a_failing_question_is_an_explained_error(engine):
     """What goes wrong in the lab arrives as one sentence."""
-    here = [each["device"] for each in engine.ask("core.devices:describe")["devices"]]
+    here = [each.device for each in engine.ask("core.devices:describe").devices]
     missing = next(name for name in ("mps", "xpu") if name not in here)
     with pytest.raises(ExplainedError, match=f"no {missing} device"):
         engine.ask("core.devices:resolve", missing)
@@ -215,7 +215,7 @@ def test_an_engine_can_join_a_cluster_that_is_there(engine):
     guest = Engine(engine._client.scheduler.address)
     assert finish(guest, guest.submit(RUN, SHORT)).status == "finished"
     guest.close()
-    assert engine.ask("core.devices:describe")["cores"] >= 1
+    assert engine.ask("core.devices:describe").cores >= 1
 
 
 def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):

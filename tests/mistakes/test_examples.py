@@ -218,7 +218,7 @@ def test_two_people_and_a_dying_process_disturb_nobody(engine: Engine):
         each.start()
     with pytest.raises(Exception, match="status 9"):
         engine.ask("core.jobs.sandbox:call", "tests.mistakes.test_examples:die")
-    assert engine.ask("core.devices:describe", seconds=20)["devices"]
+    assert engine.ask("core.devices:describe", seconds=20).devices
     for each in threads:
         each.join()
     assert {report.slug for report in answers} == {

@@ -112,7 +112,7 @@ def test_resuming_is_shown_beside_training_through(engine, checkpoints_run):
     shown = metrics(at)
     assert float(shown["With the weights alone"]) > 0
     assert len(at.get("vega_lite_chart")) == 1
-    if engine.machine()["devices"][0]["backend"] == "CPU":
+    if engine.machine().devices[0].backend == "CPU":
         assert shown["Greatest difference"] == "0"
         assert "bit for bit" in texts(at.success)
 

@@ -94,7 +94,7 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
 
     whole = {
         "date": "2026-11-20T10:00:00+00:00",
-        "environment": CARD,
+        "environment": asdict(CARD),
         "races": [restore.race_to_json(RACE)],
         "crossovers": [asdict(MAP)],
         "labs": [asdict(LAB)],

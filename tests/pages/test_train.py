@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
+from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
 from core.ui import dataset, runs
 from tests.pages.walk import CURVE, SHORT, finished_run, open_page, texts
@@ -135,10 +136,10 @@ def test_regression_has_no_fast_setting():
 )
 def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
     """Missing or damaged data: the page says so, offers to fetch, presets sprites."""
-    status = {"source": source, "problem": problem, "named": False}
+    status = DatasetStatus(source, problem)
     machine = Engine.machine
     monkeypatch.setattr(
-        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=status)
     )
     at = open_page("pages/3_Train.py")
     assert at.session_state.task == "sprites"
@@ -149,10 +150,10 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
 
 def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
     """A download that fails says so on the page, and can be started again."""
-    status = {"source": None, "problem": None, "named": False}
+    status = DatasetStatus()
     machine = Engine.machine
     monkeypatch.setattr(
-        Engine, "machine", lambda self: {**machine(self), "fashion_mnist": status}
+        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=status)
     )
     # Any job that fails will do; tests of core.data.fashion_mnist fail the real one.
     monkeypatch.setattr(dataset, "FETCH", "core.devices:resolve")

@@ -2,12 +2,14 @@
 
 import pytest
 
+from core.measure.environment import DeviceSummary, Machine
 from core.speed import results
 from core.speed.results import LoaderCell
 
 
 def machine(cores, backend="CPU"):
-    return {"usable_cores": cores, "devices": [{"backend": backend}]}
+    device = DeviceSummary("", "", backend, 1, "", "", "", None, None)
+    return Machine((device,), cores, cores)
 
 
 def cell(workers, *seconds, pinned=False, batch_size=64):

@@ -1,6 +1,7 @@
 """core.speed.rows: every row says all that a figure has to be read with."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -23,6 +24,7 @@ from core.speed.results import (
     LoaderPlan,
     MemoryCost,
     MemoryLab,
+    NumpyEnvironment,
     Vectorized,
     VectorizeLab,
 )
@@ -73,7 +75,12 @@ VECTORS = VectorizeLab(
         for way, seconds in (TIMES | {ON_CARD: (4e-5, 1e-4)}).items()
     ),
     10,
-    {PYTHON: CARD, NUMPY: {**CARD, "numpy": "2"}, TORCH: CARD, ON_CARD: CARD},
+    {
+        PYTHON: CARD,
+        NUMPY: NumpyEnvironment(**asdict(CARD), numpy="2"),
+        TORCH: CARD,
+        ON_CARD: CARD,
+    },
     DATE,
 )
 COPIES = CopiesLab(
@@ -99,7 +106,7 @@ def test_every_row_says_how_it_was_measured(rows, count):
     for row in rows:
         assert row["n"] >= 2
         assert row["least_seconds"] <= row["median_seconds"] <= row["most_seconds"]
-        assert row["device_name"] == CARD["device_name"]
+        assert row["device_name"] == CARD.device_name
         assert row["torch"]
         assert row["threads"] >= 1
         assert row["date"] == DATE

@@ -21,7 +21,7 @@ def test_every_way_is_measured_at_every_size():
     ]
     assert [len(each.seconds) for each in lab.found] == [3, 3, 3, 2, 2, 2]
     assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
-    assert lab.environments[NUMPY]["numpy"]
+    assert lab.numpy
 
 
 @pytest.mark.parametrize("count", [1, 50])

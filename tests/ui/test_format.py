@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from core import config as configs
 from core import criteria, models
 from core.config import RunConfig
+from core.measure.environment import Environment
 from core.ui import format
 
 CONFIGS = st.sampled_from(configs.TASKS).flatmap(
@@ -161,13 +162,7 @@ def test_sizes_read_back(count: int) -> None:
 def test_provenance_has_all_that_matters(threads: int, said: str) -> None:
     """The caption names device, platform, threads and versions."""
     text = format.provenance(
-        {
-            "device_name": "Abacus 9",
-            "backend": "CPU",
-            "threads": threads,
-            "torch": "9.8.7",
-            "python": "3.21",
-        }
+        Environment("cpu", "Abacus 9", "CPU", threads, "9.8.7", "3.21", "Linux")
     )
     for part in ("Abacus 9", "CPU", said, "9.8.7", "3.21"):
         assert part in text

@@ -73,7 +73,7 @@ def saved(run: Run) -> None:
     upload.tensor_table(tensors)
     where = run.result.environment
     st.markdown(
-        f"Trained on {where['device_name']} ({where['backend']}). Each tensor was "
+        f"Trained on {where.device_name} ({where.backend}). Each tensor was "
         "moved to the CPU before it was saved, so that the file loads anywhere."
     )
     if run.config.model == "cnn":
@@ -256,9 +256,9 @@ def _resumed(job: Job) -> None:
     else:
         _resumed_result(found)
     machine = engine().machine()
-    backend = machine["devices"][0]["backend"] if machine else "CPU"
+    backend = machine.devices[0].backend if machine else "CPU"
     if found is not None:
-        backend = found.environment["backend"]
+        backend = found.environment.backend
     st.vega_lite_chart(
         pd.DataFrame(rows, columns=["part", "step", "loss"]),
         charts.resumed(backend, steps, half),

@@ -13,6 +13,7 @@ from core.checkpoints.results import Opened, TensorInfo
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.evaluate.results import Evaluation
+from core.measure.environment import Machine
 from core.ui import dataset, format
 from core.ui.evaluate import evaluation
 from core.ui.server import engine
@@ -21,7 +22,7 @@ MAX_MEGABYTES = 20
 SUGGESTED = "as the file suggests"
 
 
-def draw(machine: dict[str, Any] | None, task: str | None) -> None:
+def draw(machine: Machine | None, task: str | None) -> None:
     """The uploader, what was found in the file, and its accuracy on a task's images."""
     file = st.file_uploader(
         f"A checkpoint of at most {MAX_MEGABYTES} MB: yours from here, or anybody's "
@@ -32,7 +33,7 @@ def draw(machine: dict[str, Any] | None, task: str | None) -> None:
         "dictionary under state_dict, model_state_dict or model.",
     )
     task = task or (RunConfig.task if dataset.is_here(machine) else "sprites")
-    devices = [each["device"] for each in machine["devices"]] if machine else ["cpu"]
+    devices = [each.device for each in machine.devices] if machine else ["cpu"]
     with st.container(horizontal=True):
         model = st.selectbox(
             "Architecture",

@@ -208,7 +208,7 @@ def draw_lab(done: TimingLab) -> None:
         alt="First call, median, spread and mean for each way of timing",
     )
     environment = done.environment
-    if environment["backend"] == "CPU":
+    if environment.backend == "CPU":
         stands_out = first_call(done) >= 2
         st.markdown(
             "On the CPU, naive and synchronized readings mean the same. "
@@ -271,8 +271,8 @@ def _threads(done: TimingLab) -> None:
     )
     n = len(done.threads[0].seconds)
     st.caption(
-        f"n = {n} after a warm-up. {done.cpu_environment['device_name']}, torch "
-        f"{done.cpu_environment['torch']}, {done.date[:10]}."
+        f"n = {n} after a warm-up. {done.cpu_environment.device_name}, torch "
+        f"{done.cpu_environment.torch}, {done.date[:10]}."
     )
 
 
@@ -366,7 +366,7 @@ def draw_breakdown(
 
 
 def _bar(each: StepProfile) -> str:
-    return f"{format.NAMES[each.feed]} on {each.environment['backend']}"
+    return f"{format.NAMES[each.feed]} on {each.environment.backend}"
 
 
 # The crossover map

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -21,6 +20,7 @@ from core.compare.results import (
 from core.compare.verdict import agreement, verdict
 from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.ui import downloads, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
@@ -29,7 +29,7 @@ RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 WIDTH = 152
 
 
-def pair(machine: dict[str, Any]) -> tuple[Candidate, Candidate]:
+def pair(machine: Machine) -> tuple[Candidate, Candidate]:
     """The two contenders that the learner has chosen."""
     found = candidates(machine)
     first, second = default_pair(found)

@@ -143,16 +143,16 @@ def mode_costs(job: Job) -> None:
     with left:
         st.markdown("**Milliseconds**, median")
         st.altair_chart(
-            charts.mode_costs(table, "milliseconds", environment["backend"]),
+            charts.mode_costs(table, "milliseconds", environment.backend),
             alt="Milliseconds in each autograd mode",
         )
     with right:
         st.markdown("**Peak memory** of tensors, megabytes")
         if measured[0].peak_bytes is None:
-            st.markdown(f"{environment['backend']} does not tell.")
+            st.markdown(f"{environment.backend} does not tell.")
         else:
             st.altair_chart(
-                charts.mode_costs(table, "megabytes", environment["backend"]),
+                charts.mode_costs(table, "megabytes", environment.backend),
                 alt="Peak memory in each autograd mode, in megabytes",
             )
     st.caption(

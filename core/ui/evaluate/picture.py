@@ -46,7 +46,7 @@ def draw(result: RunResult) -> None:
     with right:
         st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
         st.altair_chart(
-            charts.probabilities(list(CLASSES), found, result.environment["backend"]),
+            charts.probabilities(list(CLASSES), found, result.environment.backend),
             alt="The probability of each of the ten classes",
         )
     if source != "A test image":

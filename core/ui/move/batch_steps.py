@@ -221,7 +221,7 @@ def _moved(seen: SteppedBatch, place: int) -> None:
 
 def _bars(values: dict[str, float], title: str, seen: SteppedBatch) -> None:
     st.altair_chart(
-        charts.parameter_bars(values, title, seen.environment["backend"]),
+        charts.parameter_bars(values, title, seen.environment.backend),
         alt=f"{title} of each parameter",
     )
 

@@ -1,12 +1,12 @@
 """A model on its way to a device, as the Model page shows it."""
 
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.jobs.engine import Job
+from core.measure.environment import Environment
 from core.move.results import Move, MoveTime, OptimizerFinding
 from core.ui import format
 from core.ui.server import engine
@@ -121,9 +121,7 @@ def demonstrations(values: dict[str, dict[str, str]]) -> None:
         )
 
 
-def optimizer(
-    findings: tuple[OptimizerFinding, ...], environment: dict[str, Any]
-) -> None:
+def optimizer(findings: tuple[OptimizerFinding, ...], environment: Environment) -> None:
     """What became of an optimizer, in words, for each way of moving."""
     rows = []
     for each in findings:
@@ -141,4 +139,4 @@ def optimizer(
         hide_index=True,
         alt="What an optimizer does after its model was moved",
     )
-    st.caption(f"Tried just now with torch {environment['torch']}.")
+    st.caption(f"Tried just now with torch {environment.torch}.")

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.speed import rows
 from core.speed.results import ITEM, ONCE, Copied, CopiesLab, Fetched
 from core.ui import downloads, format, guess
@@ -18,10 +18,10 @@ from core.ui.source import source
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 
 
-def draw(machine: dict[str, Any]) -> None:
+def draw(machine: Machine) -> None:
     """The guess, the curve over the number of pieces, and three ways to fetch."""
-    best = machine["devices"][0]
-    has_accelerator = best["backend"] != "CPU"
+    best = machine.devices[0]
+    has_accelerator = best.backend != "CPU"
     st.subheader("Small copies")
     st.markdown(
         "Every copy costs something before its first byte. So copy much at once, and "
@@ -42,7 +42,7 @@ def draw(machine: dict[str, Any]) -> None:
         "core.speed.copies:measure",
         "Measure copies",
         "run_copies_lab",
-        None if guessed is None else (best["device"],),
+        None if guessed is None else (best.device,),
         "The measurement",
         lambda job: result(job, guessed),
         ":material/show_chart: Choose a guess, then measure: the time of the same "
@@ -82,7 +82,7 @@ def result(job: Job, guessed: str | None) -> None:
         str(guessed).lower(),
         guessed == truth,
     )
-    backend = done.environment["backend"]
+    backend = done.environment.backend
     st.altair_chart(
         charts.pieces(_pieces_frame(done.copied), backend),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
@@ -145,7 +145,7 @@ def pieces_in_words(done: CopiesLab) -> str:
         f"Each further piece costs about **{each}**, whatever is in it; a piece of "
         f"{many.pieces:,} has {size}."
     )
-    if done.environment["backend"] == "CPU":
+    if done.environment.backend == "CPU":
         return (
             f"{text} Here that is the call alone. On an accelerator each copy has to "
             "be set up and waited for as well, so a piece costs more."
@@ -163,7 +163,7 @@ def fetches_in_words(done: CopiesLab) -> str:
         f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
         f"{high:.2f})."
     )
-    if done.environment["backend"] == "CPU":
+    if done.environment.backend == "CPU":
         return (
             f"{text} On the CPU a number is there as soon as the call returns: nothing "
             "is waited for, and a fetch is cheap. On an accelerator each one stops the "

@@ -1,11 +1,10 @@
 """The labs of the Speed page: what batches, memory, loops and copies cost."""
 
-from typing import Any
-
+from core.measure.environment import Machine
 from core.ui.speed import copies, loader, memory, vectorize
 
 
-def draw(machine: dict[str, Any]) -> None:
+def draw(machine: Machine) -> None:
     """All labs, one below the other."""
     loader.draw(machine)
     memory.draw(machine)

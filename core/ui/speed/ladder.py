@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.speed import ladder
 from core.speed import rows as flat
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, Roofline
@@ -24,9 +25,9 @@ WIDTH = 152
 MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
 
 
-def controls(machine: dict[str, Any], has_data: bool) -> Climb:
+def controls(machine: Machine, has_data: bool) -> Climb:
     """What the learner wants to climb with; ValueError where it can't be."""
-    devices = [each["device"] for each in machine["devices"]]
+    devices = [each.device for each in machine.devices]
     tasks: tuple[str, ...] = IMAGE_TASKS if has_data else ("sprites",)
     chosen = {}
     with st.container(horizontal=True):
@@ -134,11 +135,11 @@ def buttons(wanted: Climb | None) -> None:
             )
 
 
-def draw(wanted: Climb | None, machine: dict[str, Any]) -> None:
+def draw(wanted: Climb | None, machine: Machine) -> None:
     """The climb, live, and below it the rungs one by one."""
     job = newest()
     chosen = job.arguments[0] if job is not None else wanted
-    backends = {each["device"]: each["backend"] for each in machine["devices"]}
+    backends = {each.device: each.backend for each in machine.devices}
     backend = backends.get(chosen.device if chosen else "", "CPU")
     if job is None:
         st.markdown(
@@ -356,5 +357,5 @@ def recorded(label: str, done: Climbed) -> None:
     """A climb of another machine, for whoever has not that machine."""
     with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
         st.markdown(in_words(done))
-        overview(done.results, done.results, done.limit, done.environment["backend"])
+        overview(done.results, done.results, done.limit, done.environment.backend)
         caption(done)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.speed import results
 from core.speed import rows as flat
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
@@ -19,7 +19,7 @@ from core.ui.source import source
 BUDGETS = (10, 30, 60)  # seconds
 
 
-def draw(machine: dict[str, Any]) -> None:
+def draw(machine: Machine) -> None:
     """The guess, the budget, the heat map, and what the usual advice costs here."""
     st.subheader("Loader lab")
     st.markdown(
@@ -33,7 +33,7 @@ def draw(machine: dict[str, Any]) -> None:
     guessed = guess.ask(
         "loader_guess",
         f"with how many workers does it load fastest here, at batch size "
-        f"{results.TEXTBOOK_BATCH}? There are {_cores(machine['usable_cores'])}.",
+        f"{results.TEXTBOOK_BATCH}? There are {_cores(machine.usable_cores)}.",
         plan.workers,
         lambda workers: "None" if workers == 0 else f"{workers}",
     )
@@ -46,14 +46,14 @@ def draw(machine: dict[str, Any]) -> None:
         width=152,
     )
     task = "fashion-mnist" if dataset.is_here(machine) else "sprites"
-    device = machine["devices"][0]["device"]
+    device = machine.devices[0].device
     compare.measure(
         "core.speed.loader:measure",
         "Measure loaders",
         "run_loader_lab",
         None if guessed is None else (task, device, plan, float(budget)),
         "The loader lab",
-        lambda job: result(job, guessed, machine["usable_cores"]),
+        lambda job: result(job, guessed, machine.usable_cores),
         ":material/grid_on: Choose a guess, then measure: samples/s for each batch "
         "size and number of workers appear here, cell by cell.",
     )
@@ -71,8 +71,8 @@ def draw(machine: dict[str, Any]) -> None:
             st.code(source("core.speed.loader:take"), line_numbers=True)
 
 
-def _not_pinned(machine: dict[str, Any]) -> str:
-    backend = machine["devices"][0]["backend"]
+def _not_pinned(machine: Machine) -> str:
+    backend = machine.devices[0].backend
     if backend == "CPU":
         return (
             "Pinned memory is left out: it makes copies to an accelerator faster, and "

@@ -1,12 +1,12 @@
 """The memory lab, as the Speed page shows it."""
 
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.speed import rows
 from core.speed.results import (
     ACCUMULATED,
@@ -25,7 +25,7 @@ WAYS = 6
 BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
 
 
-def draw(machine: dict[str, Any]) -> None:
+def draw(machine: Machine) -> None:
     """Time against peak memory for three ways to train and three to infer."""
     st.subheader("Memory lab")
     st.markdown(
@@ -38,7 +38,7 @@ def draw(machine: dict[str, Any]) -> None:
         "core.speed.memory:measure",
         "Measure memory",
         "run_memory_lab",
-        (machine["devices"][0]["device"],),
+        (machine.devices[0].device,),
         "The memory lab",
         result,
         ":material/scatter_plot: Time against peak memory, a point for each way, "
@@ -74,7 +74,7 @@ def result(job: Job) -> None:
             )
         _so_far(peaks)
         return
-    backend = done.environment["backend"]
+    backend = done.environment.backend
     if all(cost.peak_bytes is not None for cost in done.costs):
         st.altair_chart(
             charts.memory(frame(done), backend),

@@ -1,12 +1,12 @@
 """A loop against vectorized code, as the Speed page shows it."""
 
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.jobs.engine import Job
+from core.measure.environment import Machine
 from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, format, guess
@@ -15,9 +15,9 @@ from core.ui.compare import panels as compare
 from core.ui.source import source
 
 
-def draw(machine: dict[str, Any]) -> None:
+def draw(machine: Machine) -> None:
     """The guess, the bars, and where a call costs more than its work."""
-    best = machine["devices"][0]
+    best = machine.devices[0]
     st.subheader("Vectorize")
     st.markdown(
         "How far is each point of the plane from each of ten class means? The same "
@@ -25,14 +25,14 @@ def draw(machine: dict[str, Any]) -> None:
         "expression in torch."
     )
     ways = [PYTHON, NUMPY, TORCH]
-    if best["backend"] != "CPU":
-        ways.append(f"torch on {best['backend']}")
+    if best.backend != "CPU":
+        ways.append(f"torch on {best.backend}")
     guessed = guess.ask("vectorize_guess", "which is fastest for a single point?", ways)
     compare.measure(
         "core.speed.vectorize:measure",
         "Measure distances",
         "run_vectorize_lab",
-        None if guessed is None else (best["device"],),
+        None if guessed is None else (best.device,),
         "The measurement",
         lambda job: result(job, guessed),
         ":material/bar_chart: Choose a guess, then measure: a bar for each way, for "
@@ -87,7 +87,7 @@ def result(job: Job, guessed: str | None) -> None:
     st.caption(
         f"Median after a warm-up, n = {ns}; the line spans the middle half. Each "
         "way starts from its own lists, arrays or tensors; converting is not counted. "
-        f"{'; '.join(where)}, NumPy {done.environments[NUMPY]['numpy']}. "
+        f"{'; '.join(where)}, NumPy {done.numpy}. "
         f"{done.date[:10]}."
     )
     downloads.both("vectorize", rows.of_vectorize(done))

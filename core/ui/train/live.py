@@ -50,7 +50,7 @@ def draw_run(current: Run) -> None:
     if current.started is not None:
         _figures(current)
         if not current.config.has_images:
-            fits.draw(current.fit, current.started.environment["backend"])
+            fits.draw(current.fit, current.started.environment.backend)
         _charts(current, current.started)
 
 
@@ -145,7 +145,7 @@ def _charts(current: Run, started: Started) -> None:
     before = [each for each in earlier(current) if each.losses]
     shown = [*before[-COMPARED:], current]
     names = tuple(format.run_names([each.config for each in shown]))
-    backend = started.environment["backend"]
+    backend = started.environment.backend
 
     x = st.radio(
         "Training loss, smoothed over the faint line of single steps, over",
