@@ -1,139 +1,22 @@
 """core.compare.rows: rows that stand by themselves, and records that come back."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
 from core import restore
 from core.compare import rows as flat
-from core.compare.candidates import Candidate
-from core.compare.results import (
-    PARTS,
-    WAYS,
-    CandidateFailure,
-    Cell,
-    Crossover,
-    Race,
-    Reading,
-    StepProfile,
-    ThreadReading,
-    TimingLab,
-    Trial,
-)
-from core.config import RunConfig
-from core.measure.environment import Environment
+from core.compare.results import CandidateFailure, Race
 from core.measure.records import Record
 from core.speed import rows as speed_rows
-from core.speed.ladder import RUNGS, Climb, Climbed, Result, Roofline, Rung
+from tests.samples import CLIMBED, CROSSOVER, DATE, EPOCHS, PROFILE, RACE, TIMING
 
-HERE = Environment(
-    device="cpu",
-    device_name="A processor",
-    backend="CPU",
-    threads=2,
-    torch="2.15.0",
-    python="3.11.7",
-    system="Linux x86_64",
-)
-CARD = replace(HERE, device="cuda", device_name="Testing card", backend="CUDA")
-PAIR = (
-    Candidate("cpu", "CPU", "CPU, 2 threads", 2),
-    Candidate("cuda", "CUDA", "Testing card", 2),
-)
-DATE = "2026-11-20T10:00:00+00:00"
-RACE = Race(
-    PAIR,
-    (HERE, CARD),
-    RunConfig(model="ann", epochs=1),
-    10,
-    3,
-    tuple(
-        Trial(
-            c,
-            repeat,
-            10,
-            1.0 + repeat - 0.5 * c,
-            640,
-            0.1,
-            1000,
-            5.0 if c else None,
-            (),
-        )
-        for repeat in range(4)
-        for c in (0, 1)
-    ),
-    (),
-    DATE,
-)
-MAP = Crossover(
-    PAIR, (HERE, CARD), (Cell(32, 16, (1.0, 2.0), (3.0, 4.0)),), 72, 10.0, "", DATE
-)
-LAB = TimingLab(
-    "cuda",
-    4096,
-    tuple(Reading(way, (9.0, 1.0, 2.0, 3.0)) for way in WAYS),
-    (ThreadReading(32, 1, (0.1, 0.2, 0.3)), ThreadReading(32, 2, (0.4, 0.5, 0.6))),
-    CARD,
-    HERE,
-    DATE,
-)
-PARTED = StepProfile(
-    "memory",
-    {part: (0.1, 0.2, 0.3, 0.4) for part in PARTS},
-    (0.5, 1.0, 1.5, 2.0),
-    (0.4, 0.9, 1.4, 1.9),
-    RunConfig(),
-    CARD,
-    DATE,
-)
-EPOCHS = {  # seconds of one, and of the rung that it changes
-    "textbook": (4.0, "", 0.0),
-    "two_workers": (8.0, "textbook", 4.0),
-    "four_workers": (8.0, "textbook", 4.0),
-    "decoded_once": (1.0, "textbook", 4.0),
-    "no_waiting": (1.0, "decoded_once", 1.0),
-    "fused": (0.8, "no_waiting", 1.0),
-    "larger_batch": (0.4, "fused", 0.8),
-    "half_precision": (0.3, "larger_batch", 0.4),
-}
-
-
-def rung_result(rung: Rung) -> Result:
-    """What a machine without an accelerator and without a compiler finds."""
-    if rung.name not in EPOCHS:
-        message = rung.obstacle("CPU", "ann")
-        if message:
-            return Result(rung.name, "", applies=False, message=message)
-        return Result(rung.name, "half_precision", message="There is no compiler.")
-    seconds, base, before = EPOCHS[rung.name]
-    return Result(
-        rung.name,
-        base,
-        (seconds,) * 3,
-        (before,) * 3 if base else (),
-        12_000,
-        188,
-        0.1,
-        2_000_000,
-        860,
-        1000,
-        kept="workers" not in rung.name,
-    )
-
-
-CLIMBED = Climbed(
-    Climb("sprites", "ann", "cpu", 3, 60_000),
-    Roofline(5e5, 792.0, 4e6, {"float32": (1e11, 1e11)}, (2e10,), (8e10,)),
-    tuple(map(rung_result, RUNGS)),
-    HERE,
-    DATE,
-)
 SECTIONS = {
     "races": (RACE, restore.race_to_json(RACE)),
-    "crossovers": (MAP, asdict(MAP)),
-    "labs": (LAB, asdict(LAB)),
-    "breakdowns": (PARTED, restore.breakdown_to_json(PARTED)),
+    "crossovers": (CROSSOVER, asdict(CROSSOVER)),
+    "labs": (TIMING, asdict(TIMING)),
+    "breakdowns": (PROFILE, restore.breakdown_to_json(PROFILE)),
     "climbs": (CLIMBED, asdict(CLIMBED)),
 }
 
@@ -142,9 +25,9 @@ def test_every_row_has_all_it_is_read_with():
     """n, median, spread, device, torch, threads and date, in all kinds."""
     rows = [
         *flat.of_race(RACE),
-        *flat.of_crossover(MAP),
-        *flat.of_lab(LAB),
-        *flat.of_breakdown([PARTED]),
+        *flat.of_crossover(CROSSOVER),
+        *flat.of_lab(TIMING),
+        *flat.of_breakdown([PROFILE]),
         *speed_rows.of_climb(CLIMBED),
     ]
     for row in rows:

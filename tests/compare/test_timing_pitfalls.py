@@ -8,7 +8,7 @@ import torch
 from core.compare import timing_pitfalls
 from core.compare.results import WAYS
 from core.errors import CancelledError
-from tests.measure.test_timing import QueueDevice
+from tests.queue_device import QueueDevice
 
 CPU = torch.device("cpu")
 

@@ -9,8 +9,8 @@ from core.compare.candidates import Candidate
 from core.compare.results import CandidateFailure, Cell, Race, StepProfile, Trial
 from core.config import RunConfig
 from core.measure import speedup
-from core.measure.environment import DeviceSummary, Machine
 from core.results import LossPoint
+from tests.samples import machine
 
 GPU = Candidate("cuda", "CUDA", "Testing card", 3)
 ONE, TWO = candidates.cpu(1), candidates.cpu(2)
@@ -26,15 +26,6 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
     ]
     config = RunConfig(model=model)
     return Race(pair, (None, None), config, 10, 3, tuple(trials), failures, "2026")
-
-
-def machine(*backends, cores):
-    names = {"CPU": "cpu", "CUDA": "cuda"}
-    devices = (
-        DeviceSummary(names[b], f"A {b}", b, 1, "", "", "", None, None)
-        for b in backends
-    )
-    return Machine(tuple(devices), cores, cores)
 
 
 def test_without_an_accelerator_one_thread_races_all():

@@ -1,7 +1,5 @@
 """Timing: what is counted and what is not, on a device that works through a queue."""
 
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +8,7 @@ import pytest
 import torch
 
 from core.measure.timing import Timing, measure, measure_side_by_side
+from tests.queue_device import QueueDevice
 
 CPU = torch.device("cpu")
 
@@ -33,25 +32,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
     return clock
-
-
-class QueueDevice:
-    """Takes work and returns at once, as a GPU does; a thread does it in order."""
-
-    def __init__(self) -> None:
-        self.queue: queue.Queue[float] = queue.Queue()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def _work(self) -> None:
-        while (seconds := self.queue.get()) >= 0:
-            time.sleep(seconds)
-            self.queue.task_done()
-
-    def launch(self) -> None:
-        self.queue.put(0.03)
-
-    def synchronize(self, _: object = None) -> None:
-        self.queue.join()
 
 
 @pytest.fixture

@@ -90,15 +90,15 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     from dataclasses import asdict
 
     from core import restore
-    from tests.compare.test_rows import CARD, LAB, MAP, PARTED, RACE
+    from tests.samples import CARD, CROSSOVER, PROFILE, RACE, TIMING
 
     whole = {
         "date": "2026-11-20T10:00:00+00:00",
         "environment": asdict(CARD),
         "races": [restore.race_to_json(RACE)],
-        "crossovers": [asdict(MAP)],
-        "labs": [asdict(LAB)],
-        "breakdowns": [restore.breakdown_to_json(PARTED)],
+        "crossovers": [asdict(CROSSOVER)],
+        "labs": [asdict(TIMING)],
+        "breakdowns": [restore.breakdown_to_json(PROFILE)],
     }
     records.write(whole, tmp_path)
     (tmp_path / "old.json").write_text('{"format": 0}')
@@ -119,7 +119,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_heats():
         from core.compare.results import RaceStarted
         from core.jobs.engine import Job
         from core.ui.compare import race
-        from tests.compare.test_rows import RACE
+        from tests.samples import RACE
 
         started = RaceStarted(RACE.candidates, RACE.config, RACE.steps, 3)
         events = (started, *RACE.trials[:5])

@@ -64,16 +64,16 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
     def draw():
         from core.jobs.engine import Job
         from core.ui.speed import copies, loader, memory, vectorize
-        from tests.speed import test_rows as found
+        from tests import samples
 
         def job(name, value, *arguments):
             return Job(name, "path", arguments, "train", status="finished", value=value)
 
-        done = job("loader", found.LOADER, "sprites", "cuda", found.LOADER.plan)
+        done = job("loader", samples.LOADER, "sprites", "cuda", samples.LOADER.plan)
         loader.result(done, 0, cores=2)
-        memory.result(job("memory", found.MEMORY))
-        vectorize.result(job("vectorize", found.VECTORS), "NumPy")
-        copies.result(job("copies", found.COPIES), "About as long")
+        memory.result(job("memory", samples.MEMORY))
+        vectorize.result(job("vectorize", samples.VECTORIZED), "NumPy")
+        copies.result(job("copies", samples.COPIES), "About as long")
 
     at = AppTest.from_function(draw).run()
     assert not at.exception
@@ -103,7 +103,7 @@ def test_where_memory_is_not_counted_time_is_shown():
 
         from core.jobs.engine import Job
         from core.ui.speed import memory
-        from tests.speed.test_rows import MEMORY
+        from tests.samples import MEMORY
 
         costs = tuple(replace(cost, peak_bytes=None) for cost in MEMORY.costs)
         value = replace(MEMORY, costs=costs)
@@ -125,7 +125,7 @@ def drawn_climb(status: str, rungs: int, **state) -> AppTest:
         from core.jobs.engine import Job
         from core.speed.ladder import Climb, Climbed
         from core.ui.speed import ladder
-        from tests.compare.test_rows import CLIMBED
+        from tests.samples import CLIMBED
 
         wanted = Climb("sprites", "ann", "cpu", 3, 60_000)
         found = CLIMBED.results[:rungs]
@@ -168,7 +168,7 @@ def test_without_the_textbook_the_others_have_their_figures():
         from core.jobs.engine import Job
         from core.speed.ladder import Climb, Result
         from core.ui.speed import ladder
-        from tests.compare.test_rows import CLIMBED
+        from tests.samples import CLIMBED
 
         wanted = Climb("sprites", "ann", "cpu", 3, 60_000)
         failed = [Result(r.rung, "", message="It broke.") for r in CLIMBED.results[:4]]

@@ -2,14 +2,9 @@
 
 import pytest
 
-from core.measure.environment import DeviceSummary, Machine
 from core.speed import results
 from core.speed.results import LoaderCell
-
-
-def machine(cores, backend="CPU"):
-    device = DeviceSummary("", "", backend, 1, "", "", "", None, None)
-    return Machine((device,), cores, cores)
+from tests.samples import machine
 
 
 def cell(workers, *seconds, pinned=False, batch_size=64):
@@ -19,7 +14,7 @@ def cell(workers, *seconds, pinned=False, batch_size=64):
 @pytest.mark.parametrize(("cores", "most"), [(1, 4), (2, 4), (16, 32), (128, 32)])
 def test_there_are_more_workers_than_cores_but_not_too_many(cores, most):
     """None, the advised ones and twice the cores are tried, up to 32 processes."""
-    workers = results.loader_plan(machine(cores)).workers
+    workers = results.loader_plan(machine("CPU", cores=cores)).workers
     assert {0, results.FOR_A_GPU, results.per_core(cores)} <= set(workers)
     assert workers == tuple(sorted(set(workers)))
     assert workers[-1] == most
@@ -30,7 +25,7 @@ def test_there_are_more_workers_than_cores_but_not_too_many(cores, most):
 )
 def test_pinned_memory_is_measured_where_it_helps_copies(backend, pinned):
     """Without such an accelerator there are half as many cells."""
-    plan = results.loader_plan(machine(2, backend))
+    plan = results.loader_plan(machine(backend))
     assert len(plan.pinned) == pinned
     assert plan.cells == len(plan.batch_sizes) * len(plan.workers) * pinned
 

@@ -1,0 +1,262 @@
+"""Results as a machine with a "Testing card" might bring them, small and made up.
+
+Without torch, since tests of pages build on them too.
+"""
+
+from dataclasses import asdict, replace
+
+from core.compare.candidates import Candidate
+from core.compare.results import (
+    PARTS,
+    WAYS,
+    Cell,
+    Crossover,
+    Race,
+    Reading,
+    StepProfile,
+    ThreadReading,
+    TimingLab,
+    Trial,
+)
+from core.config import RunConfig
+from core.measure.environment import DeviceSummary, Environment, Machine
+from core.speed import ladder
+from core.speed.ladder import Climb, Climbed, Roofline, Rung
+from core.speed.results import (
+    ACCUMULATED,
+    CHECKPOINTED,
+    CPU,
+    ITEM,
+    NUMPY,
+    ONCE,
+    PYTHON,
+    STEP,
+    TORCH,
+    Copied,
+    CopiesLab,
+    Fetched,
+    LoaderCell,
+    LoaderLab,
+    LoaderPlan,
+    MemoryCost,
+    MemoryLab,
+    NumpyEnvironment,
+    Vectorized,
+    VectorizeLab,
+)
+
+DATE = "2026-11-20T10:00:00+00:00"
+PROCESSOR = Environment(
+    device="cpu",
+    device_name="A processor",
+    backend="CPU",
+    threads=2,
+    torch="2.15.0",
+    python="3.11.7",
+    system="Linux x86_64",
+)
+CARD = replace(PROCESSOR, device="cuda", device_name="Testing card", backend="CUDA")
+
+
+def machine(*backends: str, cores: int = 2) -> Machine:
+    """A machine with a device of each backend, named "A CUDA" and so on."""
+    names = {"CPU": "cpu", "MPS": "mps"}  # the others are called "cuda"
+    devices = (
+        DeviceSummary(
+            device=names.get(backend, "cuda"),
+            device_name=f"A {backend}",
+            backend=backend,
+            threads=1,
+            torch="",
+            python="",
+            system="",
+            free_bytes=None,
+            total_bytes=None,
+        )
+        for backend in backends
+    )
+    return Machine(tuple(devices), cores, cores)
+
+
+# What Compare measures
+
+PAIR = (
+    Candidate("cpu", "CPU", "CPU, 2 threads", 2),
+    Candidate("cuda", "CUDA", "Testing card", 2),
+)
+RACE = Race(
+    candidates=PAIR,
+    environments=(PROCESSOR, CARD),
+    config=RunConfig(model="ann", epochs=1),
+    steps=10,
+    repeats=3,
+    trials=tuple(
+        Trial(
+            candidate=candidate,
+            repeat=repeat,
+            steps=10,
+            train_seconds=1.0 + repeat - 0.5 * candidate,
+            train_samples=640,
+            evaluate_seconds=0.1,
+            evaluate_samples=1000,
+            joules=5.0 if candidate else None,
+            losses=(),
+        )
+        for repeat in range(4)
+        for candidate in (0, 1)
+    ),
+    failures=(),
+    date=DATE,
+)
+CROSSOVER = Crossover(
+    candidates=PAIR,
+    environments=(PROCESSOR, CARD),
+    cells=(Cell(32, 16, (1.0, 2.0), (3.0, 4.0)),),
+    planned=72,
+    budget_seconds=10.0,
+    stopped="",
+    date=DATE,
+)
+TIMING = TimingLab(
+    device="cuda",
+    size=4096,
+    readings=tuple(Reading(way, (9.0, 1.0, 2.0, 3.0)) for way in WAYS),
+    threads=(
+        ThreadReading(32, 1, (0.1, 0.2, 0.3)),
+        ThreadReading(32, 2, (0.4, 0.5, 0.6)),
+    ),
+    environment=CARD,
+    cpu_environment=PROCESSOR,
+    date=DATE,
+)
+PROFILE = StepProfile(
+    feed="memory",
+    parts={part: (0.1, 0.2, 0.3, 0.4) for part in PARTS},
+    step=(0.5, 1.0, 1.5, 2.0),
+    unprofiled=(0.4, 0.9, 1.4, 1.9),
+    config=RunConfig(),
+    environment=CARD,
+    date=DATE,
+)
+
+
+# What the ladder finds, without an accelerator and without a compiler
+
+EPOCHS = {  # seconds of one, and of the rung that it changes
+    "textbook": (4.0, "", 0.0),
+    "two_workers": (8.0, "textbook", 4.0),
+    "four_workers": (8.0, "textbook", 4.0),
+    "decoded_once": (1.0, "textbook", 4.0),
+    "no_waiting": (1.0, "decoded_once", 1.0),
+    "fused": (0.8, "no_waiting", 1.0),
+    "larger_batch": (0.4, "fused", 0.8),
+    "half_precision": (0.3, "larger_batch", 0.4),
+}
+
+
+def rung_result(rung: Rung) -> ladder.Result:
+    """Three epochs of a rung, or why it has none."""
+    if rung.name not in EPOCHS:
+        message = rung.obstacle("CPU", "ann")
+        if message:
+            return ladder.Result(rung.name, "", applies=False, message=message)
+        missing = "There is no compiler."
+        return ladder.Result(rung.name, "half_precision", message=missing)
+    seconds, base, before = EPOCHS[rung.name]
+    return ladder.Result(
+        rung=rung.name,
+        base=base,
+        seconds=(seconds,) * 3,
+        base_seconds=(before,) * 3 if base else (),
+        samples=12_000,
+        steps=188,
+        start_seconds=0.1,
+        peak_bytes=2_000_000,
+        correct=860,
+        total=1000,
+        kept="workers" not in rung.name,
+    )
+
+
+CLIMBED = Climbed(
+    Climb("sprites", "ann", "cpu", epochs=3, images=60_000),
+    Roofline(
+        flops_per_image=5e5,
+        bytes_per_image=792.0,
+        bytes_per_step=4e6,
+        flops_per_second={"float32": (1e11, 1e11)},
+        bytes_per_second=(2e10,),
+        state_bytes_per_second=(8e10,),
+    ),
+    tuple(map(rung_result, ladder.RUNGS)),
+    PROCESSOR,
+    DATE,
+)
+
+
+# What the labs of Speed measure
+
+LOADER = LoaderLab(
+    plan=LoaderPlan((64, 256), (0, 2, 4), (False, True)),
+    cells=tuple(
+        LoaderCell(batch, workers, pinned, 0.1, 1024, (rate, rate * 1.1, rate * 0.9))
+        for batch in (64, 256)
+        for workers, rate in ((0, 0.04), (2, 0.02))
+        for pinned in (False, True)
+    ),
+    failures=("4 workers at batch size 64 failed: no room.",),
+    task="sprites",
+    cores=2,
+    budget_seconds=10.0,
+    environment=CARD,
+    date=DATE,
+)
+MEMORY = MemoryLab(
+    costs=tuple(
+        MemoryCost(kind, name, (0.1, 0.11, 0.12), megabytes * 10**6, difference, 0.1)
+        for kind, name, megabytes, difference in (
+            ("training", STEP, 40, 0.0),
+            ("training", CHECKPOINTED, 20, 0.0),
+            ("training", ACCUMULATED, 15, 1e-8),
+            ("inference", "gradients", 35, 0.0),
+            ("inference", "no_grad", 6, 0.0),
+            ("inference", "inference_mode", 6, 0.0),
+        )
+    ),
+    batch_size=2048,
+    parts=4,
+    width=256,
+    layers=16,
+    environment=CARD,
+    date=DATE,
+)
+ON_CARD = "torch on CUDA"
+VECTORIZED = VectorizeLab(
+    found=tuple(
+        Vectorized(way, points, (seconds, seconds * 1.1), 1e-7, "cpu")
+        for points, times in (
+            (1, {PYTHON: 1e-6, NUMPY: 3e-6, TORCH: 9e-6, ON_CARD: 4e-5}),
+            (100_000, {PYTHON: 0.2, NUMPY: 0.02, TORCH: 8e-3, ON_CARD: 1e-4}),
+        )
+        for way, seconds in times.items()
+    ),
+    means=10,
+    environments={
+        PYTHON: CARD,
+        NUMPY: NumpyEnvironment(**asdict(CARD), numpy="2"),
+        TORCH: CARD,
+        ON_CARD: CARD,
+    },
+    date=DATE,
+)
+COPIES = CopiesLab(
+    copied=tuple(
+        Copied(n, 2**24, (1e-3 * n**0.5, 1.1e-3 * n**0.5)) for n in (1, 100, 10_000)
+    ),
+    fetched=tuple(
+        Fetched(way, 500, (seconds, seconds))
+        for way, seconds in ((ITEM, 0.1), (CPU, 0.1), (ONCE, 1))
+    ),
+    environment=CARD,
+    date=DATE,
+)
