@@ -37,7 +37,7 @@ def few(monkeypatch):
     slow = ("two_workers", "four_workers", "compiled", "whole_step")
     some = tuple(rung for rung in RUNGS if rung.name not in slow)
     monkeypatch.setattr(ladder, "RUNGS", some)
-    monkeypatch.setattr(climb.memory, "peak_bytes", lambda work, _: work() and 1)
+    monkeypatch.setattr(climb.peak_memory, "peak_bytes", lambda work, _: work() and 1)
     return some
 
 
