@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from core import devices, loops, models, restore, run
+from core import devices, loops, models, restore, training
 from core.compare import crossover, race, step_profile, timing_pitfalls
 from core.compare import rows as compare_rows
 from core.compare.candidates import candidates, default_pair, tell_apart
@@ -73,16 +73,11 @@ def epoch_of(
 def train_epoch(
     split: datasets.Split, device: torch.device, feed: str
 ) -> Callable[[], None]:
-    """An epoch of the ANN as core.run trains it by default."""
-    config = RunConfig(feed=feed)
-    model = models.ANN().to(device)
-    optimizer = run.make_optimizer(model, config, device)
-    criterion = nn.CrossEntropyLoss()
-    source = batches.make(feed, split, config.batch_size, device, seed=0)
+    """An epoch of the ANN as a run trains it by default."""
+    trained = training.Training(RunConfig(feed=feed, device=device.type), split)
 
     def epoch() -> None:
-        losses = list(loops.train_epoch(model, source, criterion, optimizer, device))
-        torch.stack(losses).tolist()
+        torch.stack(list(trained.train_epoch())).tolist()
 
     return epoch
 
@@ -141,50 +136,6 @@ def compare_epochs(
     }
 
 
-def compare_engine(repeats: int) -> dict[str, Any] | None:
-    """A run by itself, and the same run through the engine with a page watching it.
-
-    The page is the Train page, run by Streamlit as often as it runs for a browser; what
-    a browser does with it on a machine of its own is not part of this. None where
-    streamlit or dask is missing.
-    """
-    try:
-        from streamlit.testing.v1 import AppTest
-
-        from core.ui.server import engine
-        from core.ui.train.live import POLL_SECONDS
-    except ImportError:
-        return None
-    main_module = sys.modules["__main__"]  # AppTest puts its script there
-    config = RunConfig(epochs=5)
-    alone: list[float] = []
-    watched: list[float] = []
-    engine().ask("core.devices:describe", seconds=60)
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page.switch_page("pages/3_Train.py").run()
-    try:
-        for repeat in range(repeats + 1):
-            seconds = run.run(config).seconds
-            job_id = engine().submit("core.run:run", config)
-            page.query_params["run"] = job_id
-            while (job := engine().job(job_id)) is not None and not job.ended:
-                page.run()
-                time.sleep(POLL_SECONDS)
-            if job is None or job.status != "finished":
-                raise SystemExit(f"The run through the engine failed: {job}")
-            if repeat:  # the first is the warm-up
-                alone.append(seconds)
-                watched.append(job.value.seconds)
-    finally:
-        engine().close()
-        sys.modules["__main__"] = main_module
-    first, second = Timing(tuple(alone)), Timing(tuple(watched))
-    return {
-        "alone": figure(first),
-        "watched": {**figure(second), "times_as_long": ratios(second, first)},
-    }
-
-
 def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any]:
     """The textbook's ANN on Fashion-MNIST, epoch by epoch until it is that accurate.
 
@@ -195,7 +146,7 @@ def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any
     torch.manual_seed(seed)
     model = models.ANN().to(device)
     epoch = rungs.textbook(dataset.train, model, device, Kept())
-    test = run.evaluation_batches(dataset.test, device)
+    test = batches.in_order(dataset.test, device)
     accuracy, epochs = 0.0, 0
     while accuracy < target and epochs < MOST_EPOCHS:
         model.train()
@@ -213,7 +164,7 @@ def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
         fast=True, model=model, device=device.type, seed=seed
     )
     began = time.perf_counter()
-    result = run.run(config)
+    result = training.run(config)
     seconds = time.perf_counter() - began
     assert result.test_accuracy is not None  # it has images
     return attempt(seed, seconds, config.epochs, result.test_accuracy)
@@ -344,9 +295,7 @@ def main() -> None:
     parser.add_argument(
         "--record", action="store_true", help="keep it in core/measure/records"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="less of everything, without the engine"
-    )
+    parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--repeats", type=int, help="default: 5, quick: 1")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
@@ -376,7 +325,6 @@ def main() -> None:
         "task": task,
         "epoch": {name: {**each, **where} for name, each in epochs.items()},
         "transfers": [asdict(each) for each in measured],
-        "engine": None if quick else compare_engine(repeats),
         "time_to_accuracy": None
         if quick or task != "fashion-mnist"
         else time_to_accuracy(device, range(min(SEEDS, repeats))),
@@ -402,9 +350,6 @@ def main() -> None:
         )
     for text in result["verdicts"]:
         print(text.replace("**", ""))
-    if result["engine"] is not None:
-        slower = result["engine"]["watched"]["times_as_long"]["median"]
-        print(f"a watched run takes {slower:.3f} times as long as the same run alone")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from core import devices
+from core.config import RunConfig
 from core.errors import ExplainedError
 from core.results import DRAWN_STEPS, LossPoint, StepProgress
 
@@ -24,17 +25,16 @@ class LossMeter:
     def __init__(
         self,
         device: torch.device,
+        config: RunConfig,
         images: int,
-        batch_size: int,
         total_steps: int,
-        learning_rate: float,
         report: Callable[[StepProgress], None],
     ) -> None:
         self.device = device
-        self.images, self.batch_size = images, batch_size
+        self.images, self.batch_size = images, config.batch_size
         self.total_steps = total_steps
         self.stride = math.ceil(total_steps / DRAWN_STEPS)
-        self.learning_rate = learning_rate
+        self.learning_rate = config.learning_rate
         self.report = report
         self.step = 0
         self.drawn: list[LossPoint] = []  # of the whole run

@@ -168,10 +168,10 @@ with moves:
         "happens; with a loss that has some, it is the third move."
     )
     st.code(
-        "# once, in core/run.py\n"
-        + lines_with("core.run:run", ".to(device)")
+        "# once, in core/training.py\n"
+        + lines_with("core.training:Training", ".to(device)")
         + "\n"
-        + lines_with("core.run:run", "make_optimizer")
+        + lines_with("core.training:Training", "make_optimizer")
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core.loops:train_epoch", ".to(device)")
     )

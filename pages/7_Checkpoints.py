@@ -33,8 +33,8 @@ with save:
         run_choice.nothing_yet(":material/save: What is in a checkpoint appears here.")
     else:
         checkpoints.saved(run)
-        st.markdown("**The code that ran**, from `core/run.py`:")
-        st.code(source("core.run:to_checkpoint"), line_numbers=True)
+        st.markdown("**The code that ran**, from `core/state_dict.py`:")
+        st.code(source("core.state_dict:save"), line_numbers=True)
         st.markdown("**In a script of your own**, it loads without this app:")
         st.code(checkpoints.plain_script(run))
 
@@ -49,10 +49,10 @@ with load:
         "**The code that runs.** `weights_only=True` accepts tensors and refuses "
         "programs. `map_location` says where the tensors go, whatever device they were "
         "saved from: a stranger's file is kept in the host's memory until it is known "
-        "to fit. From `core/checkpoints/round_trip.py` and `core/run.py`."
+        "to fit. From `core/checkpoints/round_trip.py` and `core/state_dict.py`."
     )
     st.code(source("core.checkpoints.round_trip:read"), line_numbers=True)
-    st.code(source("core.run:from_checkpoint"), line_numbers=True)
+    st.code(source("core.state_dict:load"), line_numbers=True)
 
 with trip:
     st.subheader("Is it the same model?")
@@ -70,8 +70,7 @@ with trip:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
         checkpoints.round_trip(run, devices)
-    st.code(source("core.checkpoints.round_trip:save"), line_numbers=True)
-    st.code(source("core.checkpoints.round_trip:load"), line_numbers=True)
+    st.code(source("core.checkpoints.round_trip:measure"), line_numbers=True)
 
     st.subheader("Does training go on as before?")
     st.markdown(
@@ -84,8 +83,8 @@ with trip:
         run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
         checkpoints.resume(run)
-    st.code(source("core.checkpoints.resume:save"), line_numbers=True)
-    st.code(source("core.checkpoints.resume:load"), line_numbers=True)
+    st.code(source("core.training:Training.state_dict"), line_numbers=True)
+    st.code(source("core.training:Training.load_state_dict"), line_numbers=True)
 
 with wrong:
     st.subheader("A pickle is a program")

@@ -105,7 +105,7 @@ def test_every_address_is_there() -> None:
     """There are many of them, and each names something."""
     found = addresses()
     assert found.total() >= 100
-    assert found["core.run:run"]
+    assert found["core.training:run"]
     assert found["core.mistakes.examples:broken_*"]
     assert [each for each in found if not meant(each)] == []
 

@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from core import loops, run
+from core import loops, run, state_dict, training
 from core.config import FAST, RunConfig
 from core.data import curve, datasets
+from core.data.batches import in_order
 from core.devices import accelerator
 from core.errors import CancelledError, ExplainedError
 from core.loss_meter import REPORT_SECONDS, epoch_mean
 from core.results import DRAWN_STEPS, Epoch, Fit, RunResult, Started, StepProgress
+from core.watch import Watch
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
@@ -37,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def reports() -> list[Any]:
     """All that the run CONFIG tells, with its result at the end."""
     told: list[Any] = []
-    told.append(run.run(CONFIG, told.append))
+    told.append(training.run(CONFIG, Watch(told.append)))
     return told
 
 
@@ -56,7 +58,7 @@ def losses(result: RunResult) -> list[tuple[int, float]]:
 
 def test_a_seed_repeats_a_run(result: RunResult) -> None:
     """Two runs of one seed end with the same bytes, and have the same losses."""
-    again = run.run(CONFIG)
+    again = training.run(CONFIG)
     assert again.checkpoint == result.checkpoint
     assert losses(again) == losses(result)
     assert again.test_correct == result.test_correct
@@ -65,7 +67,7 @@ def test_a_seed_repeats_a_run(result: RunResult) -> None:
 @pytest.mark.parametrize("change", [{"seed": 1}, {"augment": False}])
 def test_other_settings_other_weights(result: RunResult, change: dict) -> None:
     """Another seed, or no flips, gives other weights."""
-    other = run.run(replace(CONFIG, **change))
+    other = training.run(replace(CONFIG, **change))
     assert other.checkpoint != result.checkpoint
 
 
@@ -73,14 +75,14 @@ def test_other_settings_other_weights(result: RunResult, change: dict) -> None:
 def test_feeds_end_alike(feed: str) -> None:
     """However batches are fed, the parameters at the end are equal, bit by bit."""
     assert (
-        run.run(replace(ONCE, feed=feed)).checkpoint
-        == run.run(replace(ONCE, feed="memory")).checkpoint
+        training.run(replace(ONCE, feed=feed)).checkpoint
+        == training.run(replace(ONCE, feed="memory")).checkpoint
     )
 
 
 def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
     """The first epoch of a run of two is a run of one."""
-    shorter = run.run(ONCE)
+    shorter = training.run(ONCE)
     steps = len(shorter.losses)
     assert losses(shorter) == losses(result)[:steps]
     assert shorter.history[0].test_loss == result.history[0].test_loss
@@ -90,11 +92,11 @@ def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> None:
     """On the accelerator, the same run ends with nearly the same accuracy."""
-    there = run.run(replace(CONFIG, device="auto", feed=feed))
+    there = training.run(replace(CONFIG, device="auto", feed=feed))
     assert there.environment.backend != "CPU"
     assert there.losses[0].loss == pytest.approx(result.losses[0].loss, rel=1e-4)
     assert there.test_accuracy == pytest.approx(result.test_accuracy, abs=0.03)
-    assert run.from_checkpoint(there.checkpoint, "ann", CPU)
+    assert state_dict.load(there.checkpoint, "ann", CPU)
 
 
 # What it tells
@@ -125,7 +127,7 @@ def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
 
 def test_few_losses_are_drawn_in_a_long_run() -> None:
     """Of 750 steps at most 600 and the two ends are drawn, in their order."""
-    found = run.run(replace(ONCE, batch_size=16, augment=False)).losses
+    found = training.run(replace(ONCE, batch_size=16, augment=False)).losses
     assert 250 < len(found) <= DRAWN_STEPS + 2
     assert (found[0].step, found[-1].step) == (1, 750)
     for before, after in pairwise(found):
@@ -176,8 +178,8 @@ def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
     """The checkpoint loads as plain weights, and scores what was reported."""
     state = torch.load(io.BytesIO(result.checkpoint), weights_only=True)
     assert all(tensor.device.type == "cpu" for tensor in state.values())
-    model = run.from_checkpoint(result.checkpoint, "ann", CPU)
-    batches = run.evaluation_batches(datasets.load("sprites").test, CPU)
+    model = state_dict.load(result.checkpoint, "ann", CPU)
+    batches = in_order(datasets.load("sprites").test, CPU)
     outputs, targets = loops.predict(model, batches, CPU)
     score = loops.score(outputs, targets, nn.CrossEntropyLoss())
     assert (score.correct, score.total) == (result.test_correct, result.test_total)
@@ -187,8 +189,8 @@ def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
 def test_one_cycle_ends_low() -> None:
     """One-cycle climbs to its peak, then falls to nearly nothing at the last step."""
     config = RunConfig(learning_rate=0.1, schedule="one-cycle")
-    optimizer = run.make_optimizer(nn.Linear(2, 2), config, CPU)
-    scheduler = run.make_scheduler(optimizer, config, steps=100)
+    optimizer = training.make_optimizer(nn.Linear(2, 2), config, CPU)
+    scheduler = training.make_scheduler(optimizer, config, steps=100)
     assert scheduler is not None
     rates = []
     for _ in range(100):
@@ -206,7 +208,7 @@ def test_one_cycle_ends_low() -> None:
 def test_shortest_one_cycles_are_trained(batch_size: int, steps: int) -> None:
     """One epoch of large batches is a cycle of a few steps, and that is enough."""
     config = replace(ONCE, batch_size=batch_size, schedule="one-cycle")
-    assert run.run(config).losses[-1].step == steps
+    assert training.run(config).losses[-1].step == steps
 
 
 # Regression
@@ -220,7 +222,7 @@ CURVE = RunConfig.with_recipe(
 def curve_reports() -> list[Any]:
     """All that the run CURVE tells, with its result at the end."""
     told: list[Any] = []
-    told.append(run.run(CURVE, told.append))
+    told.append(training.run(CURVE, Watch(told.append)))
     return told
 
 
@@ -243,7 +245,7 @@ def test_regression_figures_are_those_of_the_checkpoint(
     result = curve_reports[-1]
     test = datasets.load("regression").test
     with torch.inference_mode():
-        outputs = run.from_checkpoint(result.checkpoint, "simple", CPU)(test.images)
+        outputs = state_dict.load(result.checkpoint, "simple", CPU)(test.images)
     y = test.labels.double()
     squares = (outputs.double() - y).square().sum()
     r2 = 1 - squares / (y - y.mean()).square().sum()
@@ -275,14 +277,17 @@ def test_images_have_no_fit(reports: list[Any], result: RunResult) -> None:
 def test_feeds_of_numbers_end_alike(feed: str) -> None:
     """Sliced from a tensor or by a loader: the parameters at the end are equal."""
     short = replace(CURVE, epochs=1, batch_size=256)
-    assert run.run(replace(short, feed=feed)).checkpoint == run.run(short).checkpoint
+    assert (
+        training.run(replace(short, feed=feed)).checkpoint
+        == training.run(short).checkpoint
+    )
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:
     """On the accelerator, criterion and all, the same run ends nearly alike."""
-    there = run.run(replace(CURVE, device="auto", feed=feed))
+    there = training.run(replace(CURVE, device="auto", feed=feed))
     assert there.environment.backend != "CPU"
     assert there.r2 == pytest.approx(curve_reports[-1].r2, abs=0.02)
     assert there.fit is not None
@@ -335,7 +340,7 @@ def test_cancelled_within_a_batch(k: int) -> None:
             steps.append(event.step)
 
     with pytest.raises(CancelledError):
-        run.run(CONFIG, report, cancelled)
+        training.run(CONFIG, Watch(report, cancelled))
     assert asked == k
     assert max(steps, default=0) < k
 
@@ -344,7 +349,7 @@ def test_cancelled_within_a_batch(k: int) -> None:
 def test_overflow_is_explained(rate: float) -> None:
     """A rate that overflows names the step, and a rate that is lower."""
     with pytest.raises(ExplainedError, match=r"step \d+:") as caught:
-        run.run(replace(ONCE, learning_rate=rate))
+        training.run(replace(ONCE, learning_rate=rate))
     advised = re.search(r"learning rate of (\S+) or less", str(caught.value))
     assert advised
     assert 0 < float(advised[1]) < rate
@@ -355,7 +360,7 @@ def test_missing_device_is_explained() -> None:
     missing = next((name for name in ("mps", "xpu") if name not in _here()), "xpu")
     told: list[object] = []
     with pytest.raises(ExplainedError, match=missing):
-        run.run(replace(CONFIG, device=missing), told.append)
+        training.run(replace(CONFIG, device=missing), Watch(told.append))
     assert not told
 
 
@@ -497,7 +502,7 @@ def test_lack_of_host_memory_is_a_line() -> None:
 def test_fashion_mnist_is_learnt() -> None:
     """The recipe of the ANN reaches what a network of its kind does in five epochs."""
     config = RunConfig.with_recipe(task="fashion-mnist", model="ann", device="cpu")
-    found = run.run(config)
+    found = training.run(config)
     assert (len(found.history), config.batch_size) == (5, 64)
     assert 0.86 < found.test_accuracy < 0.89
 
@@ -505,6 +510,6 @@ def test_fashion_mnist_is_learnt() -> None:
 @pytest.mark.real_data
 def test_the_fast_setting_is_as_good() -> None:
     """In its few epochs the ANN gets where the textbook loop takes many more to."""
-    found = run.run(RunConfig.with_recipe(fast=True, device="cpu"))
+    found = training.run(RunConfig.with_recipe(fast=True, device="cpu"))
     assert found.test_accuracy is not None
     assert found.test_accuracy >= 0.875

@@ -16,7 +16,7 @@ from core import models
 from core.checkpoints.results import Demonstration
 from core.errors import ExplainedError
 from core.jobs import sandbox
-from core.run import from_checkpoint
+from core.state_dict import load
 
 CPU = torch.device("cpu")
 MESSAGE_CHARACTERS = 1200  # of PyTorch's own message; some list every layer
@@ -109,7 +109,7 @@ def cuda_on_cpu(checkpoint: bytes, model: str) -> Demonstration:
     state_dict = torch.load(opened, map_location="cpu", weights_only=True)
     restored = models.build(model)
     restored.load_state_dict(state_dict)
-    before = from_checkpoint(checkpoint, model, CPU).state_dict()
+    before = load(checkpoint, model, CPU).state_dict()
     after = restored.state_dict()
     same = all(torch.equal(before[name], after[name]) for name in before)
     if not message or not same:

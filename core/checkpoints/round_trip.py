@@ -4,18 +4,17 @@ Files that strangers sent are opened in core.checkpoints.upload, training is res
 core.checkpoints.resume.
 """
 
-import io
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from core import devices, loops, models, run
+from core import devices, loops, state_dict
 from core.checkpoints.results import RoundTrip, TensorInfo
 from core.config import RunConfig
 from core.data import batches, datasets
-from core.errors import CancelledError, ExplainedError
+from core.errors import ExplainedError
+from core.watch import UNWATCHED, Watch
 
 NO_SAFETENSORS = (
     "The library safetensors is not installed here. Install it: "
@@ -35,9 +34,7 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
         saved_from[storage.data_ptr()] = location
         return storage
 
-    file = io.BytesIO(data)
-    content = torch.load(file, map_location=keep_on_cpu, weights_only=True)
-    return content, saved_from
+    return state_dict.unpack(data, keep_on_cpu), saved_from
 
 
 def describe(
@@ -71,35 +68,13 @@ def to_safetensors(checkpoint: bytes) -> bytes:
     return save({name: t.contiguous() for name, t in tensors.items()})
 
 
-def save(model: nn.Module, dtype: torch.dtype) -> bytes:
-    """The state_dict as a file, from the device that the model is on."""
-    buffer = io.BytesIO()
-    torch.save(
-        {
-            name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-            for name, tensor in model.state_dict().items()
-        },
-        buffer,
-    )
-    return buffer.getvalue()
-
-
-def load(file: bytes, name: str, device: torch.device) -> nn.Module:
-    """The model again, on any device."""
-    model = models.build(name).to(device)
-    opened = io.BytesIO(file)
-    state_dict = torch.load(opened, map_location=device, weights_only=True)
-    model.load_state_dict(state_dict)
-    return model
-
-
-def round_trip(
+def measure(
     checkpoint: bytes,
     config: RunConfig,
     save_on: str,
     load_on: str,
     dtype: str = "float32",
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> RoundTrip:
     """Save a trained model on one device, load it on another, and compare.
 
@@ -109,17 +84,16 @@ def round_trip(
     test = datasets.load(config.task).test
 
     def logits(model: nn.Module, device: torch.device) -> Tensor:
-        if cancelled():
-            raise CancelledError
-        feed = batches.make("memory", test, run.EVALUATION_BATCH, device)
+        feed = watch.each(batches.in_order(test, device))
         return loops.predict(model, feed, device)[0].cpu()
 
-    model = run.from_checkpoint(checkpoint, config.model, there)
+    model = state_dict.load(checkpoint, config.model, there)
     before = logits(model, there)
-    file = save(model, getattr(torch, dtype))
-    after = logits(load(file, config.model, here), here)
+    file = state_dict.save(model, there, getattr(torch, dtype))
+    after = logits(state_dict.load(file, config.model, here), here)
 
     difference = (before - after).abs()
+    changed = before.argmax(dim=1) != after.argmax(dim=1)
     return RoundTrip(
         saved_on=devices.backend(there),
         loaded_on=devices.backend(here),
@@ -128,7 +102,7 @@ def round_trip(
         values=before.numel(),
         greatest_difference=difference.max().item(),
         differing_values=int((before != after).sum()),
-        differing_predictions=int((before.argmax(dim=1) != after.argmax(dim=1)).sum()),
+        differing_predictions=int(changed.sum()),
         images=len(test),
         environment=devices.environment(here),
     )

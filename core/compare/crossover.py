@@ -5,7 +5,6 @@ that it is worth looking at whenever its time is over.
 """
 
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -14,9 +13,10 @@ from torch import nn
 from core import devices
 from core.compare.candidates import Candidate
 from core.compare.results import Cell, Crossover
-from core.errors import CancelledError, is_out_of_memory
+from core.errors import is_out_of_memory
 from core.measure import timing
 from core.measure.environment import Environment, now
+from core.watch import UNWATCHED, Watch
 
 WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
 BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
@@ -34,8 +34,7 @@ class Step(Protocol):
 def measure(
     candidates: tuple[Candidate, Candidate],
     budget_seconds: float,
-    report: Callable[[Cell], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
     widths: tuple[int, ...] = WIDTHS,
     batch_sizes: tuple[int, ...] = BATCH_SIZES,
 ) -> Crossover:
@@ -57,7 +56,7 @@ def measure(
         if any(width >= w and batch_size >= b for w, b in too_large):
             continue
         try:
-            cell = measure_cell(width, batch_size, candidates, deadline, cancelled)
+            cell = measure_cell(width, batch_size, candidates, deadline, watch)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -66,7 +65,7 @@ def measure(
         if cell is None:
             break
         cells.append(cell)
-        report(cell)
+        watch.report(cell)
     stopped = ""
     if too_large:
         width, batch_size = too_large[0]
@@ -109,7 +108,7 @@ def measure_cell(
     batch_size: int,
     candidates: tuple[Candidate, Candidate],
     deadline: float,
-    cancelled: Callable[[], bool],
+    watch: Watch,
 ) -> Cell | None:
     """REPEATS readings of both in turn; None if the time is over before the last."""
     steps = [training_step(width, batch_size, each) for each in candidates]
@@ -117,8 +116,7 @@ def measure_cell(
     seconds: list[list[float]] = [[], []]
     for repeat in range(REPEATS + 1):
         for index, candidate in enumerate(candidates):
-            if cancelled():
-                raise CancelledError
+            watch.check()
             if time.perf_counter() > deadline:
                 return None
             with devices.cpu_threads(candidate.threads):

@@ -7,13 +7,12 @@ how many steps the slower one can make in a bearable time, and both then make as
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from core import devices, loops, models, run
+from core import devices, loops
 from core.compare.candidates import Candidate
 from core.compare.results import (
     CandidateFailure,
@@ -29,12 +28,13 @@ from core.loss_meter import LossMeter
 from core.measure import energy
 from core.measure.environment import Environment, now
 from core.measure.speedup import FEWEST_REPEATS
+from core.results import StepProgress
+from core.training import Training
+from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # fewer would time the clock and the first batch
 WARM_UP_SECONDS = 2.0  # of training, at most; an epoch may take a hundred times that
 RACE_SECONDS = 40.0  # after which a race ends that has FEWEST_REPEATS
-
-Report = Callable[[RaceStarted | TrialProgress | Trial | CandidateFailure], None]
 
 
 def race(
@@ -42,18 +42,17 @@ def race(
     candidates: tuple[Candidate, Candidate],
     steps: int,
     repeats: int,
-    report: Report = run.unwatched,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> Race:
     """`repeats` counted heats of `steps` training steps each, fewer if they are slow.
 
     A contender that fails is out, with its reason; the other one goes on alone.
-    CancelledError ends the race. One that takes longer than RACE_SECONDS ends after as
-    few repeats as a verdict needs.
+    Reports RaceStarted, TrialProgress, Trial and CandidateFailure. A race that takes
+    longer than RACE_SECONDS ends after as few repeats as a verdict needs.
     """
     deadline = time.perf_counter() + RACE_SECONDS
     datasets.load(config.task)  # if that fails, it is nobody's defeat
-    report(RaceStarted(candidates, config, steps, repeats))
+    watch.report(RaceStarted(candidates, config, steps, repeats))
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}
@@ -64,17 +63,15 @@ def race(
             at = (index, repeat)
             try:
                 with devices.cpu_threads(candidate.threads):
-                    trials.append(
-                        trial(config, candidate, steps, at, report, cancelled)
-                    )
+                    trials.append(trial(config, candidate, steps, at, watch))
                     device = devices.resolve(candidate.device)
                     environments[index] = devices.environment(device)
-                report(trials[-1])
+                watch.report(trials[-1])
             except CancelledError:
                 raise
             except Exception as error:
                 failures[index] = CandidateFailure(index, explain(error, (config,)))
-                report(failures[index])
+                watch.report(failures[index])
         steps = min([steps, *(each.steps for each in trials)])
         if repeat >= FEWEST_REPEATS and time.perf_counter() > deadline:
             break
@@ -95,54 +92,36 @@ def trial(
     candidate: Candidate,
     steps: int,
     at: tuple[int, int],
-    report: Report,
-    cancelled: Callable[[], bool],
+    watch: Watch,
 ) -> Trial:
     """Train for `steps` full batches, then evaluate on the whole test set.
 
     The warm-up ends earlier where it takes longer than WARM_UP_SECONDS.
     """
-    device = devices.resolve(candidate.device)
     config = replace(config, device=candidate.device)
     dataset = datasets.load(config.task)
     whole = len(dataset.train) // config.batch_size * config.batch_size
-    torch.manual_seed(config.seed)
-    model = models.build(config.model).to(device)
-    criterion = nn.CrossEntropyLoss()
-    optimizer = run.make_optimizer(model, config, device)
-    scheduler = run.make_scheduler(optimizer, config, steps)
-    feed = batches.make(
-        config.feed,
-        dataset.train.first(whole),
-        config.batch_size,
-        device,
-        config.seed,
-        config.augment,
-    )
-    test = run.evaluation_batches(dataset.test, device)
+    training = Training(config, dataset.train.first(whole), steps)
+    device = training.device
+    test = batches.in_order(dataset.test, device)
 
-    meter = LossMeter(
-        device,
-        steps * config.batch_size,
-        config.batch_size,
-        steps,
-        config.learning_rate,
-        lambda made: report(TrialProgress(*at, made.step, steps, made.losses)),
-    )
+    def tell(made: StepProgress) -> None:
+        watch.report(TrialProgress(*at, made.step, steps, made.losses))
+
+    meter = LossMeter(device, config, steps * config.batch_size, steps, tell)
     is_warm_up = at[1] == 0
     limit = WARM_UP_SECONDS if is_warm_up else math.inf
     joules = energy.counter(device)
     before = joules() if joules else 0.0
 
     meter.begin_epoch()
-    some = first(feed, steps, limit, cancelled)
-    others = criterion, optimizer, device, scheduler
-    for loss in loops.train_epoch(model, some, *others):
+    some = first(training.feed, steps, limit, watch)
+    for loss in training.train_epoch(some):
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 
     start = time.perf_counter()  # end_epoch has synchronized
-    loops.predict(model, stoppable(test, cancelled), device)
+    loops.predict(training.model, watch.each(test), device)
     devices.synchronize(device)
     evaluate_seconds = time.perf_counter() - start
 
@@ -162,25 +141,15 @@ def first(
     source: batches.Batches,
     steps: int,
     limit_seconds: float,
-    cancelled: Callable[[], bool],
+    watch: Watch,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """So many batches, epoch after epoch; fewer where they take longer than that."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:
-        for batch in stoppable(source, cancelled):
+        for batch in watch.each(source):
             yield batch
             made += 1
             late = time.perf_counter() > deadline
             if made == steps or (late and made >= FEWEST_STEPS):
                 return
-
-
-def stoppable(
-    source: batches.Batches, cancelled: Callable[[], bool]
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """The batches; CancelledError as soon as somebody cancels."""
-    for batch in source:
-        if cancelled():
-            raise CancelledError
-        yield batch

@@ -8,21 +8,21 @@ and is the only way to say which part the time belongs to.
 import gzip
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import DeviceType
-from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from core import devices, loops, models, run
+from core import devices
 from core.compare.results import PARTS, StepProfile
 from core.config import RunConfig
-from core.data import batches, datasets
-from core.errors import CancelledError
+from core.data import datasets
 from core.measure.environment import now
+from core.training import Training
+from core.watch import UNWATCHED, Watch
 
 STEPS = 16  # counted
 WARM_UP = 3  # steps before each measurement, not counted
@@ -32,33 +32,25 @@ MOST_TRACE_BYTES = 1_000_000  # gzipped; a job is kept with its result
 def measure(
     config: RunConfig,
     pairs: tuple[tuple[str, str], ...],
-    report: Callable[[StepProfile], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> tuple[StepProfile, ...]:
     """The breakdown of `config` for each (feed, device); reports each when known."""
     found = []
     for feed, device_name in pairs:
-        if cancelled():
-            raise CancelledError
-        found.append(take_apart(config, feed, devices.resolve(device_name)))
-        report(found[-1])
+        watch.check()
+        found.append(take_apart(config, feed, device_name))
+        watch.report(found[-1])
     return tuple(found)
 
 
-def take_apart(config: RunConfig, feed: str, device: torch.device) -> StepProfile:
+def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
     """STEPS training steps with this feed on this device, part by part."""
-    torch.manual_seed(config.seed)
-    model = models.build(config.model).to(device)
-    criterion = nn.CrossEntropyLoss()
-    optimizer = run.make_optimizer(model, config, device)
-    whole = datasets.load(config.task).train.first(
-        (WARM_UP + STEPS) * config.batch_size
-    )
-    source = batches.make(
-        feed, whole, config.batch_size, device, config.seed, config.augment
-    )
+    steady = replace(config, feed=feed, device=device_name, schedule="constant")
+    split = datasets.load(config.task).train
+    training = Training(steady, split.first((WARM_UP + STEPS) * config.batch_size))
+    device = training.device
     unprofiled = []
-    steps = loops.train_epoch(model, source, criterion, optimizer, device)
+    steps = training.train_epoch()
     start = time.perf_counter()
     for _ in steps:
         devices.synchronize(device)
@@ -69,9 +61,9 @@ def take_apart(config: RunConfig, feed: str, device: torch.device) -> StepProfil
     if device.type in ("cuda", "xpu"):
         activities.append(getattr(ProfilerActivity, device.type.upper()))
     with profile(activities=activities) as recorded:
-        batch = iter(source)
+        batch = iter(training.feed)
         for _ in range(WARM_UP + STEPS):
-            step(model, batch, criterion, optimizer, device)
+            step(training, batch)
     seconds: dict[str, list[float]] = {name: [] for name in ("step", *PARTS)}
     for event in recorded.events() or ():
         # With a GPU there is a second event, for what the range did there.
@@ -90,14 +82,10 @@ def take_apart(config: RunConfig, feed: str, device: torch.device) -> StepProfil
     )
 
 
-def step(
-    model: nn.Module,
-    batch: Iterator[tuple[Tensor, Tensor]],
-    criterion: nn.Module,
-    optimizer: Optimizer,
-    device: torch.device,
-) -> None:
+def step(training: Training, batch: Iterator[tuple[Tensor, Tensor]]) -> None:
     """A step of the training loop, with a range around each part."""
+    model, device = training.model, training.device
+    criterion, optimizer = training.criterion, training.optimizer
     with record_function("step"):
         with record_function("load"):
             inputs, targets = next(batch)

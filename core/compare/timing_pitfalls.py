@@ -11,10 +11,10 @@ import torch
 
 from core import devices
 from core.compare.results import WAYS, Reading, ThreadReading, TimingLab
-from core.errors import CancelledError
 from core.jobs import sandbox
 from core.measure import timing
 from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
 
 SIZES = {"cpu": 512}  # of the square matrices; on an accelerator DEVICE_SIZE
 DEVICE_SIZE = 4096
@@ -27,25 +27,22 @@ CHILD_SECONDS = 120.0
 
 def measure(
     device_name: str,
-    report: Callable[[Reading], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> TimingLab:
     """Time the multiplication of two square matrices in each of WAYS."""
     device = devices.resolve(device_name)
     size = SIZES.get(device.type, DEVICE_SIZE)
     readings = []
     for way in WAYS:
-        if cancelled():
-            raise CancelledError
+        watch.check()
         path = "core.compare.timing_pitfalls:in_a_new_process"
         threads = torch.get_num_threads()
         seconds = sandbox.call(
             path, way, device_name, size, threads, seconds=CHILD_SECONDS
         )
         readings.append(Reading(way, tuple(seconds)))
-        report(readings[-1])
-    if cancelled():
-        raise CancelledError
+        watch.report(readings[-1])
+    watch.check()
     return TimingLab(
         device_name,
         size,

@@ -10,7 +10,6 @@ import os
 import struct
 import urllib.request
 import zlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import HTTPException
@@ -20,7 +19,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.data.results import Download
-from core.errors import CancelledError, ExplainedError
+from core.errors import ExplainedError
+from core.watch import UNWATCHED, Watch
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
 SHA256 = {
@@ -97,10 +97,7 @@ def read() -> tuple[Path, dict[str, bytes]]:
     return folder, {name: data[_header_size(name) :] for name, data in contents.items()}
 
 
-def download(
-    report: Callable[[Download], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> None:
+def download(watch: Watch = UNWATCHED) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
     Raises ExplainedError where the mirror gives no answer within seconds, or not the
@@ -116,12 +113,10 @@ def download(
                     continue  # whoever held the lock before us has fetched it
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
-                for chunk in _chunks(url):
-                    if cancelled():
-                        raise CancelledError
+                for chunk in watch.each(_chunks(url)):
                     packed += chunk
                     done += len(chunk)
-                    report(Download(done, DOWNLOAD_BYTES))
+                    watch.report(Download(done, DOWNLOAD_BYTES))
                 _write(DATA_FOLDER / name, _verified(_unpacked(packed, url), name, url))
     except OSError as error:
         raise ExplainedError(

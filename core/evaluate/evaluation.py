@@ -4,25 +4,20 @@ The loop itself is `core.loops.predict`.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
 
-from core import devices, loops, run
+from core import devices, loops, state_dict
 from core.config import RunConfig
 from core.data import batches, datasets
-from core.errors import CancelledError
 from core.evaluate import metrics
 from core.evaluate.results import ClassScore, Evaluation, ModeCost
 from core.measure import peak_memory, timing
+from core.measure.grad_modes import MODES
+from core.watch import UNWATCHED, Watch
 
 MODE_IMAGES = 2000
-MODES: dict[str, Callable[[], AbstractContextManager]] = {
-    "gradients": torch.enable_grad,
-    "no_grad": torch.no_grad,
-    "inference_mode": torch.inference_mode,
-}
 
 
 def evaluate(
@@ -31,9 +26,9 @@ def evaluate(
     """The answers of the model in `checkpoint`, which was trained as `config` says."""
     device = devices.resolve(device_name)
     dataset = datasets.load(config.task)
-    model = run.from_checkpoint(checkpoint, config.model, device)
+    model = state_dict.load(checkpoint, config.model, device)
     outputs, targets = loops.predict(
-        model, run.evaluation_batches(dataset.test, device), device
+        model, batches.in_order(dataset.test, device), device
     )
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
     count = len(dataset.classes)
@@ -73,7 +68,7 @@ def probabilities(
 ) -> tuple[float, ...]:
     """What the model makes of one picture, uint8 (28, 28): a probability a class."""
     device = devices.resolve("auto")
-    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    model = state_dict.load(checkpoint, config.model, device).eval()
     image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
     with torch.inference_mode():
         return tuple(model(image).softmax(dim=1)[0].tolist())
@@ -82,18 +77,17 @@ def probabilities(
 def compare_modes(
     checkpoint: bytes,
     config: RunConfig,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode."""
     device = devices.resolve("auto")
-    model = run.from_checkpoint(checkpoint, config.model, device).eval()
+    model = state_dict.load(checkpoint, config.model, device).eval()
     test = datasets.load(config.task).test.first(MODE_IMAGES)
-    feed = batches.make("device", test, run.EVALUATION_BATCH, device)
+    feed = batches.in_order(test, device, "device")
 
     def forward(mode: str) -> Callable[[], None]:
         def work() -> None:
-            if cancelled():
-                raise CancelledError
+            watch.check()
             with MODES[mode]():
                 for inputs, _ in feed:
                     model(inputs)

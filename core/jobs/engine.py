@@ -1,7 +1,7 @@
 """Submit, follow and cancel work on a Dask cluster, local or remote.
 
 The web server holds one Engine. It never imports torch: functions are named by their
-path ("core.run:run") and looked up in the worker that calls them.
+path ("core.training:run") and looked up in the worker that calls them.
 
 Long jobs wait in a queue that the engine keeps itself, in the order they came, and go
 to a worker only when one is free. Dask would take them at once, but fails all jobs that

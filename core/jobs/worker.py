@@ -16,6 +16,7 @@ from typing import Any
 from core.errors import CancelledError, ExplainedError, explain
 from core.jobs.address import resolve
 from core.jobs.job import PickedUp
+from core.watch import Watch
 
 WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
@@ -43,31 +44,24 @@ def dask_setup(worker: Any) -> None:
 
 def _rehearse() -> None:
     """Load the default dataset and make one step, which sets up the device."""
-    import torch
-
-    from core import devices, loops, models
+    from core.config import RunConfig
     from core.data import datasets
+    from core.training import Training
 
     try:
         task = "fashion-mnist" if datasets.status().source else "sprites"
-        split = datasets.load(task).train.first(64)
+        split = datasets.load(task).train
     except ExplainedError:
-        split = datasets.load("sprites").train.first(64)
-    device = devices.resolve("auto")
-    model = models.build("ann").to(device)
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    criterion = torch.nn.CrossEntropyLoss()
-    batch = [(split.images, split.labels)]
-    for _ in loops.train_epoch(model, batch, criterion, optimizer, device):
+        task, split = "sprites", datasets.load("sprites").train
+    for _ in Training(RunConfig(task=task), split.first(64)).train_epoch():
         pass
 
 
 def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
-    """Call the function at `path` ("core.run:run") and tell how it ended.
+    """Call the function at `path` ("core.training:run") and tell how it ended.
 
-    The function gets `arguments`, and by keyword `report` and `cancelled` where it has
-    such parameters. What it reports becomes an event of the job. Returns {"status",
-    "value", "message"}.
+    The function gets `arguments`, and a Watch where it has a parameter `watch`. What it
+    reports becomes an event of the job. Returns {"status", "value", "message"}.
     """
     from distributed import get_worker
 
@@ -77,18 +71,14 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
         # Dask's event log takes bytes, not objects.
         worker.log_event(topic, pickle.dumps((job_id, event)))
 
-    def cancelled() -> bool:
-        return job_id in _cancelled
-
+    watch = Watch(report, lambda: job_id in _cancelled)
     report(PickedUp(worker.name))
     keep_threads()
     try:
-        if cancelled():
-            raise CancelledError
+        watch.check()
         function = resolve(path)
-        has = inspect.signature(function).parameters
-        keywords = {"report": report, "cancelled": cancelled}
-        value = function(*arguments, **{k: v for k, v in keywords.items() if k in has})
+        watched = "watch" in inspect.signature(function).parameters
+        value = function(*arguments, **({"watch": watch} if watched else {}))
         return {"status": "finished", "value": value, "message": ""}
     except CancelledError:
         return {"status": "cancelled", "value": None, "message": ""}

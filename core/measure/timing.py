@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 
 from core import devices
-from core.errors import CancelledError
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,6 @@ def measure(
     """Time `work` on `device`; the first `warmup` calls are not counted."""
     (timing,) = measure_side_by_side([work], device, repeats, warmup)
     return timing
-
-
-def stoppable(
-    work: Callable[[], object], cancelled: Callable[[], bool]
-) -> Callable[[], object]:
-    """The work, unless somebody has cancelled: then CancelledError instead."""
-
-    def checked() -> object:
-        if cancelled():
-            raise CancelledError
-        return work()
-
-    return checked
 
 
 def measure_side_by_side(

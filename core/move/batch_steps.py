@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from core import devices, loops, models
-from core.data import batches, datasets
+from core import devices
+from core.config import RunConfig
+from core.data import datasets
 from core.move.results import BatchStage, SteppedBatch, TensorSummary
+from core.training import Training
 
 BATCH_SIZE = 64
 SHOWN = 8  # samples of the batch whose images and logits are shown
@@ -56,24 +58,28 @@ def inspect_batch(
     task: str, model_name: str, device_name: str, seed: int, number: int
 ) -> SteppedBatch:
     """Batch `number` (1, 2, ...) of a training run, stopped after every step."""
-    device = devices.resolve(device_name)
-    split = datasets.load(task).train
+    dataset = datasets.load(task)
+    config = RunConfig(
+        task=task,
+        model=model_name,
+        device=device_name,
+        batch_size=BATCH_SIZE,
+        seed=seed,
+        weight_decay=0.01,  # AdamW's default
+    )
     with _seeded:
-        torch.manual_seed(seed)
-        model = models.build(model_name).to(device)
-        criterion = nn.CrossEntropyLoss()
-        optimizer = torch.optim.AdamW(model.parameters())
-        some = split.first(BATCH_SIZE * MOST_BATCHES)
-        feed = list(batches.make("memory", some, BATCH_SIZE, device, seed))
-        for _ in loops.train_epoch(
-            model, feed[: number - 1], criterion, optimizer, device
-        ):
+        training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
+        model, device = training.model, training.device
+        feed = list(training.feed)
+        for _ in training.train_epoch(feed[: number - 1]):
             pass
         model.train()
         inputs, targets = feed[number - 1]
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         stages = []
-        for tensors in walk(model, inputs, targets, criterion, optimizer, device):
+        for tensors in walk(
+            model, inputs, targets, training.criterion, training.optimizer, device
+        ):
             stages.append(stage(tensors, model, before))
             if "outputs" in tensors:
                 outputs = tensors["outputs"].detach()[:SHOWN].cpu()
@@ -83,7 +89,7 @@ def inspect_batch(
         tuple(targets[:SHOWN].tolist()),
         outputs.numpy(),
         outputs.softmax(dim=1).numpy(),
-        datasets.load(task).classes,
+        dataset.classes,
         devices.environment(device),
     )
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.errors import CancelledError, ExplainedError, is_out_of_memory
+from core.errors import ExplainedError, is_out_of_memory
 from core.measure import timing
 from core.move.results import Transfer, Transfers
+from core.watch import UNWATCHED, Watch
 
 SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
 REPEATS = 20
@@ -24,8 +25,7 @@ Copies = dict[tuple[str, str], Callable[[], Tensor]]
 
 def measure(
     device_name: str,
-    report: Callable[[Transfer], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
     sizes: tuple[int, ...] = SIZES,
 ) -> Transfers:
     """Time every kind of copy at every size; reports each as soon as it is known.
@@ -37,12 +37,11 @@ def measure(
     for size in sizes:
         try:
             for kind, copy in copies(size, device).items():
-                if cancelled():
-                    raise CancelledError
+                watch.check()
                 repeats = FEW_REPEATS if size >= LARGE else REPEATS
                 timed = timing.measure(copy, device, repeats, warmup=2)
                 measured.append(Transfer(*kind, size, timed.seconds))
-                report(measured[-1])
+                watch.report(measured[-1])
         except Exception as error:
             if not measured or not is_out_of_memory(error):
                 raise

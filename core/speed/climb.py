@@ -10,23 +10,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import torch
 from torch import nn
 
-from core import devices, loops, models, run
-from core.data import datasets
+from core import devices, loops, models
+from core.data import batches, datasets
 from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
 from core.measure import peak_memory
 from core.measure.environment import now
 from core.speed import ladder, roofline, rungs
-from core.speed.ladder import Climb, Climbed, Progress, Result, Roofline
+from core.speed.ladder import Climb, Climbed, Progress, Result
+from core.watch import UNWATCHED, Watch
 
 SEED = 1  # of the weights; 0 is an outlier, see core.speed.ladder.NOISE
 REPORT_SECONDS = 0.2
-
-Report = Callable[[Roofline | Progress | Result], None]
 
 NO_COMPILER = (
     "torch.compile writes C++ for the CPU and found no compiler to build it with. "
@@ -38,8 +38,7 @@ NO_COMPILER = (
 def climb(
     wanted: Climb,
     done: Sequence[Result] = (),
-    report: Report = run.unwatched,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> Climbed:
     """Measure every rung that `done` does not hold yet; reports each as it is known.
 
@@ -48,7 +47,7 @@ def climb(
     device = devices.resolve(wanted.device)
     datasets.load(wanted.task)  # if that fails, no rung is to blame
     found = roofline.measure(wanted.task, wanted.model, device)
-    report(found)
+    watch.report(found)
     results = list(done)
     base: PreparedRung | None = None
     try:
@@ -59,12 +58,12 @@ def climb(
             if obstacle:
                 result = Result(rung.name, last, applies=False, message=obstacle)
             else:
-                report(Progress(rung.name, 0, 0))
+                watch.report(Progress(rung.name, 0, 0))
                 try:
                     if last and base is None:  # the climb was resumed
                         base = get_ready(last, wanted, device, results)
                     ready = get_ready(rung.name, wanted, device, results)
-                    result = measure(ready, base, wanted, results, report, cancelled)
+                    result = measure(ready, base, wanted, results, watch)
                 except CancelledError:
                     raise
                 except Exception as error:
@@ -72,7 +71,7 @@ def climb(
             if result.kept:
                 base = ready
             results.append(result)
-            report(result)
+            watch.report(result)
             gc.collect()  # a loader's worker processes end with it
     finally:
         torch.compiler.reset()  # what was compiled holds on to its model
@@ -135,8 +134,7 @@ def measure(
     base: PreparedRung | None,
     wanted: Climb,
     results: Sequence[Result],
-    report: Report = run.unwatched,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> Result:
     """Time every epoch, in turn with one of the rung before; then evaluate.
 
@@ -144,17 +142,14 @@ def measure(
     """
     seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
-
-        def watch(step: int, number: int = number) -> None:
-            report(Progress(ready.rung, number, step))
-
-        taken, steps = time_epoch(ready, watch, cancelled)
+        progress = partial(Progress, ready.rung, number)
+        taken, steps = time_epoch(ready, progress, watch)
         seconds.append(taken)
         if base is not None:
-            base_seconds.append(time_epoch(base, watch, cancelled)[0])
+            base_seconds.append(time_epoch(base, progress, watch)[0])
 
     dataset = datasets.load(wanted.task)
-    test = run.evaluation_batches(dataset.test, ready.device)
+    test = batches.in_order(dataset.test, ready.device)
     outputs, targets = loops.predict(ready.model, test, ready.device)
     ready.model.train()
     kept = ladder.with_change(ladder.kept(results), ready.rung)
@@ -174,19 +169,19 @@ def measure(
 
 
 def time_epoch(
-    ready: PreparedRung,
-    watch: Callable[[int], None],
-    cancelled: Callable[[], bool],
+    ready: PreparedRung, progress: Callable[[int], Progress], watch: Watch
 ) -> tuple[float, int]:
-    """Seconds and steps of an epoch, from an idle device to an idle device."""
+    """Seconds and steps of an epoch, from an idle device to an idle device.
+
+    Now and then the progress at a step is reported.
+    """
     devices.synchronize(ready.device)
     start = told = time.perf_counter()
     step, loss = 0, torch.tensor(math.nan)
     for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
-        if cancelled():
-            raise CancelledError
+        watch.check()
         if time.perf_counter() - told > REPORT_SECONDS:
-            watch(step)
+            watch.report(progress(step))
             told = time.perf_counter()
     devices.synchronize(ready.device)
     seconds = time.perf_counter() - start

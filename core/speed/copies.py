@@ -13,6 +13,7 @@ from core import devices
 from core.measure import timing
 from core.measure.environment import now
 from core.speed.results import CPU, ITEM, ONCE, Copied, CopiesLab, Fetched
+from core.watch import UNWATCHED, Watch
 
 BYTES = 16 * 2**20
 PIECES = (1, 10, 100, 1_000, 10_000)
@@ -23,7 +24,7 @@ REPEATS = 10
 
 def measure(
     device_name: str,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
     size: int = BYTES,
     counts: tuple[int, ...] = PIECES,
     steps: int = STEPS,
@@ -33,7 +34,7 @@ def measure(
     device = devices.resolve(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
-        works = [timing.stoppable(work, cancelled) for work in works]
+        works = [watch.checked(work) for work in works]
         found = timing.measure_side_by_side(works, device, repeats, warmup=2)
         return [each.seconds for each in found]
 

@@ -16,9 +16,10 @@ from torch.utils.data import DataLoader, RandomSampler
 from core import devices
 from core.data import datasets
 from core.data.batches import PILImages
-from core.errors import CancelledError, ExplainedError
+from core.errors import ExplainedError
 from core.measure.environment import now
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
+from core.watch import UNWATCHED, Watch
 
 READINGS = 3
 READING_SAMPLES = 1024  # at least
@@ -37,8 +38,7 @@ def measure(
     device_name: str,
     plan: LoaderPlan,
     budget_seconds: float,
-    report: Callable[[LoaderCell], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
 ) -> LoaderLab:
     """As many cells as fit into the budget; reports each as soon as it is known.
 
@@ -50,8 +50,7 @@ def measure(
     deadline = time.perf_counter() + budget_seconds
 
     def check() -> None:
-        if cancelled():
-            raise CancelledError
+        watch.check()
         if time.perf_counter() > deadline:
             raise TimeOver
 
@@ -72,7 +71,7 @@ def measure(
                             raise
                         failures.append(failure(batch_size, workers, error))
                     else:
-                        report(cells[-1])
+                        watch.report(cells[-1])
     except TimeOver:
         pass
     if failures and not cells:

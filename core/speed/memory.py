@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from core import devices
-from core.evaluate.evaluation import MODES
 from core.measure import peak_memory, timing
 from core.measure.environment import now
+from core.measure.grad_modes import MODES
 from core.speed.results import (
     ACCUMULATED,
     CHECKPOINTED,
@@ -24,6 +24,7 @@ from core.speed.results import (
     MemoryLab,
     Peak,
 )
+from core.watch import UNWATCHED, Watch
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
 PARTS = 4  # that a batch is accumulated in
@@ -35,8 +36,7 @@ CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
 
 def measure(
     device_name: str,
-    report: Callable[[Peak], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
     size: tuple[int, int] | None = None,
     repeats: int = REPEATS,
 ) -> MemoryLab:
@@ -51,14 +51,10 @@ def measure(
     targets = torch.randint(CLASSES, (batch_size,), device=device)
 
     works = {
-        ("training", name): timing.stoppable(
-            partial(way, model, inputs, targets), cancelled
-        )
+        ("training", name): watch.checked(partial(way, model, inputs, targets))
         for name, way in TRAINING.items()
     } | {
-        ("inference", mode): timing.stoppable(
-            partial(infer, model, inputs, mode), cancelled
-        )
+        ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
         for mode in MODES
     }
     results: dict[tuple[str, str], list[Tensor]] = {}
@@ -70,7 +66,7 @@ def measure(
         model.zero_grad()
         peaks[key] = peak_memory.peak_bytes(work, device)
         model.zero_grad()
-        report(Peak(key[1], peaks[key]))
+        watch.report(Peak(key[1], peaks[key]))
     timings = timing.measure_side_by_side(list(works.values()), device, repeats)
     first = {"training": ("training", STEP), "inference": ("inference", "gradients")}
     costs = tuple(

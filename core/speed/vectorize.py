@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.errors import CancelledError
 from core.measure import timing
 from core.measure.environment import Environment, now
 from core.speed.results import (
@@ -25,6 +24,7 @@ from core.speed.results import (
     Vectorized,
     VectorizeLab,
 )
+from core.watch import UNWATCHED, Watch
 
 MEANS = 10  # one for each class
 REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # of each number of points
@@ -56,8 +56,7 @@ def with_torch(points, means):
 
 def measure(
     device_name: str,
-    report: Callable[[Vectorized], None] = lambda _: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: Watch = UNWATCHED,
     repeats: dict[int, int] = REPEATS,
 ) -> VectorizeLab:
     """Every way at every number of points; reports each as soon as it is known."""
@@ -71,13 +70,12 @@ def measure(
         for way, (work, where) in ways(points, means, device).items():
             seconds: tuple[float, ...] = ()
             while len(seconds) < times:
-                if cancelled():
-                    raise CancelledError
+                watch.check()
                 warmup = 0 if seconds else 1
                 seconds += timing.measure(work, where, 1, warmup).seconds
             difference = (torch.as_tensor(work()).cpu() - expected).abs().max()
             found.append(Vectorized(way, count, seconds, float(difference), str(where)))
-            report(found[-1])
+            watch.report(found[-1])
     here = devices.environment(CPU)
     environments: dict[str, Environment] = {
         PYTHON: here,

@@ -19,7 +19,7 @@ from core.results import (
 from core.ui import format
 from core.ui.server import engine, visitor
 
-RUN = "core.run:run"  # the function that training jobs call
+RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
     "This server does not know that run. It keeps the newest 500, until it restarts."
 )

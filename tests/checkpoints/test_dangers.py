@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from core import models, run
+from core import models, state_dict
 from core.checkpoints import dangers, round_trip
 from core.config import IMAGE_MODELS
 
 
 def made(model: str) -> bytes:
-    return run.to_checkpoint(models.build(model))
+    return state_dict.save(models.build(model))
 
 
 def test_the_payload_is_refused() -> None:

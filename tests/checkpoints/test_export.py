@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from core import run
+from core import run, training
 from core.checkpoints import export
 from core.config import RunConfig
 from core.data import datasets, fashion_mnist, sprites
@@ -51,7 +51,7 @@ def few(script: str) -> str:
 
 @pytest.fixture(scope="module")
 def ann() -> RunResult:
-    return run.run(ANN)
+    return training.run(ANN)
 
 
 def result_of(config: RunConfig, result: RunResult) -> RunResult:
@@ -99,7 +99,7 @@ def test_the_ann_is_reproduced(ann: RunResult, tmp_path: Path) -> None:
 
 def test_the_cnn_is_reproduced(tmp_path: Path) -> None:
     """So does that of the CNN, with flips, dropout and a one-cycle schedule."""
-    result = run.run(CNN)
+    result = training.run(CNN)
     assert CNN.augment
     out = run_alone(few(export.script(result)), tmp_path, "--save", "a.pt")
     assert out.splitlines()[-1] == last_line(result)
@@ -110,7 +110,7 @@ def test_the_cnn_is_reproduced(tmp_path: Path) -> None:
 def test_a_regression_is_reproduced(criterion: str, tmp_path: Path) -> None:
     """R² and RMSE are the run's, also where the loss has a parameter to learn."""
     config = RunConfig.with_recipe(task="regression", criterion=criterion, epochs=2)
-    result = run.run(replace(config, device="cpu"))
+    result = training.run(replace(config, device="cpu"))
     out = run_alone(export.script(result), tmp_path, "--save", "a.pt")
     said = f"test r2 {result.r2:.4f}, rmse {result.rmse:.4f}"
     assert out.splitlines()[-1] == said
@@ -121,7 +121,7 @@ def test_a_regression_is_reproduced(criterion: str, tmp_path: Path) -> None:
 def test_fashion_mnist_is_reproduced(tmp_path: Path) -> None:
     """An epoch of the real Fashion-MNIST, read from where the files are."""
     config = RunConfig(epochs=1, batch_size=128, device="cpu")
-    result = run.run(config)
+    result = training.run(config)
     folder = str(fashion_mnist.find())
     out = run_alone(export.script(result), tmp_path, "--data", folder)
     assert out.splitlines()[-1] == last_line(result)

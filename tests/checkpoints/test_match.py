@@ -16,7 +16,7 @@ from core.checkpoints.results import Opened
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import datasets
 from core.evaluate import evaluation
-from core.run import to_checkpoint
+from core.state_dict import save
 from tests.checkpoints.files import GOOD, built, rewritten, saved, weights, with_first
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -78,7 +78,7 @@ def test_half_floats_are_cast(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("model", ["ann", "cnn"])
 def test_all_three_formats_fit(model: str) -> None:
     """The zip, the format before torch 1.6, and safetensors hold the same."""
-    zipped = opened(to_checkpoint(built(model)))
+    zipped = opened(save(built(model)))
     old = opened(saved(weights(model), _use_new_zipfile_serialization=False))
     safe = opened(
         safetensors.torch.save({n: t.contiguous() for n, t in weights(model).items()})
@@ -202,7 +202,7 @@ def test_a_plain_script_and_this_app_agree(tmp_path: Path) -> None:
     test = datasets.load("sprites").test
     torch.save({"images": test.images, "labels": test.labels}, tmp_path / "data.pt")
     config = RunConfig(task="sprites")
-    (tmp_path / "ours.pt").write_bytes(to_checkpoint(built("ann")))
+    (tmp_path / "ours.pt").write_bytes(save(built("ann")))
     done = subprocess.run(
         [sys.executable, "-I", "-c", PLAIN, str(tmp_path)],
         capture_output=True,

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 
 from core.checkpoints import resume
 from core.checkpoints.results import PartLosses, Resumed
 from core.config import RunConfig
 from core.devices import accelerator
 from core.errors import CancelledError
+from core.training import Training
+from core.watch import Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread", "few_images")
 
@@ -35,7 +36,7 @@ def compared(
     request: pytest.FixtureRequest,
 ) -> tuple[Resumed, list[PartLosses]]:
     told: list[PartLosses] = []
-    return resume.compare(request.param, told.append), told
+    return resume.compare(request.param, Watch(told.append)), told
 
 
 def losses(told: list[PartLosses], part: str) -> dict[int, float]:
@@ -65,27 +66,12 @@ def test_each_part_of_the_checkpoint_is_needed(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is left as a new training has it, the curve is another one."""
-    load = resume.load
+    load = Training.load_state_dict
 
-    def forgetful(file: bytes, training: resume.Training) -> dict[str, Any]:
-        kept = {
-            "optimizer": training.optimizer.state_dict(),
-            "order": training.order.generator.get_state(),  # type: ignore[union-attr]
-            "random": torch.get_rng_state(),
-            "scheduler": training.scheduler.state_dict(),  # type: ignore[union-attr]
-        }
-        contents = load(file, training)
-        if forgotten == "optimizer":
-            training.optimizer.load_state_dict(kept["optimizer"])
-        elif forgotten == "order":
-            training.order.generator.set_state(kept["order"])  # type: ignore[union-attr]
-        elif forgotten == "random":
-            torch.set_rng_state(kept["random"])
-        else:
-            training.scheduler.load_state_dict(kept["scheduler"])  # type: ignore[union-attr]
-        return contents
+    def forgetful(self: Training, state: dict[str, Any]) -> None:
+        load(self, {**state, forgotten: self.state_dict()[forgotten]})
 
-    monkeypatch.setattr(resume, "load", forgetful)
+    monkeypatch.setattr(Training, "load_state_dict", forgetful)
     assert resume.compare(CNN).greatest_loss_difference > 0
 
 
@@ -99,7 +85,7 @@ def test_resuming_is_cancelled() -> None:
         return asked == 60
 
     with pytest.raises(CancelledError):
-        resume.compare(ANN, cancelled=cancelled)
+        resume.compare(ANN, watch=Watch(cancelled=cancelled))
     assert asked == 60
 
 

@@ -7,18 +7,19 @@ import sys
 import pytest
 import torch
 
-from core import models, run
+from core import models, state_dict
 from core.checkpoints import round_trip
 from core.config import IMAGE_MODELS, RunConfig
 from core.devices import accelerator
 from core.errors import CancelledError
+from core.watch import Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def made(model: str) -> bytes:
     torch.manual_seed(1)
-    return run.to_checkpoint(models.build(model))
+    return state_dict.save(models.build(model))
 
 
 @pytest.mark.parametrize("model", IMAGE_MODELS)
@@ -64,7 +65,7 @@ def test_both_formats_load_in_a_plain_script(tmp_path) -> None:
 def test_a_round_trip_on_one_device_changes_nothing(model: str) -> None:
     """From the CPU through a file to the CPU, every logit is equal, bit for bit."""
     config = RunConfig(task="sprites", model=model)
-    found = round_trip.round_trip(made(model), config, "cpu", "cpu")
+    found = round_trip.measure(made(model), config, "cpu", "cpu")
     assert (found.greatest_difference, found.differing_values) == (0.0, 0)
     assert found.differing_predictions == 0
     assert found.values == 10 * found.images == 20_000
@@ -72,7 +73,7 @@ def test_a_round_trip_on_one_device_changes_nothing(model: str) -> None:
 
 def test_a_rounded_file_is_seen() -> None:
     """With float16 in the file the comparison finds differences, small ones."""
-    found = round_trip.round_trip(
+    found = round_trip.measure(
         made("ann"), RunConfig(task="sprites"), "cpu", "cpu", "float16"
     )
     assert 0 < found.greatest_difference < 0.1
@@ -86,10 +87,10 @@ def test_a_round_trip_between_devices_is_nearly_exact() -> None:
     """Saved on the accelerator, the file says so, and the CPU answers nearly alike."""
     there = str(accelerator())
     config = RunConfig(task="sprites", model="cnn")
-    found = round_trip.round_trip(made("cnn"), config, there, "cpu")
+    found = round_trip.measure(made("cnn"), config, there, "cpu")
     assert found.greatest_difference < 1e-2
-    model = run.from_checkpoint(made("cnn"), "cnn", torch.device(there))
-    file = round_trip.save(model, torch.float32)
+    model = state_dict.load(made("cnn"), "cnn", torch.device(there))
+    file = state_dict.save(model, there, torch.float32)
     assert all(each.device.startswith(there) for each in round_trip.inspect(file))
     assert torch.load(io.BytesIO(file), map_location="cpu", weights_only=True)
 
@@ -97,6 +98,10 @@ def test_a_round_trip_between_devices_is_nearly_exact() -> None:
 def test_a_round_trip_is_cancelled() -> None:
     """Cancelled, it ends before the next pass over the images."""
     with pytest.raises(CancelledError):
-        round_trip.round_trip(
-            made("ann"), RunConfig(task="sprites"), "cpu", "cpu", cancelled=lambda: True
+        round_trip.measure(
+            made("ann"),
+            RunConfig(task="sprites"),
+            "cpu",
+            "cpu",
+            watch=Watch(cancelled=lambda: True),
         )

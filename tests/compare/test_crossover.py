@@ -5,6 +5,7 @@ import torch
 
 from core.compare import candidates, crossover
 from core.errors import CancelledError
+from core.watch import Watch
 
 ONE = candidates.cpu(1)
 PAIR = candidates.tell_apart(ONE, ONE)
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_every_cell_of_a_small_map_is_measured():
     """Each is reported as soon as it is known, with as many readings of both."""
     reported = []
-    found = crossover.measure(PAIR, 60, reported.append, **SMALL)
+    found = crossover.measure(PAIR, 60, Watch(reported.append), **SMALL)
     assert tuple(reported) == found.cells
     assert {(c.width, c.batch_size) for c in found.cells} == {
         *((32, 16), (32, 32), (64, 16), (64, 32))
@@ -64,7 +65,7 @@ def test_what_does_not_fit_leaves_out_all_that_is_larger(monkeypatch):
 def test_it_can_be_cancelled():
     """Cancelling ends it between two readings."""
     with pytest.raises(CancelledError):
-        crossover.measure(PAIR, 60, cancelled=lambda: True, **SMALL)
+        crossover.measure(PAIR, 60, watch=Watch(cancelled=lambda: True), **SMALL)
 
 
 def test_a_step_trains():

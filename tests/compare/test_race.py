@@ -8,6 +8,7 @@ from core.compare.results import RaceStarted, Trial, TrialProgress
 from core.config import RunConfig
 from core.errors import CancelledError
 from core.measure import speedup
+from core.watch import Watch
 
 CONFIG = RunConfig(task="sprites", batch_size=64)
 ONE = candidates.cpu(1)
@@ -17,15 +18,11 @@ GONE = candidates.Candidate("xpu", "XPU", "A card that is not here", 1)
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def unwatched(_event):
-    pass
-
-
 @pytest.fixture(scope="module")
 def found():
     """A race of 30 steps and two repeats, with its events."""
     events = []
-    return race.race(CONFIG, PAIR, 30, 2, events.append), events
+    return race.race(CONFIG, PAIR, 30, 2, Watch(events.append)), events
 
 
 def test_they_take_turns_after_a_warm_up(found):
@@ -76,7 +73,7 @@ def test_it_is_told_while_it_runs(found):
 def test_a_contender_that_is_gone_fails_alone():
     """Its reason is kept, it is not tried again, and the other one has its figures."""
     events = []
-    result = race.race(CONFIG, (GONE, ONE), 10, 2, events.append)
+    result = race.race(CONFIG, (GONE, ONE), 10, 2, Watch(events.append))
     (failure,) = result.failures
     assert failure.candidate == 0
     assert "no xpu device" in failure.message
@@ -90,10 +87,10 @@ def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):
     """The heats before it stay, with those of the other contender."""
     real = race.trial
 
-    def trial(config, candidate, steps, at, report, cancelled):
+    def trial(config, candidate, steps, at, watch):
         if at == (1, 1):
             raise torch.OutOfMemoryError
-        return real(config, candidate, steps, at, report, cancelled)
+        return real(config, candidate, steps, at, watch)
 
     monkeypatch.setattr(race, "trial", trial)
     result = race.race(CONFIG, PAIR, 10, 2)
@@ -127,7 +124,7 @@ def test_it_can_be_cancelled():
         return len(asked) > 15
 
     with pytest.raises(CancelledError):
-        race.race(CONFIG, PAIR, 10, 3, unwatched, cancelled)
+        race.race(CONFIG, PAIR, 10, 3, Watch(cancelled=cancelled))
     assert len(asked) == 16
 
 

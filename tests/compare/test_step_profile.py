@@ -6,12 +6,13 @@ import json
 import pytest
 import torch
 
-from core import models
 from core.compare import step_profile
 from core.compare.results import PARTS
 from core.config import RunConfig
-from core.data import batches, datasets
+from core.data import datasets
 from core.errors import CancelledError
+from core.training import Training
+from core.watch import Watch
 
 CONFIG = RunConfig(task="sprites", batch_size=64)
 FEEDS = ("dataloader", "memory", "device")
@@ -65,27 +66,24 @@ def test_a_trace_that_is_too_large_is_left_out(monkeypatch):
 
 def test_a_step_in_ranges_is_a_step_of_the_loop():
     """It leaves the same weights as core.loops.train_epoch does."""
-    from core import loops
-
     weights = []
     for ranged in (False, True):
-        torch.manual_seed(0)
-        model = models.build("ann")
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        cpu, criterion = torch.device("cpu"), torch.nn.CrossEntropyLoss()
-        split = datasets.load("sprites").train.first(128)
-        feed = batches.make("memory", split, 64, cpu, seed=0)
+        config = RunConfig(task="sprites", device="cpu", batch_size=64)
+        trained = Training(config, datasets.load("sprites").train.first(128))
         if ranged:
-            batch = iter(feed)
+            batch = iter(trained.feed)
             for _ in range(2):
-                step_profile.step(model, batch, criterion, optimizer, cpu)
+                step_profile.step(trained, batch)
         else:
-            list(loops.train_epoch(model, feed, criterion, optimizer, cpu))
-        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+            list(trained.train_epoch())
+        parameters = trained.model.parameters()
+        weights.append(torch.cat([p.detach().flatten() for p in parameters]))
     assert torch.equal(*weights)
 
 
 def test_it_can_be_cancelled():
     """Cancelling ends it between two feeds."""
     with pytest.raises(CancelledError):
-        step_profile.measure(CONFIG, (("memory", "cpu"),), cancelled=lambda: True)
+        step_profile.measure(
+            CONFIG, (("memory", "cpu"),), watch=Watch(cancelled=lambda: True)
+        )

@@ -8,6 +8,7 @@ import torch
 from core.compare import timing_pitfalls
 from core.compare.results import WAYS
 from core.errors import CancelledError
+from core.watch import Watch
 from tests.queue_device import QueueDevice
 
 CPU = torch.device("cpu")
@@ -64,7 +65,7 @@ def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
     monkeypatch.setitem(timing_pitfalls.SIZES, "cpu", 64)
     monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16, 64))
     reported = []
-    found = timing_pitfalls.measure("cpu", reported.append)
+    found = timing_pitfalls.measure("cpu", Watch(reported.append))
     assert tuple(reported) == found.readings
     assert tuple(reading.way for reading in found.readings) == WAYS
     assert all(len(r.seconds) == timing_pitfalls.CALLS for r in found.readings)
@@ -75,7 +76,7 @@ def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
 def test_it_can_be_cancelled():
     """Cancelling ends it between two ways."""
     with pytest.raises(CancelledError):
-        timing_pitfalls.measure("cpu", cancelled=lambda: True)
+        timing_pitfalls.measure("cpu", watch=Watch(cancelled=lambda: True))
 
 
 @pytest.mark.gpu

@@ -13,6 +13,7 @@ import pytest
 from core.data import fashion_mnist
 from core.data.results import Download
 from core.errors import CancelledError, ExplainedError
+from core.watch import Watch
 from tests.data.mirror import (
     LABELS,
     NAMES,
@@ -60,7 +61,7 @@ def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
 def test_progress_is_told(mirror: Mirror) -> None:
     """The bytes that are done only grow, up to the size of the archives."""
     events: list[Download] = []
-    fashion_mnist.download(events.append)
+    fashion_mnist.download(Watch(events.append))
     done = [event.done_bytes for event in events]
     assert all(before < after for before, after in pairwise(done))
     assert done[-1] == sum(map(len, mirror.archives.values()))
@@ -133,7 +134,7 @@ def test_what_was_whole_stays(mirror: Mirror, published: Files) -> None:
 def test_download_is_cancelled(mirror: Mirror) -> None:
     """Cancelled in the first file: it ends there, and leaves no file."""
     with pytest.raises(CancelledError):
-        fashion_mnist.download(cancelled=lambda: True)
+        fashion_mnist.download(Watch(cancelled=lambda: True))
     assert len(mirror.asked) == 1
     assert not here()
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import models
+from core import models, state_dict
 from core.config import RunConfig
 from core.data import datasets
 from core.errors import CancelledError
 from core.evaluate import evaluation
 from core.evaluate.results import Evaluation
 from core.results import RunResult
-from core.run import run, to_checkpoint
+from core.training import run
+from core.watch import Watch
 
 ROOT = Path(__file__).parents[2]
 CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
@@ -105,7 +106,7 @@ def test_three_modes_are_compared(result: RunResult) -> None:
 def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the CNN, the peak is higher with gradients than in both other modes."""
     monkeypatch.setattr(evaluation, "MODE_IMAGES", 64)
-    checkpoint = to_checkpoint(models.build("cnn"))
+    checkpoint = state_dict.save(models.build("cnn"))
     costs = evaluation.compare_modes(checkpoint, RunConfig(task="sprites", model="cnn"))
     recorded, *others = [cost.peak_bytes for cost in costs]
     for other in others:
@@ -123,7 +124,9 @@ def test_comparison_is_cancelled(result: RunResult) -> None:
         return asked == 5
 
     with pytest.raises(CancelledError):
-        evaluation.compare_modes(result.checkpoint, CONFIG, cancelled=cancelled)
+        evaluation.compare_modes(
+            result.checkpoint, CONFIG, watch=Watch(cancelled=cancelled)
+        )
     assert asked == 5
 
 

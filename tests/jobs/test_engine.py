@@ -17,7 +17,7 @@ from core.jobs.engine import Engine, Job
 from core.jobs.job import PickedUp
 from core.results import StepProgress
 
-RUN = "core.run:run"
+RUN = "core.training:run"
 LONG = RunConfig(task="sprites", epochs=50)
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 
@@ -234,7 +234,7 @@ import sys, time
 from core.jobs.engine import Engine
 from core.config import RunConfig
 engine = Engine()
-job = engine.submit("core.run:run", RunConfig(task="sprites", epochs=1))
+job = engine.submit("core.training:run", RunConfig(task="sprites", epochs=1))
 while not engine.job(job).ended:
     time.sleep(0.1)
 print("finished", "torch" in sys.modules, flush=True)

@@ -5,6 +5,7 @@ import torch
 
 from core.errors import CancelledError, ExplainedError
 from core.move import transfers
+from core.watch import Watch
 
 SMALL = (4096, 65536)
 
@@ -12,7 +13,7 @@ SMALL = (4096, 65536)
 def test_every_size_is_measured_in_every_kind():
     """Each point is reported as soon as it is known, and all of them come back."""
     reported = []
-    result = transfers.measure("cpu", reported.append, sizes=SMALL)
+    result = transfers.measure("cpu", Watch(reported.append), sizes=SMALL)
     assert tuple(reported) == result.measured
     assert [each.bytes for each in reported] == [4096, 4096, 65536, 65536]
     assert {each.direction for each in reported} == {"host to host"}
@@ -72,7 +73,7 @@ def test_no_size_that_fits_is_an_error(monkeypatch):
 def test_it_can_be_cancelled():
     """Cancelling ends it between two kinds."""
     with pytest.raises(CancelledError):
-        transfers.measure("cpu", cancelled=lambda: True)
+        transfers.measure("cpu", watch=Watch(cancelled=lambda: True))
 
 
 @pytest.mark.gpu

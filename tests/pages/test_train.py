@@ -51,12 +51,12 @@ def test_start_trains_to_the_end(engine):
 
 def test_an_impossible_setting_starts_nothing(engine):
     """A learning rate of 0 is answered with a sentence, and no run is queued."""
-    before = len(engine.jobs("core.run:run"))
+    before = len(engine.jobs("core.training:run"))
     at = open_page("pages/3_Train.py", task="sprites")
     at.number_input(key="learning_rate").set_value(0.0).run()
     at.button(key="start_training").click().run()
     assert "Nothing was started" in texts(at.warning)
-    assert len(engine.jobs("core.run:run")) == before
+    assert len(engine.jobs("core.training:run")) == before
 
 
 def test_a_failed_run_shows_its_reason(engine):

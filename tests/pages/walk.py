@@ -31,7 +31,7 @@ def texts(elements) -> str:
 
 def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
     """Train to the end, and return the run's id."""
-    job_id = engine.submit("core.run:run", config)
+    job_id = engine.submit("core.training:run", config)
     while not engine.job(job_id).ended:
         time.sleep(0.05)
     return job_id

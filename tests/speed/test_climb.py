@@ -11,6 +11,7 @@ from core.data import datasets
 from core.errors import CancelledError
 from core.speed import climb, ladder
 from core.speed.ladder import RUNGS, Climb, Progress, Result, Roofline
+from core.watch import Watch
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
 IMAGES = 640
@@ -45,7 +46,7 @@ def test_it_comes_to_the_end():
     """Every rung has its figures or its reason, in order, and is told of at once."""
     events = []
     before = set(psutil.Process().children(recursive=True))
-    done = climb.climb(WANTED, report=events.append)
+    done = climb.climb(WANTED, watch=Watch(events.append))
     assert isinstance(events[0], Roofline)
     assert tuple(e for e in events if isinstance(e, Result)) == done.results
     assert [each.rung for each in done.results] == [rung.name for rung in RUNGS]
@@ -74,14 +75,11 @@ def test_it_is_resumed_where_it_ended():
     """What was measured is not measured again; the rest is, on the same base."""
     events = []
 
-    def report(event):
-        events.append(event)
-
     def cancelled():
         return any(isinstance(e, Progress) and e.rung == "fused" for e in events)
 
     with pytest.raises(CancelledError):
-        climb.climb(WANTED, (), report, cancelled)
+        climb.climb(WANTED, (), Watch(events.append, cancelled))
     done = tuple(e for e in events if isinstance(e, Result))
     assert [each.rung for each in done][-1] == "no_waiting"
     again = climb.climb(WANTED, done)
@@ -97,7 +95,7 @@ def test_a_rung_that_fails_says_why_and_the_climb_goes_on(few, monkeypatch):
     def fails(*_):
         raise RuntimeError("the kernel is missing\nand a long story")
 
-    monkeypatch.setattr(climb.speed, "larger_batch", fails)
+    monkeypatch.setattr(climb.rungs, "larger_batch", fails)
     results = {each.rung: each for each in climb.climb(WANTED).results}
     assert len(results) == len(few)
     assert results["larger_batch"].message == "RuntimeError: the kernel is missing"
@@ -128,7 +126,7 @@ def test_a_loss_that_is_no_number_fails_its_rung(monkeypatch, few):
 
         return epoch
 
-    monkeypatch.setattr(climb.speed, "fused", nothing)
+    monkeypatch.setattr(climb.rungs, "fused", nothing)
     results = {each.rung: each for each in climb.climb(WANTED).results}
     assert "The loss became nan" in results["fused"].message
     assert len(results) == len(few)

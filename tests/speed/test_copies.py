@@ -6,6 +6,7 @@ import torch
 from core import devices
 from core.errors import CancelledError
 from core.speed import copies
+from core.watch import Watch
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -51,6 +52,11 @@ def test_it_can_be_cancelled():
         asked = iter(answers)
         with pytest.raises(CancelledError):
             copies.measure(
-                "cpu", lambda a=asked: next(a), size=9, counts=(1,), steps=1, repeats=1
+                "cpu",
+                Watch(cancelled=asked.__next__),
+                size=9,
+                counts=(1,),
+                steps=1,
+                repeats=1,
             )
         assert next(asked, None) is None

@@ -10,6 +10,7 @@ from torch.utils.data import get_worker_info
 from core.errors import CancelledError, ExplainedError
 from core.speed import loader
 from core.speed.results import LoaderPlan
+from core.watch import Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLAN = LoaderPlan((4, 8), (0, 1), (False,))
@@ -48,7 +49,7 @@ def measure(plan=PLAN, seconds=60.0, **options):
 def test_every_cell_is_measured_and_reported():
     """Each combination of settings comes once, with a start and its readings."""
     reported = []
-    lab = measure(report=reported.append)
+    lab = measure(watch=Watch(reported.append))
     assert tuple(reported) == lab.cells
     settings = [(each.batch_size, each.workers, each.pinned) for each in lab.cells]
     assert settings == [(b, w, False) for b in PLAN.batch_sizes for w in PLAN.workers]
@@ -70,7 +71,7 @@ def test_cancelling_ends_the_workers_at_once():
 
     start = time.perf_counter()
     with pytest.raises(CancelledError):
-        measure(cancelled=cancelled)
+        measure(watch=Watch(cancelled=cancelled))
     assert asked[-1] == 1
     assert time.perf_counter() - start < 5
 

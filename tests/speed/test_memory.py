@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from core.errors import CancelledError
 from core.speed import memory
 from core.speed.results import ACCUMULATED, CHECKPOINTED, STEP
+from core.watch import Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SIZE = (32, 512)  # width, batch
@@ -20,7 +21,7 @@ def reported():
 @pytest.fixture(scope="module")
 def costs(reported):
     """Of each way by its name, on a tiny model."""
-    lab = memory.measure("cpu", reported.append, size=SIZE, repeats=2)
+    lab = memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
     return {cost.name: cost for cost in lab.costs}
 
 
@@ -73,5 +74,7 @@ def test_it_can_be_cancelled():
     """Before each way, and in every repeat."""
     answers = iter([False] * 15 + [True] * 100)
     with pytest.raises(CancelledError):
-        memory.measure("cpu", cancelled=lambda: next(answers), size=(8, 16))
+        memory.measure(
+            "cpu", watch=Watch(cancelled=lambda: next(answers)), size=(8, 16)
+        )
     assert next(answers) is True

@@ -6,6 +6,7 @@ import torch
 from core.errors import CancelledError
 from core.speed import vectorize
 from core.speed.results import NUMPY, PYTHON, TORCH
+from core.watch import Watch
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_every_way_is_measured_at_every_size():
     """Each bar is reported as soon as it is known, with the repeats of its size."""
     reported = []
-    lab = vectorize.measure("cpu", reported.append, repeats={1: 3, 20: 2})
+    lab = vectorize.measure("cpu", Watch(reported.append), repeats={1: 3, 20: 2})
     assert tuple(reported) == lab.found
     assert [(each.way, each.points) for each in lab.found] == [
         (way, points) for points in (1, 20) for way in (PYTHON, NUMPY, TORCH)
@@ -45,7 +46,7 @@ def test_a_wrong_way_is_found_out(monkeypatch):
 def test_it_can_be_cancelled():
     """Before each repeat."""
     with pytest.raises(CancelledError):
-        vectorize.measure("cpu", cancelled=lambda: True, repeats={1: 1})
+        vectorize.measure("cpu", watch=Watch(cancelled=lambda: True), repeats={1: 1})
 
 
 @pytest.mark.gpu

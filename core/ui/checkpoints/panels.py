@@ -23,7 +23,7 @@ from core.ui.runs import Run
 from core.ui.server import engine, visitor
 from core.ui.train import live
 
-ROUND_TRIP = "core.checkpoints.round_trip:round_trip"
+ROUND_TRIP = "core.checkpoints.round_trip:measure"
 RESUME = "core.checkpoints.resume:compare"
 LISTING_LINES = 16
 

@@ -1,0 +1,50 @@
+"""Weights as a file: the one place that writes them and the one that reads them.
+
+Files that strangers sent are opened in core.checkpoints.upload, with this same reader.
+"""
+
+import io
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core import models
+
+
+def save(
+    model: nn.Module,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
+) -> bytes:
+    """The model's weights as a file that says they come from `device`.
+
+    From the CPU they load anywhere. With `dtype`, floating-point tensors are
+    cast to it.
+    """
+
+    def cast(tensor: Tensor) -> Tensor:
+        return tensor.to(device, dtype if tensor.is_floating_point() else None)
+
+    state_dict = model.state_dict()
+    return pack({name: cast(tensor) for name, tensor in state_dict.items()})
+
+
+def load(file: bytes, name: str, device: torch.device) -> nn.Module:
+    """The model of that name with the file's weights, on any device."""
+    model = models.build(name).to(device)
+    model.load_state_dict(unpack(file, device))
+    return model
+
+
+def pack(content: dict[str, Any]) -> bytes:
+    """What torch.save makes of tensors, numbers and dictionaries of them."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def unpack(file: bytes, map_location: Any = "cpu") -> Any:
+    """What is in a file of torch.save, without running any of it."""
+    opened = io.BytesIO(file)
+    return torch.load(opened, map_location=map_location, weights_only=True)

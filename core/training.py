@@ -1,0 +1,222 @@
+"""A training run: what is trained, set up once for everybody, and the run itself.
+
+The two loops are in core.loops, the command line in core.run.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core import criteria, devices, loops, models, state_dict
+from core.config import RunConfig
+from core.data import batches, curve, datasets
+from core.loss_meter import REPORT_SECONDS, LossMeter
+from core.results import Epoch, Fit, RunResult, Started
+from core.watch import UNWATCHED, Watch
+
+TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
+
+
+class Training:
+    """Model, criterion, optimizer, schedule and batches of a run, as it begins."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        split: datasets.Split | None = None,
+        steps: int | None = None,
+    ) -> None:
+        """Draw weights and orders from the seed, and move what has to be moved.
+
+        `split` is what is trained on, else the whole training set; `steps` how long
+        the schedule of the learning rate is, else all epochs. Raises ExplainedError
+        where the device or the data is not here.
+        """
+        self.config = config
+        self.device = device = devices.resolve(config.device)
+        split = datasets.load(config.task).train if split is None else split
+
+        torch.manual_seed(config.seed)
+        self.model = models.build(config.model).to(device)
+        self.criterion = criteria.build(config.criterion).to(device)
+        # What the criterion has to learn is learnt together with the weights.
+        learning = nn.ModuleList([self.model, self.criterion])
+        self.optimizer = make_optimizer(learning, config, device)
+        self.feed = batches.make(
+            config.feed,
+            split,
+            config.batch_size,
+            device,
+            config.seed,
+            config.augment,
+            config.num_workers,
+            config.pin_memory,
+        )
+        self.steps = len(self.feed) * config.epochs if steps is None else steps
+        self.scheduler = make_scheduler(self.optimizer, config, self.steps)
+        self.epoch = 0  # how many have been trained
+
+    def train_epoch(self, feed: loops.Batches | None = None) -> Iterator[Tensor]:
+        """One pass over the batches, or over `feed`; yields what the loop yields."""
+        yield from loops.train_epoch(
+            self.model,
+            self.feed if feed is None else feed,
+            self.criterion,
+            self.optimizer,
+            self.device,
+            self.scheduler,
+        )
+        self.epoch += 1
+
+    def evaluate(self, feed: loops.Batches) -> loops.Score | loops.RegressionScore:
+        """How well the model answers now; `feed` has all samples once."""
+        outputs, targets = loops.predict(self.model, feed, self.device)
+        images = self.config.has_images
+        score = loops.score if images else loops.score_regression
+        return score(outputs, targets, self.criterion)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the rest of the training depends on.
+
+        The weights alone are not enough: the optimizer has moments, the schedule
+        has a place, and the random numbers that are still to be drawn decide the
+        order of the images, the flips and the dropout.
+        """
+        assert self.feed.order.generator is not None
+        state = {
+            "epoch": self.epoch,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "order": self.feed.order.generator.get_state(),
+            "random": torch.get_rng_state(),
+        }
+        if self.criterion.state_dict():  # it has something to learn too
+            state["criterion"] = self.criterion.state_dict()
+        if self.scheduler is not None:
+            state["scheduler"] = self.scheduler.state_dict()
+        if self.device.type != "cpu":  # dropout draws there
+            random = torch.get_device_module(self.device)
+            state["device_random"] = random.get_rng_state()
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where that training was; whatever it holds is on the host."""
+        self.epoch = state["epoch"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        assert self.feed.order.generator is not None
+        self.feed.order.generator.set_state(state["order"])
+        torch.set_rng_state(state["random"])
+        if "criterion" in state:
+            self.criterion.load_state_dict(state["criterion"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+        if "device_random" in state:
+            random = torch.get_device_module(self.device)
+            random.set_rng_state(state["device_random"])
+
+
+def make_optimizer(
+    model: nn.Module, config: RunConfig, device: torch.device
+) -> torch.optim.Optimizer:
+    """AdamW, with all parameters updated by one kernel where torch has one."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        config.learning_rate,
+        weight_decay=config.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
+
+
+def make_scheduler(
+    optimizer: torch.optim.Optimizer, config: RunConfig, steps: int
+) -> torch.optim.lr_scheduler.LRScheduler | None:
+    """One-cycle: the rate climbs to its peak, then falls to nearly nothing."""
+    if config.schedule == "constant":
+        return None
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer,
+        max_lr=config.learning_rate,
+        total_steps=max(steps, 5),  # with 4, torch divides by zero
+        pct_start=0.25,
+    )
+
+
+def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
+    """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
+
+    CancelledError ends the run within a batch. ExplainedError is raised for what the
+    person who started it can do something about.
+    """
+    training = Training(config)
+    device, dataset = training.device, datasets.load(config.task)
+    images = len(dataset.train)
+    train_sample = batches.in_order(dataset.train.first(TRAIN_SAMPLE), device)
+    test = batches.in_order(dataset.test, device)
+    environment = devices.environment(device)
+    parameters = models.count_parameters(training.model)
+    steps = training.steps
+    watch.report(Started(environment, parameters, steps, images, len(dataset.test)))
+    meter = LossMeter(device, config, images, steps, watch.report)
+    history: list[Epoch] = []
+    fit: Fit | None = None
+    fit_due = 0.0
+    for number in range(1, config.epochs + 1):
+        meter.begin_epoch()
+        for loss in training.train_epoch(watch.each(training.feed)):
+            meter.add(loss)
+        mean_loss, seconds = meter.end_epoch()
+
+        train_score = training.evaluate(watch.each(train_sample))
+        test_score = training.evaluate(watch.each(test))
+        meter.check(train_score.loss, meter.step)  # the last step may overflow too
+        meter.check(test_score.loss, meter.step)
+        epoch = Epoch(
+            number,
+            meter.step,
+            mean_loss,
+            train_score.loss,
+            test_score.loss,
+            seconds,
+            images / seconds,
+            **figures("train", train_score),
+            **figures("test", test_score),
+        )
+        history.append(epoch)
+        watch.report(epoch)
+        ended = number == config.epochs
+        if not config.has_images and (ended or time.perf_counter() > fit_due):
+            fit = fit_now(training, meter.step)
+            watch.report(fit)
+            fit_due = time.perf_counter() + REPORT_SECONDS
+
+    return RunResult(
+        config,
+        environment,
+        parameters,
+        tuple(history),
+        tuple(meter.drawn),
+        getattr(test_score, "correct", None),
+        test_score.total,
+        time.perf_counter() - meter.began,
+        state_dict.save(training.model),
+        fit,
+    )
+
+
+def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
+    """The fields of Epoch that a score of "train" or "test" fills, beside the loss."""
+    if isinstance(score, loops.Score):
+        return {f"{split}_accuracy": score.accuracy}
+    return {f"{split}_r2": score.r2, f"{split}_rmse": score.rmse}
+
+
+def fit_now(training: Training, step: int) -> Fit:
+    """The curve that the model has learnt by now."""
+    x = torch.tensor(curve.POSITIONS).view(-1, 1)
+    outputs, _ = loops.predict(training.model, [(x, x)], training.device)
+    noise = criteria.learned_noise(training.criterion)
+    return Fit(step, tuple(outputs.flatten().tolist()), noise)
