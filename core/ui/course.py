@@ -14,7 +14,7 @@ class Lesson:
 
 
 HOME = Lesson(
-    "app.py",
+    "home.py",
     "Run PyTorch on an accelerator",
     ":material/home:",
     "A course that you do rather than read: every number on these pages is measured "

@@ -8,6 +8,7 @@ import streamlit as st
 from core.ui.course import HOME, LESSONS, Lesson, after
 from core.ui.server import engine
 
+Color = Literal["blue", "gray", "orange"]
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
@@ -15,7 +16,6 @@ def begin(lesson: Lesson) -> None:
     """The first call of every page: title, sidebar, and the page's promise."""
     st.set_page_config(page_title=f"{lesson.title} · to(device)", page_icon=LOGO)
     st.logo(LOGO, size="large")
-    engine()  # the first page that opens starts the workers
     with st.sidebar:
         st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
         st.page_link(HOME.file, label="Home", icon=HOME.icon)
@@ -40,7 +40,7 @@ def end(lesson: Lesson) -> None:
         )
 
 
-def device_color(backend: str) -> Literal["blue", "orange"]:
+def device_color(backend: str) -> Color:
     """Blue is the CPU, orange the accelerator, everywhere."""
     return "blue" if backend == "CPU" else "orange"
 

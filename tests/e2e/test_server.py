@@ -1,4 +1,7 @@
-"""A server whose worker, data or own life is lost, in a real browser."""
+"""A server's start and end, and what it does without a worker or data."""
+
+import signal
+import time
 
 import psutil
 import pytest
@@ -17,6 +20,31 @@ from tests.e2e.walk import (
 )
 
 pytestmark = pytest.mark.browser
+
+
+def test_workers_are_there_before_the_first_visitor(tmp_path, browser):
+    """They start with the server; the first page to be opened may be any of them.
+
+    Ctrl-C then ends all of it, also while a page is open.
+    """
+    server = start_server(tmp_path)
+    deadline = time.monotonic() + 60
+    while len(server.family) < 3:  # the cluster and its two workers
+        assert time.monotonic() < deadline, server.log.read_text()
+        time.sleep(0.1)
+    before = server.family
+    page = browser.new_page()
+    page.goto(f"{server.url}/Train")
+    expect(ready(page).locator("h1")).to_have_text("Train")
+    assert set(before) <= set(server.family)
+    assert sum("core.jobs.cluster" in each.cmdline() for each in server.family) == 1
+    family = server.family
+    server.process.send_signal(signal.SIGINT)
+    server.process.wait(20)
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert alive == []
+    assert "Traceback" not in server.log.read_text()
+    page.close()
 
 
 def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):

@@ -23,7 +23,7 @@ VIEWS = {
 }
 SHORT = "Train?task=sprites&epochs=2&batch_size=256"
 LONG = "Train?task=sprites&epochs=50"
-SLOW = 90_000  # milliseconds; workers load torch when the first page opens
+SLOW = 90_000  # milliseconds; workers load torch when the server starts
 
 
 @dataclass

@@ -18,11 +18,11 @@ def test_every_page_is_a_lesson_and_every_lesson_a_page():
     assert [lesson.file for lesson in LESSONS] == PAGES
 
 
-@pytest.mark.parametrize("page", ["app.py", *PAGES])
+@pytest.mark.parametrize("page", ["home.py", *PAGES])
 def test_a_page_opens_without_an_exception(page):
     """Each page is drawn to its end, with a title and without an error."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    if page != "app.py":
+    at = AppTest.from_file(str(ROOT / "home.py"), default_timeout=60).run()
+    if page != "home.py":
         at.switch_page(page).run()
     assert not at.exception
     assert not at.error
@@ -43,7 +43,7 @@ def test_no_page_makes_the_server_import_torch():
     script = f"""
 import sys
 from streamlit.testing.v1 import AppTest
-at = AppTest.from_file("app.py", default_timeout=60).run()
+at = AppTest.from_file("home.py", default_timeout=60).run()
 for page in {PAGES}:
     at.switch_page(page).run()
     assert not at.exception

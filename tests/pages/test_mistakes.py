@@ -40,7 +40,7 @@ def test_a_loud_mistake_shows_its_message_and_its_fix():
         assert "It returns" in texts(at.success)
         marked = [each.value for each in at.code if "# ^^^" in each.value]
         assert "return outputs.numpy().mean()\n# ^^^" in marked[0]
-        at.switch_page("app.py").run()
+        at.switch_page("home.py").run()
         at.switch_page("pages/8_Mistakes.py").run()
 
 

@@ -15,7 +15,7 @@ CURVE = RunConfig.with_recipe(task="regression", epochs=1)
 
 def open_page(page: str, **query: str) -> AppTest:
     """A page of the app as it is drawn for an address with this query."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at = AppTest.from_file(str(ROOT / "home.py"), default_timeout=60).run()
     at.switch_page(page)
     for name, value in query.items():
         at.query_params[name] = value
