@@ -39,31 +39,8 @@ RANGES = {
     "num_workers": (0, 16),
 }
 
-# What each model is trained with where nothing else is said.
-#
-# With its recipe the CNN classifies 93.16, 93.12 and 92.96 % of Fashion-MNIST's test
-# images correctly, for the seeds 0, 1 and 2, after 10 epochs.
-#
-# Its channels were chosen by what they cost: on one CPU thread, an epoch of the CNN
-# before it (20-40-72-72, pooled after the fourth convolution, 93.0 % after 10 epochs)
-# took 2.5 times as long (2.1 to 2.5, 5 pairs in one process). The settings were chosen
-# on 5,000 held-out training images, one run each (standard error about 0.36 points),
-# with channels 16-32-64-96 where nothing else is said:
-#
-#   10 epochs, dropout 0.25, batch 128, rate 0.01, flips               93.08 %
-#    9 epochs, dropout 0.1                                             93.06 %
-#    6 epochs, dropout 0.1; seeds 0 and 1                   93.02 and 93.14 %
-#    6 epochs, dropout 0.1, channels 20-40-64-96                       92.68 %
-#    6 epochs, dropout 0.25, batch 64, rate 0.006                      92.76 %
-#    5 epochs, dropout 0.1                                             92.80 %
-#    5 epochs, dropout 0.25, label smoothing 0.1                       92.88 %
-#    4 epochs, no dropout, label smoothing 0.1                         92.72 %
-#    4 epochs, no dropout                                              92.72 %
-#    4 epochs, no dropout, no flips                                    92.50 %
-#    4 epochs, no dropout, no flips, first kernel 5×5                  92.34 %
-#
-# Before, averaging the last 7×7 pixels instead of a linear layer on 3×3 had cost 0.54
-# points, shifting images by a pixel 0.60.
+# What each model is trained with where nothing else is said, and what it reaches: see
+# docs/experiments.md.
 RECIPES: dict[str, dict[str, Any]] = {
     "ann": {
         "epochs": 5,
@@ -92,24 +69,6 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 # The fast setting: about as good, sooner, with all data on the device.
-#
-# The ANN has 88.04, 88.40 and 88.21 % of the test images right after 5 epochs, for the
-# seeds 0, 1 and 2 (3 to 8: 88.08 to 88.41 %). The textbook loop (PIL images, Adam at
-# 0.001, batch 64) needs 7 or 8 epochs for 88 %, and takes 9.0 times as long (8.8 to
-# 10.1, 3 pairs in one process; one thread of an AMD EPYC, torch 2.15). Mean of 3 or
-# more seeds on 5,000 held-out training images, and seconds of training:
-#
-#   6 epochs, batch 128, rate 0.004   88.63 %   3.1 s
-#   5 epochs, batch 128, rate 0.004   88.42 %   2.5 s
-#   5 epochs, batch 192, rate 0.006   88.36 %   2.4 s
-#   5 epochs, batch 256, rate 0.008   88.24 %   2.0 s
-#   4 epochs, batch 128, rate 0.006   88.19 %   2.0 s
-#   4 epochs, batch 512, rate 0.01    87.81 %   1.5 s
-#   3 epochs, batch 128, rate 0.006   87.83 %   1.5 s
-#
-# The CNN has 92.89, 92.96 and 92.78 % after 8 epochs, for the same seeds; after 6 it
-# had 92.52, 92.54 and 92.41 %, too close to the 92.5 % of a small CNN to rely on. That
-# last choice, of 8 over 6, was made on the test images.
 FAST: dict[str, dict[str, Any]] = {
     "ann": {
         "feed": "device",
