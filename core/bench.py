@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from core import devices, loops, models, restore, training
+from core import devices, loops, models, training
 from core.compare import crossover, race, step_profile, timing_pitfalls
 from core.compare import rows as compare_rows
 from core.compare.candidates import candidates, default_pair, tell_apart
@@ -210,7 +210,7 @@ def seconds_of(attempts: list[dict[str, Any]]) -> Timing:
 def comparisons(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Any]:
-    """What the Compare and Speed pages measure, by the names of core.restore.RESTORE.
+    """What the Compare and Speed pages measure, by the names that they look for.
 
     "figures" holds the same as rows, each with n, median, spread, device and date.
     """
@@ -231,9 +231,9 @@ def comparisons(
     epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
     climbed = climb.climb(Climb(task, "ann", str(device), epochs, images))
     return {
-        "races": [restore.race_to_json(each) for each in races],
+        "races": [asdict(each.without_losses()) for each in races],
         "labs": [asdict(lab)],
-        "breakdowns": [restore.breakdown_to_json(each) for each in steps],
+        "breakdowns": [asdict(replace(each, trace=None)) for each in steps],
         "crossovers": [asdict(cells)],
         "climbs": [asdict(climbed)],
         "verdicts": [verdict(each) for each in races],
@@ -293,7 +293,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m core.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--record", action="store_true", help="keep it in core/measure/records"
+        "--record", action="store_true", help="keep it in core/reference"
     )
     parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--repeats", type=int, help="default: 5, quick: 1")

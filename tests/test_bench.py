@@ -7,13 +7,14 @@ from functools import partial
 import pytest
 import torch
 
-from core import bench, devices, restore
+from core import bench, devices
 from core.compare import crossover, step_profile, timing_pitfalls
 from core.config import FAST
 from core.data import datasets, sprites
 from core.data.results import DatasetStatus
 from core.measure import records
 from core.speed import copies, ladder, memory, results, vectorize
+from core.ui.compare.panels import SECTIONS
 
 FEW = {1: 2}  # points, and repeats
 
@@ -57,8 +58,8 @@ def test_a_record_holds_every_section(measured, tmp_path):
     )
     (record,), notices = records.records(tmp_path)
     assert not notices
-    for section in restore.RESTORE:
-        found, problem = restore.recorded(record, section)
+    for section, kind in SECTIONS.items():
+        found, problem = record.section(section, kind)
         assert not problem
         assert len(found) == len(measured[section]) > 0
 

@@ -6,7 +6,7 @@ core.compare.crossover, core.compare.timing_pitfalls and core.compare.step_profi
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -83,6 +83,11 @@ class Race:
     trials: tuple[Trial, ...]
     failures: tuple[CandidateFailure, ...]
     date: str
+
+    def without_losses(self) -> "Race":
+        """For a record: they are many, and say nothing of speed."""
+        trials = (replace(each, losses=()) for each in self.trials)
+        return replace(self, trials=tuple(trials))
 
     def counted(self, candidate: int) -> list[Trial]:
         """The heats of a contender after its warm-up, in order."""

@@ -4,9 +4,12 @@ It is shown beside what is measured here, always with its device and its date.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
 
 FOLDER = Path(__file__).parents[1] / "reference"
 FORMAT = 1  # of the files; raised when their content changes its meaning
@@ -24,6 +27,16 @@ class Record:
     def label(self) -> str:
         """Where and when: what stands beside every number of it."""
         return f"{self.name}, recorded {self.date[:10]}"
+
+    def section(self, name: str, kind: type[T]) -> tuple[list[T], str]:
+        """The results of a section, of that type, and what is wrong with them.
+
+        The second is a sentence, empty where the results are whole, or not in it.
+        """
+        try:
+            return [from_json(kind, each) for each in self.figures.get(name, [])], ""
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return [], f"The {name} of {self.label} are damaged: left out."
 
 
 def records(folder: Path = FOLDER) -> tuple[list[Record], list[str]]:
@@ -50,6 +63,39 @@ def write(figures: dict[str, Any], folder: Path = FOLDER) -> Path:
     text = json.dumps({"format": FORMAT, **figures}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def from_json(kind: Any, value: Any) -> Any:
+    """What `asdict` and JSON have made `value` of, by its type hints.
+
+    Raises AttributeError, KeyError, TypeError or ValueError where it is no such value.
+    Readings, tuple[float, ...], are never below 0, and there is at least one, but where
+    a result has none by default.
+    """
+    of, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        may_be_empty = {each.name for each in fields(kind) if each.default == ()}
+        given = {
+            name: from_json(hints[name], each)
+            for name, each in value.items()
+            if each != [] or name not in may_be_empty
+        }
+        return kind(**given)  # type: ignore[operator]  # a class
+    if of is UnionType:
+        (kind,) = set(arguments) - {NoneType}
+        return None if value is None else from_json(kind, value)
+    if of is dict:
+        return {name: from_json(arguments[1], each) for name, each in value.items()}
+    if of is tuple:
+        if arguments == (float, ...) and (not value or min(value) < 0):
+            raise ValueError("there must be readings")
+        kinds = arguments[:1] * len(value) if ... in arguments else arguments
+        pairs = zip(kinds, value, strict=True)
+        return tuple(from_json(inner, each) for inner, each in pairs)
+    if not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{value} is no {kind.__name__}")
+    return value
 
 
 def _why(error: Exception) -> str:

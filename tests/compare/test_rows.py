@@ -5,18 +5,17 @@ from dataclasses import asdict
 
 import pytest
 
-from core import restore
 from core.compare import rows as flat
 from core.compare.results import CandidateFailure, Race
-from core.measure.records import Record
+from core.measure.records import Record, from_json
 from core.speed import rows as speed_rows
 from tests.samples import CLIMBED, CROSSOVER, DATE, EPOCHS, PROFILE, RACE, TIMING
 
 SECTIONS = {
-    "races": (RACE, restore.race_to_json(RACE)),
+    "races": (RACE, asdict(RACE.without_losses())),
     "crossovers": (CROSSOVER, asdict(CROSSOVER)),
     "labs": (TIMING, asdict(TIMING)),
-    "breakdowns": (PROFILE, restore.breakdown_to_json(PROFILE)),
+    "breakdowns": (PROFILE, asdict(PROFILE)),
     "climbs": (CLIMBED, asdict(CLIMBED)),
 }
 
@@ -55,7 +54,7 @@ def test_what_is_recorded_comes_back(section):
     measured, as_json = SECTIONS[section]
     text = json.dumps({section: [as_json]})
     record = Record("Testing card", DATE, json.loads(text))
-    (found,), problem = restore.recorded(record, section)
+    (found,), problem = record.section(section, type(measured))
     assert not problem
     rows = {"races": flat.of_race, "labs": flat.of_lab}.get(section)
     if rows is not None:
@@ -69,14 +68,14 @@ def test_what_is_recorded_comes_back(section):
 def test_damage_is_a_sentence(section, damage):
     """A section that is not what it should be is left out, and said to be."""
     record = Record("Cut card", DATE, {section: [damage]})
-    found, problem = restore.recorded(record, section)
+    found, problem = record.section(section, type(SECTIONS[section][0]))
     assert found == []
     assert "Cut card, recorded 2026-11-20" in problem
 
 
 def test_a_record_without_a_section_is_no_damage():
     """Older records know nothing of races."""
-    assert restore.recorded(Record("A card", DATE, {}), "races") == ([], "")
+    assert Record("A card", DATE, {}).section("races", Race) == ([], "")
 
 
 def test_a_failure_is_recorded_too():
@@ -84,7 +83,7 @@ def test_a_failure_is_recorded_too():
     failed = Race(
         *[*vars(RACE).values()][:6], (CandidateFailure(1, "no memory"),), DATE
     )
-    again = restore.race_from_json(json.loads(json.dumps(restore.race_to_json(failed))))
+    again = from_json(Race, json.loads(json.dumps(asdict(failed.without_losses()))))
     assert again.failures == failed.failures
 
 

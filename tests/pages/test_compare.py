@@ -89,16 +89,15 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     """Each section shows them with device and date; a damaged one gives a notice."""
     from dataclasses import asdict
 
-    from core import restore
     from tests.samples import CARD, CROSSOVER, PROFILE, RACE, TIMING
 
     whole = {
         "date": "2026-11-20T10:00:00+00:00",
         "environment": asdict(CARD),
-        "races": [restore.race_to_json(RACE)],
+        "races": [asdict(RACE.without_losses())],
         "crossovers": [asdict(CROSSOVER)],
         "labs": [asdict(TIMING)],
-        "breakdowns": [restore.breakdown_to_json(PROFILE)],
+        "breakdowns": [asdict(PROFILE)],
     }
     records.write(whole, tmp_path)
     (tmp_path / "old.json").write_text('{"format": 0}')

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core import restore
 from core.compare import rows as flat
 from core.compare.candidates import Candidate
 from core.compare.results import (
@@ -19,6 +18,7 @@ from core.compare.results import (
     WAYS,
     Cell,
     Crossover,
+    Race,
     Reading,
     StepProfile,
     TimingLab,
@@ -27,6 +27,7 @@ from core.compare.results import (
 from core.jobs.engine import Job
 from core.measure import records
 from core.measure.records import Record
+from core.speed.ladder import Climbed
 from core.ui import downloads, format
 from core.ui import guess as guesses
 from core.ui.charts import compare as charts
@@ -34,6 +35,13 @@ from core.ui.server import engine, visitor
 from core.ui.train import live
 
 Draw = Callable[[Job], None]
+SECTIONS: dict[str, type[Any]] = {  # of a record, with what each is a list of
+    "races": Race,
+    "crossovers": Crossover,
+    "labs": TimingLab,
+    "breakdowns": StepProfile,
+    "climbs": Climbed,
+}
 
 
 def recordings() -> list[Record]:
@@ -41,7 +49,7 @@ def recordings() -> list[Record]:
     found, notices = records.records()
     for notice in notices:
         st.warning(notice, icon=":material/info:")
-    found = [each for each in found if restore.RESTORE.keys() & each.figures.keys()]
+    found = [each for each in found if SECTIONS.keys() & each.figures.keys()]
     if not found:
         return []
     labels = {each.label: each for each in found}
@@ -58,7 +66,7 @@ def of(chosen: Sequence[Record], section: str) -> list[tuple[str, Any]]:
     """What the records hold of a section, each with its label."""
     found: list[tuple[str, Any]] = []
     for record in chosen:
-        each, problem = restore.recorded(record, section)
+        each, problem = record.section(section, SECTIONS[section])
         if problem:
             st.warning(problem, icon=":material/info:")
         found.extend((record.label, one) for one in each)

@@ -7,7 +7,6 @@ import streamlit as st
 
 from core.jobs.engine import Job
 from core.measure import records
-from core.measure.records import Record
 from core.move.results import Transfer, Transfers
 from core.ui import format
 from core.ui.charts import move as charts
@@ -37,10 +36,9 @@ def draw(job: Job) -> None:
     known, notices = records.records()
     elsewhere = []
     for record in known:
-        try:
-            elsewhere.append(recorded(record))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            notices.append(f"The transfers of {record.label} are damaged: left out.")
+        found, problem = record.section("transfers", Transfer)
+        elsewhere.append(frame(found, record.label))
+        notices += [problem] if problem else []
     for notice in notices:
         st.warning(notice)
     st.altair_chart(
@@ -55,15 +53,6 @@ def draw(job: Job) -> None:
             "shade spans the middle half of them. "
             f"{format.provenance(done.environment)}."
         )
-
-
-def recorded(record: Record) -> pd.DataFrame:
-    """The same rows of another machine."""
-    transfers = [
-        Transfer(**{**each, "seconds": tuple(each["seconds"])})
-        for each in record.figures.get("transfers", [])
-    ]
-    return frame(transfers, record.label)
 
 
 def _levels(points: pd.DataFrame) -> None:
