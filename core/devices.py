@@ -106,6 +106,14 @@ def name(device: torch.device) -> str:
     return cpu_name()
 
 
+def uuid(device: torch.device) -> str:
+    """By what NVML knows an NVIDIA GPU, whatever its number is here; "" of others."""
+    if device.type != "cuda" or torch.version.hip:
+        return ""
+    known = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return "" if known is None else f"GPU-{known}"
+
+
 @cache
 def cpu_name() -> str:
     if sys.platform == "darwin":

@@ -25,7 +25,7 @@ from core.config import RunConfig
 from core.data import batches, datasets
 from core.errors import CancelledError, explain
 from core.loss_meter import LossMeter
-from core.measure import energy
+from core.measure import nvml
 from core.measure.environment import Environment, now
 from core.measure.speedup import FEWEST_REPEATS
 from core.results import StepProgress
@@ -111,7 +111,7 @@ def trial(
     meter = LossMeter(device, config, steps * config.batch_size, steps, tell)
     is_warm_up = at[1] == 0
     limit = WARM_UP_SECONDS if is_warm_up else math.inf
-    joules = energy.counter(device)
+    joules = nvml.energy_counter(devices.uuid(device))
     before = joules() if joules else 0.0
 
     meter.begin_epoch()

@@ -53,18 +53,11 @@ def now() -> list[Device]:
         figures["total_bytes"] = total
         if free is not None and total is not None:
             figures["used_bytes"] = total - free
-        gpu = gpus.get(uuid(each))
+        gpu = gpus.get(devices.uuid(each))
         if gpu is not None:
             figures |= {"busy_percent": gpu.busy_percent, "celsius": gpu.celsius}
         found.append(figures)
     return found
-
-
-def uuid(device: torch.device) -> str:
-    """By what NVML knows a CUDA device, whatever its number is here; "" of others."""
-    if device.type != "cuda" or torch.version.hip:
-        return ""
-    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
 
 
 def cuda(device: torch.device) -> Device:

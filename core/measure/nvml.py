@@ -4,10 +4,13 @@ NVML asks the driver, not CUDA: it answers also where torch can't, and for all G
 whatever CUDA_VISIBLE_DEVICES says.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -35,13 +38,8 @@ NONE = Driver("", "", ())
 
 def read() -> Driver:
     """What the driver says now; NONE without a driver or without nvidia-ml-py."""
-    try:
-        import pynvml  # a bare machine may lack it
-    except ImportError:
-        return NONE
-    try:
-        pynvml.nvmlInit()
-    except (pynvml.NVMLError, OSError):
+    pynvml = _load()
+    if pynvml is None:
         return NONE
     try:
         cuda = _ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
@@ -55,6 +53,38 @@ def read() -> Driver:
         )
     finally:
         _ask(pynvml, pynvml.nvmlShutdown)
+
+
+def energy_counter(uuid: str) -> Callable[[], float] | None:
+    """A function that answers the joules that a GPU has taken so far.
+
+    They are those of the whole board, idle or not, whoever uses it. None where nothing
+    counts them: older boards, and slices of one.
+    """
+    pynvml = _load() if uuid else None  # it stays loaded for what is returned
+    if pynvml is None:
+        return None
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        count = partial(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+        count()
+    except pynvml.NVMLError as error:
+        logger.info("no energy: %s", error)
+        return None
+    return lambda: count() / 1000  # of millijoules, since the driver was loaded
+
+
+def _load() -> Any:
+    """The module pynvml, once the driver has answered; None where there is none."""
+    try:
+        import pynvml  # a bare machine may lack it
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except (pynvml.NVMLError, OSError):
+        return None
+    return pynvml
 
 
 def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:

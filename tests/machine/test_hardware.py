@@ -1,4 +1,4 @@
-"""The devices in detail, with NVML as it answers and as it fails."""
+"""core.machine.hardware: the devices in detail."""
 
 import sys
 import types
@@ -10,96 +10,8 @@ import torch
 
 from core import devices
 from core.machine import hardware
-from core.measure import nvml
 from core.ui.machine import LABELS
-
-
-class NVMLError(Exception):
-    """As pynvml's."""
-
-
-def fake_pynvml(**answers: Any) -> types.ModuleType:
-    """A driver with two GPUs, the second of which tells nothing but its name."""
-
-    def temperature(handle: int, _: int) -> int:
-        if handle == 1:
-            raise NVMLError
-        return 51
-
-    def rates(handle: int) -> Any:
-        if handle == 1:
-            raise NVMLError
-        return types.SimpleNamespace(gpu=37, memory=12)
-
-    module = types.ModuleType("pynvml")
-    module.__dict__.update(
-        {
-            "NVMLError": NVMLError,
-            "NVML_TEMPERATURE_GPU": 0,
-            "shut_down": [],
-            "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: module.shut_down.append(True),
-            "nvmlSystemGetDriverVersion": lambda: "580.95.05",
-            "nvmlSystemGetCudaDriverVersion": lambda: 13020,
-            "nvmlDeviceGetCount": lambda: 2,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}".encode(),
-            "nvmlDeviceGetName": lambda handle: f"GPU number {handle}",
-            "nvmlDeviceGetUtilizationRates": rates,
-            "nvmlDeviceGetTemperature": temperature,
-            **answers,
-        }
-    )
-    return module
-
-
-def fail(*_: Any) -> None:
-    raise NVMLError
-
-
-def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version, CUDA and each GPU; None where a GPU has no answer, and NVML is freed."""
-    module = fake_pynvml()
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    found = nvml.read()
-    assert (found.version, found.cuda) == ("580.95.05", "13.2")
-    assert found.gpus == (
-        nvml.NvidiaGpu("GPU-0", "GPU number 0", 37, 51),
-        nvml.NvidiaGpu("GPU-1", "GPU number 1", None, None),
-    )
-    assert module.shut_down == [True]
-
-
-@pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetCount"])
-def test_a_driver_that_fails_has_no_gpus(
-    monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    """Without a driver, or with one that can't count, nothing is raised."""
-    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(**{function: fail}))
-    assert nvml.read().gpus == ()
-
-
-def test_a_gpu_that_fell_off_the_bus_is_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A GPU without a handle does not hide the others."""
-
-    def handle(index: int) -> int:
-        if index == 0:
-            raise NVMLError
-        return index
-
-    module = fake_pynvml(nvmlDeviceGetHandleByIndex=handle)
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    assert [gpu.name for gpu in nvml.read().gpus] == ["GPU number 1"]
-
-
-def test_a_machine_without_the_module_has_no_driver(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """nvidia-ml-py is optional for a worker."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert nvml.read() == nvml.NONE
+from tests.measure.test_nvml import fake_pynvml
 
 
 @pytest.mark.parametrize(
@@ -149,7 +61,7 @@ def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     here = [torch.device("cuda:0"), torch.device("cuda:1")]
     monkeypatch.setattr(hardware, "every_device", lambda: here)
     monkeypatch.setattr(devices, "memory", lambda _: (60, 100))
-    monkeypatch.setattr(hardware, "uuid", lambda each: f"GPU-{1 - each.index}")
+    monkeypatch.setattr(devices, "uuid", lambda each: f"GPU-{1 - each.index}")
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
     first, second = hardware.now()
     assert first["busy_percent"] is None  # NVML's number 1, which tells nothing
@@ -165,7 +77,7 @@ def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -
     found = hardware.cuda(torch.device("cuda:0"))
     assert found["architecture"] == "gfx942"
     assert "compute_capability" not in found
-    assert hardware.uuid(torch.device("cuda:0")) == ""
+    assert devices.uuid(torch.device("cuda:0")) == ""
 
 
 def test_the_cpu_is_described() -> None:

@@ -1,0 +1,139 @@
+"""core.measure.nvml: the driver as it answers and as it fails."""
+
+import sys
+import types
+from typing import Any
+
+import pytest
+import torch
+
+from core import devices
+from core.measure import nvml
+
+
+class NVMLError(Exception):
+    """As pynvml's."""
+
+
+def fake_pynvml(**answers: Any) -> types.ModuleType:
+    """A driver with two GPUs, the second of which tells nothing but its name."""
+
+    def temperature(handle: int, _: int) -> int:
+        if handle == 1:
+            raise NVMLError
+        return 51
+
+    def rates(handle: int) -> Any:
+        if handle == 1:
+            raise NVMLError
+        return types.SimpleNamespace(gpu=37, memory=12)
+
+    module = types.ModuleType("pynvml")
+    module.__dict__.update(
+        {
+            "NVMLError": NVMLError,
+            "NVML_TEMPERATURE_GPU": 0,
+            "shut_down": [],
+            "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: module.shut_down.append(True),
+            "nvmlSystemGetDriverVersion": lambda: "580.95.05",
+            "nvmlSystemGetCudaDriverVersion": lambda: 13020,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}".encode(),
+            "nvmlDeviceGetName": lambda handle: f"GPU number {handle}",
+            "nvmlDeviceGetUtilizationRates": rates,
+            "nvmlDeviceGetTemperature": temperature,
+            **answers,
+        }
+    )
+    return module
+
+
+def fail(*_: Any) -> None:
+    raise NVMLError
+
+
+def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version, CUDA and each GPU; None where a GPU has no answer, and NVML is freed."""
+    module = fake_pynvml()
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    found = nvml.read()
+    assert (found.version, found.cuda) == ("580.95.05", "13.2")
+    assert found.gpus == (
+        nvml.NvidiaGpu("GPU-0", "GPU number 0", 37, 51),
+        nvml.NvidiaGpu("GPU-1", "GPU number 1", None, None),
+    )
+    assert module.shut_down == [True]
+
+
+@pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetCount"])
+def test_a_driver_that_fails_has_no_gpus(
+    monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """Without a driver, or with one that can't count, nothing is raised."""
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(**{function: fail}))
+    assert nvml.read().gpus == ()
+
+
+def test_a_gpu_that_fell_off_the_bus_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A GPU without a handle does not hide the others."""
+
+    def handle(index: int) -> int:
+        if index == 0:
+            raise NVMLError
+        return index
+
+    module = fake_pynvml(nvmlDeviceGetHandleByIndex=handle)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert [gpu.name for gpu in nvml.read().gpus] == ["GPU number 1"]
+
+
+def test_a_machine_without_the_module_has_no_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """nvidia-ml-py is optional for a worker."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.read() == nvml.NONE
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, *millijoules: int | None) -> None:
+    """A driver whose only board's counter gives these values in turn."""
+    values = iter(millijoules)
+
+    def count(handle: str) -> int:
+        assert handle == "handle of GPU-1"
+        value = next(values)
+        if value is None:
+            raise NVMLError("Not Supported")
+        return value
+
+    module = fake_pynvml(
+        nvmlDeviceGetHandleByUUID=lambda uuid: f"handle of {uuid}",
+        nvmlDeviceGetTotalEnergyConsumption=count,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+
+
+def test_millijoules_are_read_as_joules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The difference of two looks is the energy between them."""
+    counting(monkeypatch, 0, 1000, 251_000)
+    joules = nvml.energy_counter("GPU-1")
+    assert joules
+    before = joules()
+    assert joules() - before == 250
+
+
+def test_a_board_that_does_not_count_has_no_energy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No counter, rather than an error or a zero."""
+    counting(monkeypatch, None)
+    assert nvml.energy_counter("GPU-1") is None
+
+
+def test_the_cpu_has_no_counter() -> None:
+    """Nothing is invented where NVML says nothing."""
+    assert nvml.energy_counter(devices.uuid(torch.device("cpu"))) is None
