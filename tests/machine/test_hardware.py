@@ -11,7 +11,7 @@ import torch
 from core import devices
 from core.machine import hardware
 from core.ui.machine import LABELS
-from tests.measure.test_nvml import fake_pynvml
+from tests.fake_nvml import fake_pynvml
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """core.measure.nvml: the driver as it answers and as it fails."""
 
 import sys
-import types
 from typing import Any
 
 import pytest
@@ -9,45 +8,7 @@ import torch
 
 from core import devices
 from core.measure import nvml
-
-
-class NVMLError(Exception):
-    """As pynvml's."""
-
-
-def fake_pynvml(**answers: Any) -> types.ModuleType:
-    """A driver with two GPUs, the second of which tells nothing but its name."""
-
-    def temperature(handle: int, _: int) -> int:
-        if handle == 1:
-            raise NVMLError
-        return 51
-
-    def rates(handle: int) -> Any:
-        if handle == 1:
-            raise NVMLError
-        return types.SimpleNamespace(gpu=37, memory=12)
-
-    module = types.ModuleType("pynvml")
-    module.__dict__.update(
-        {
-            "NVMLError": NVMLError,
-            "NVML_TEMPERATURE_GPU": 0,
-            "shut_down": [],
-            "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: module.shut_down.append(True),
-            "nvmlSystemGetDriverVersion": lambda: "580.95.05",
-            "nvmlSystemGetCudaDriverVersion": lambda: 13020,
-            "nvmlDeviceGetCount": lambda: 2,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}".encode(),
-            "nvmlDeviceGetName": lambda handle: f"GPU number {handle}",
-            "nvmlDeviceGetUtilizationRates": rates,
-            "nvmlDeviceGetTemperature": temperature,
-            **answers,
-        }
-    )
-    return module
+from tests.fake_nvml import NVMLError, fake_pynvml
 
 
 def fail(*_: Any) -> None:
