@@ -336,7 +336,12 @@ def main() -> None:
         print(f"recorded in {path}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result))
-        return
+    else:
+        say(result)
+
+
+def say(result: dict[str, Any]) -> None:
+    """The headlines, in words."""
     for name, each in result["epoch"].items():
         print(
             f"{name:30} {each['seconds']:7.3f} s an epoch, "

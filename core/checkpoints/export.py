@@ -472,9 +472,9 @@ def _setup(config: RunConfig) -> str:
     if config.schedule == "one-cycle":
         scheduler = (
             "# One-cycle: the rate climbs to its peak, then falls to nearly nothing.\n"
-            f"scheduler = {_returned('run.py', 'make_scheduler')}"
+            f"scheduler = {_returned('training.py', 'make_scheduler')}"
         )
-    optimizer, learnt = _returned("run.py", "make_optimizer"), ""
+    optimizer, learnt = _returned("training.py", "make_optimizer"), ""
     if config.criterion == "gaussian":
         optimizer = optimizer.replace("model.parameters()", "learnt.parameters()")
         learnt = (

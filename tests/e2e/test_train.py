@@ -1,12 +1,16 @@
 """A learner's ways through a training run, in a real browser."""
 
 import io
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import expect
 
+from core.jobs.cluster import ROOT
 from tests.e2e.walk import LONG, SHORT, SLOW, enter, key, progress, ready, result, start
 
 pytestmark = pytest.mark.browser
@@ -69,6 +73,31 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     key(page, "compare_modes").click()
     expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+@pytest.mark.real_data
+def test_a_watched_run_is_the_run_of_the_command_line(visitor, capsys):
+    """To the last digit; how much longer it took is printed."""
+    page = start(visitor("Train?epochs=4&seed=7"))
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    passed = page.get_by_text(re.compile(r"[\d.]+ s in all")).inner_text()
+    watched = float(re.search(r"([\d.]+) s in all", passed)[1])
+    command = [
+        sys.executable,
+        "-m",
+        "core.run",
+        "--epochs",
+        "4",
+        "--seed",
+        "7",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    alone = json.loads(done.stdout.splitlines()[-1])
+    right = f"({alone['test_correct']:,} of {alone['test_total']:,})"
+    expect(page.get_by_text(right)).to_be_visible()
+    with capsys.disabled():
+        print(f"\na watched run took {watched / alone['seconds']:.2f} times as long")
 
 
 def test_earlier_runs_stay_on_the_chart(visitor):
