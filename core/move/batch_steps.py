@@ -65,7 +65,6 @@ def inspect_batch(
         device=device_name,
         batch_size=BATCH_SIZE,
         seed=seed,
-        weight_decay=0.01,  # AdamW's default
     )
     with _seeded:
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
