@@ -1,16 +1,12 @@
 """The ladder: from the textbook's loop to the limit of the machine, rung by rung.
 
-Each function is a rung and differs from the one before by one small change. It sets
-training up and returns an epoch, which yields the loss of each step. They repeat each
-other on purpose: each is whole, to be read and to be copied.
+Each function is a rung and differs from the one before by one small change; each is
+whole, to be read and copied. It sets training up and returns an epoch, which yields the
+loss of each step. `kept` holds the changes that brought something on this machine.
 
-`kept` says which changes brought something on this machine: only on those the rungs
-above build. What they are called and why they may help is in core.speed.ladder, and
-core.speed.climb measures them.
-
-The figures were measured by core.speed.climb on 2 cores of an AMD EPYC, with one CPU
-thread and torch 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of
-Fashion-MNIST, with their spread; for the CNN n = 1, on 15,000 images.
+The figures are core.speed.climb's, on 2 cores of an AMD EPYC, one CPU thread, torch
+2.15.0: for the ANN the median of n = 3 pairs of epochs on all of Fashion-MNIST, with
+their spread; for the CNN n = 1, on 15,000 images.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.func import functional_call, grad_and_value
-from torch.optim import Adam
-from torch.optim.adam import adam
+from torch.optim.adam import Adam, adam
 from torch.utils.data import DataLoader
 
 from core.data.batches import PILImages
@@ -31,13 +26,13 @@ from core.speed.ladder import Kept
 Losses = Iterator[float | Tensor]  # of each step
 Epoch = Callable[[], Losses]
 Weights = dict[str, Tensor]
+Device = torch.device
 
 
-def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """What every tutorial has: the ladder begins here, with 3.8 s an epoch."""
-    images = PILImages(split)
     loader = DataLoader(
-        images,
+        PILImages(split),
         batch_size=64,
         shuffle=True,
     )
@@ -57,13 +52,10 @@ def textbook(split: Split, model: nn.Module, device: torch.device, kept: Kept) -
     return epoch
 
 
-def two_workers(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.04 times as fast (1.03 to 1.08): two cores leave it one. CNN: 1.06."""
-    images = PILImages(split)
     loader = DataLoader(
-        images,
+        PILImages(split),
         batch_size=64,
         shuffle=True,
         num_workers=2,
@@ -85,13 +77,10 @@ def two_workers(
     return epoch
 
 
-def four_workers(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.09 times as fast (1.03 to 1.12) as without workers. CNN: 1.08."""
-    images = PILImages(split)
     loader = DataLoader(
-        images,
+        PILImages(split),
         batch_size=64,
         shuffle=True,
         num_workers=4,
@@ -113,11 +102,10 @@ def four_workers(
     return epoch
 
 
-def pinned(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """Not measured yet: it needs an accelerator with memory of its own."""
-    images = PILImages(split)
     loader = DataLoader(
-        images,
+        PILImages(split),
         batch_size=64,
         shuffle=True,
         num_workers=kept.num_workers,
@@ -140,9 +128,7 @@ def pinned(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> 
     return epoch
 
 
-def decoded_once(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def decoded_once(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """3.99 times as fast (3.94 to 4.05): the loader was the bottleneck. CNN: 1.15."""
     images, labels = split.images, split.labels
     criterion = nn.CrossEntropyLoss()
@@ -162,9 +148,7 @@ def decoded_once(
     return epoch
 
 
-def on_the_device(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def on_the_device(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """Not measured yet: on a CPU it changes nothing."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -184,9 +168,7 @@ def on_the_device(
     return epoch
 
 
-def no_waiting(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def no_waiting(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.00 times as fast (1.00 to 1.01): on a CPU nothing has to be waited for."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -206,7 +188,7 @@ def no_waiting(
     return epoch
 
 
-def fused(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+def fused(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.27 times as fast (1.26 to 1.28). CNN: 1.01, arithmetic outweighs it."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -226,9 +208,7 @@ def fused(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> E
     return epoch
 
 
-def larger_batch(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def larger_batch(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.69 times as fast (1.66 to 1.71). CNN: 1.05, and 4 times the memory."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -248,9 +228,7 @@ def larger_batch(
     return epoch
 
 
-def half_precision(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def half_precision(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.23 times as fast (1.22 to 1.24), on a CPU with AVX512-BF16. CNN: 1.14."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -274,9 +252,7 @@ def half_precision(
     return epoch
 
 
-def channels_last(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def channels_last(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """CNN: 1.72 times as fast, in bfloat16."""
     model = model.to(memory_format=torch.channels_last)
     images, labels = split.images.to(device), split.labels.to(device)
@@ -301,7 +277,7 @@ def channels_last(
     return epoch
 
 
-def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+def compiled(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.05 times as fast (1.03 to 1.06), after 14 s of compiling. CNN: 0.91."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
@@ -329,9 +305,7 @@ def compiled(split: Split, model: nn.Module, device: torch.device, kept: Kept) -
     return epoch
 
 
-def whole_step(
-    split: Split, model: nn.Module, device: torch.device, kept: Kept
-) -> Epoch:
+def whole_step(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.35 times as fast (1.34 to 1.35) as half_precision, after 5 s of compiling."""
     images, labels = split.images.to(device), split.labels.to(device)
     whole = len(labels) // kept.batch_size * kept.batch_size
@@ -344,8 +318,7 @@ def whole_step(
 
     def loss_of(weights: Weights, inputs: Tensor, targets: Tensor) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=half):
-            outputs = functional_call(model, weights, inputs)
-            return criterion(outputs, targets)
+            return criterion(functional_call(model, weights, inputs), targets)
 
     @torch.compile
     def step(batch: Tensor) -> Tensor:
@@ -378,7 +351,7 @@ def whole_step(
     return epoch
 
 
-def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) -> Epoch:
+def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """Not measured yet: it needs CUDA."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
@@ -388,10 +361,7 @@ def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) ->
     criterion = nn.CrossEntropyLoss()
     # A graph can't ask the CPU: the optimizer counts its steps on the device.
     optimizer = Adam(
-        model.parameters(),
-        lr=kept.learning_rate,
-        fused=True,
-        capturable=True,
+        model.parameters(), lr=kept.learning_rate, fused=True, capturable=True
     )
     batch = torch.arange(kept.batch_size, device=device)  # the graph's input
     # Nor can a GradScaler ask whether to skip a step: no float16.
@@ -407,8 +377,7 @@ def graphed(split: Split, model: nn.Module, device: torch.device, kept: Kept) ->
         optimizer.step()
         return loss.detach()
 
-    # Some steps beside the main stream first: whatever is set up or compiled
-    # in a first step must not be recorded.
+    # First, steps beside: what they set up or compile must not be recorded.
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):
