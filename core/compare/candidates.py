@@ -56,7 +56,7 @@ def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
 
 
 def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:
-    """The pair; a contender that races itself gets a second name."""
+    """The pair; a candidate that races itself gets a second name."""
     if first == second:
         second = replace(second, name=f"{second.name}, again")
     return first, second

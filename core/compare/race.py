@@ -1,7 +1,7 @@
-"""The race: one configuration, two contenders, heat after heat on an idle machine.
+"""The race: one configuration, two candidates, trial after trial on an idle machine.
 
 Both train and evaluate with the loops of core.loops. They take turns, A B A B, so that
-a drift of the machine hits both. The first heat of each is the warm-up: it also shows
+a drift of the machine hits both. The first trial of each is the warm-up: it also shows
 how many steps the slower one can make in a bearable time, and both then make as many.
 """
 
@@ -44,9 +44,9 @@ def race(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> Race:
-    """`repeats` counted heats of `steps` training steps each, fewer if they are slow.
+    """`repeats` counted trials of `steps` training steps each, fewer if they are slow.
 
-    A contender that fails is out, with its reason; the other one goes on alone.
+    A candidate that fails is out, with its reason; the other one goes on alone.
     Reports RaceStarted, TrialProgress, Trial and CandidateFailure. A race that takes
     longer than RACE_SECONDS ends after as few repeats as a verdict needs.
     """

@@ -1,4 +1,4 @@
-"""Two contenders and what a comparison of them says: plain data, without torch.
+"""Two candidates and what a comparison of them says: plain data, without torch.
 
 Who wins is decided here, from measured seconds; they are measured in core.compare.race,
 core.compare.crossover, core.compare.timing_pitfalls and core.compare.step_profile.
@@ -16,7 +16,7 @@ from core.measure.environment import Environment
 from core.measure.speedup import Speedup, speedup
 from core.results import LossPoint
 
-# Training steps of a heat: a fraction of a second on an idle laptop's CPU.
+# Training steps of a trial: a fraction of a second on an idle laptop's CPU.
 RACE_STEPS = {"ann": 300, "cnn": 50}
 
 
@@ -26,24 +26,24 @@ class RaceStarted:
 
     candidates: tuple[Candidate, Candidate]
     config: RunConfig  # its device and epochs do not count
-    steps: int  # of training in each heat, at most
+    steps: int  # of training in each trial, at most
     repeats: int
 
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Some steps of a heat were made."""
+    """Some steps of a trial were made."""
 
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
-    step: int  # made so far in this heat
-    steps: int  # in the whole heat
+    step: int  # made so far in this trial
+    steps: int  # in the whole trial
     losses: tuple[LossPoint, ...]  # of the steps since the last report
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One training and one evaluation of one contender."""
+    """One training and one evaluation of one candidate."""
 
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
@@ -62,7 +62,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class CandidateFailure:
-    """A contender that did not come to the end."""
+    """A candidate that did not come to the end."""
 
     candidate: int
     message: str
@@ -73,12 +73,12 @@ LOOPS = ("training", "evaluation", "both")  # what has a speed-up of its own
 
 @dataclass(frozen=True)
 class Race:
-    """Two contenders over the same steps, as far as it has come."""
+    """Two candidates over the same steps, as far as it has come."""
 
     candidates: tuple[Candidate, Candidate]
     environments: tuple[Environment | None, Environment | None]  # None: it never began
     config: RunConfig
-    steps: int  # of training in each counted heat
+    steps: int  # of training in each counted trial
     repeats: int  # that were asked for; a slow race ends with fewer
     trials: tuple[Trial, ...]
     failures: tuple[CandidateFailure, ...]
@@ -90,11 +90,11 @@ class Race:
         return replace(self, trials=tuple(trials))
 
     def counted(self, candidate: int) -> list[Trial]:
-        """The heats of a contender after its warm-up, in order."""
+        """The trials of a candidate after its warm-up, in order."""
         return [h for h in self.trials if h.candidate == candidate and h.repeat]
 
     def seconds(self, candidate: int, loop: str) -> list[float]:
-        """Of each counted heat, for one of LOOPS."""
+        """Of each counted trial, for one of LOOPS."""
         trials = self.counted(candidate)
         if loop == "training":
             return [trial.train_seconds for trial in trials]
@@ -103,22 +103,22 @@ class Race:
         return [trial.seconds for trial in trials]
 
     def speedup(self, loop: str = "both") -> Speedup | None:
-        """Of the second contender over the first."""
+        """Of the second candidate over the first."""
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A training step of one width at one batch size, timed on both contenders."""
+    """A training step of one width at one batch size, timed on both candidates."""
 
     width: int  # hidden units
     batch_size: int
     first: tuple[float, ...]  # seconds of a step, one for each repeat
-    second: tuple[float, ...]  # the same repeats of the second contender
+    second: tuple[float, ...]  # the same repeats of the second candidate
 
     @property
     def speedup(self) -> Speedup:
-        """Of the second contender over the first."""
+        """Of the second candidate over the first."""
         return Speedup(
             tuple(a / b for a, b in zip(self.first, self.second, strict=True))
         )

@@ -19,7 +19,7 @@ from core.measure.rows import Row, row
 
 
 def of_race(race: Race) -> list[Row]:
-    """A row a contender and loop; the warm-up has rows of its own, with n = 1."""
+    """A row a candidate and loop; the warm-up has rows of its own, with n = 1."""
     rows = []
     config = race.config
     for index, candidate in enumerate(race.candidates):
@@ -59,7 +59,7 @@ def of_race(race: Race) -> list[Row]:
 
 
 def of_crossover(found: Crossover) -> list[Row]:
-    """A row a cell and contender, with the speed-up of the cell."""
+    """A row a cell and candidate, with the speed-up of the cell."""
     rows = []
     for cell in found.cells:
         low, high = cell.speedup.interval

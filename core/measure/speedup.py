@@ -9,7 +9,7 @@ FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast the second contender is as the first."""
+    """How many times as fast the second candidate is as the first."""
 
     ratios: tuple[float, ...]  # of paired repeats: seconds of the first over the second
 
