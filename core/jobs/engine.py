@@ -1,11 +1,11 @@
 """Submit, follow and cancel work on a Dask cluster, local or remote.
 
 The web server holds one Engine. It never imports torch: functions are named by their
-path ("core.training:run") and looked up in the worker that calls them.
+address ("core.training:run") and looked up in the worker that calls them.
 
-Long jobs wait in a queue that the engine keeps itself, in the order they came, and go
-to a worker only when one is free. Dask would take them at once, but fails all jobs that
-a worker holds when that worker dies, also those it has not begun with.
+Long jobs wait in a queue of our own, and go to a worker only when one is free. Dask
+would take them at once, but fails all jobs that a worker holds when that worker dies,
+also those it has not begun with.
 """
 
 import logging
@@ -15,16 +15,17 @@ import pickle
 import threading
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from distributed import Client, Future
 
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
-from core.jobs.job import PickedUp
+from core.jobs.job import Job, Jobs
+from core.jobs.queue import Queue
 from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
@@ -34,8 +35,6 @@ LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
 RETRY_SECONDS = 5.0
 NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
-KEPT_JOBS = 500  # half a megabyte each at most: events and a checkpoint
-ENDED = ("finished", "failed", "cancelled")
 
 LOST_WORKER = (
     "The worker process ended while it was at it: it was killed, or the machine had no "
@@ -51,31 +50,6 @@ NO_WORKER = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """A piece of work as it stood when it was looked at.
-
-    A job that has ended is the same object at every look.
-    """
-
-    id: str
-    path: str  # of the function
-    arguments: tuple[Any, ...]
-    lane: str  # "train" or "lab"
-    owner: str = ""  # whoever started it, by a name that only they have
-    status: str = "queued"  # then "starting", "running", and one of ENDED
-    place: int = 0  # in the queue, from 1; 0 when it does not wait
-    events: tuple[Any, ...] = ()
-    value: Any = None  # what the function returned
-    message: str = ""  # why it failed
-    submitted: float = field(default_factory=time.time)
-    started: float | None = None  # seconds since 1970, as `submitted`
-
-    @property
-    def ended(self) -> bool:
-        return self.status in ENDED
-
-
 def in_background(work: Callable[..., object], *arguments: Any) -> None:
     """Call it in a thread that nobody waits for, not even when the server ends."""
     threading.Thread(target=work, args=arguments, daemon=True).start()
@@ -84,16 +58,14 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 class Engine:
     """The one connection of a web server to its workers; safe to use from threads."""
 
-    def __init__(self, address: str | None = None) -> None:
-        """Connect to the scheduler at `address`, or start a local cluster."""
-        self._address = address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    def __init__(self, scheduler: str | None = None) -> None:
+        """Connect to the Dask scheduler there, or start a local cluster."""
+        self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._topic = f"engine-{uuid.uuid4().hex}"
-        self._lock = threading.RLock()
-        self._jobs: dict[str, Job] = {}
-        self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
-        self._inbox: deque[tuple[str, Any]] = deque()  # events not yet filed
-        self._queue: list[str] = []
-        self._futures: dict[str, Future] = {}
+        self._lock = threading.RLock()  # for the three that follow
+        self._jobs = Jobs()
+        self._queue = Queue()
+        self._futures: dict[str, Future] = {}  # of the jobs that workers have
         self._cluster: cluster.Process | None = None  # where it is our own
         self._client: Client | None = None
         self._problem = ""
@@ -109,18 +81,16 @@ class Engine:
 
     def submit(
         self,
-        path: str,
+        address: str,
         *arguments: Any,
         lane: str = "train",
         owner: str = "",
     ) -> str:
-        """Queue a call of the function at `path`; returns the job's id at once."""
-        job = Job(uuid.uuid4().hex[:10], path, arguments, lane, owner)
+        """Queue a call of the function at `address`; returns the job's id at once."""
+        job = Job(uuid.uuid4().hex[:10], address, arguments, lane, owner)
         with self._lock:
-            self._forget_oldest()
-            self._jobs[job.id] = job
-            self._events[job.id] = []
-            self._queue.append(job.id)
+            self._jobs.add(job)
+            self._queue.add(job)
         self._revive()
         self._dispatch()
         return job.id
@@ -129,45 +99,41 @@ class Engine:
         """The job as it stands now; None if this engine does not know it."""
         self._revive()
         with self._lock:
-            self._file_events()
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return job
             waited = time.time() - (job.started or time.time())
             if job.status == "starting" and waited > NO_WORKER_SECONDS:
+                in_background(self._stop, job_id, self._futures.get(job_id))
                 self._end(job_id, "failed", message=NO_WORKER)
-                in_background(self._stop, job_id, self._futures.pop(job_id, None))
-                return self._jobs[job_id]
-            lane = [i for i in self._queue if self._jobs[i].lane == job.lane]
-            place = lane.index(job_id) + 1 if job_id in lane else 0
-            return replace(job, place=place, events=tuple(self._events[job_id]))
+                return self._jobs.get(job_id)
+            return replace(job, place=self._queue.place(job_id))
 
-    def jobs(self, path: str, owner: str | None = None) -> list[Job]:
-        """Jobs that call the function at `path`, of one owner or all, in order."""
+    def jobs(self, address: str, owner: str | None = None) -> list[Job]:
+        """Jobs that call the function at `address`, of one owner or all, in order."""
         with self._lock:
-            ids = [
-                job.id
-                for job in self._jobs.values()
-                if job.path == path and owner in (None, job.owner)
-            ]
+            ids = self._jobs.of(address, owner)
         return [job for job in map(self.job, ids) if job is not None]
 
     def cancel(self, job_id: str) -> None:
         """End a job: at once where it waits, within one batch where it runs."""
         with self._lock:
-            self._file_events()
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return
-            if job_id in self._queue:
-                self._queue.remove(job_id)
-                self._end(job_id, "cancelled")
-                return
+            if job.status == "queued":
+                return self._end(job_id, "cancelled")
             future = None
             if job.status == "starting":  # its worker may be starting too, and deaf
-                future = self._futures.pop(job_id, None)
+                future = self._futures.get(job_id)
                 self._end(job_id, "cancelled")
         in_background(self._stop, job_id, future)
+
+    def _end(self, job_id: str, status: str, **outcome: Any) -> None:
+        """Call it with the lock."""
+        self._jobs.end(job_id, status, **outcome)
+        self._queue.remove(job_id)
+        self._futures.pop(job_id, None)
 
     def _stop(self, job_id: str, future: Future | None) -> None:
         """Tell all workers, since none may have said yet that it has the job."""
@@ -177,7 +143,7 @@ class Engine:
             future.cancel()
             self._dispatch()
 
-    def ask(self, path: str, *arguments: Any, seconds: float = 30.0) -> Any:
+    def ask(self, address: str, *arguments: Any, seconds: float = 30.0) -> Any:
         """The answer of a quick function on the lab worker.
 
         Raises ExplainedError where the function does, or where no answer comes in time.
@@ -188,7 +154,7 @@ class Engine:
         if self._client is None:
             raise ExplainedError(self._problem or NO_WORKER)
         future = self._client.submit(
-            worker.answer, path, arguments, resources={"lab": 1}, pure=False
+            worker.answer, address, arguments, resources={"lab": 1}, pure=False
         )
         try:
             outcome = future.result(timeout=max(0.1, deadline - time.monotonic()))
@@ -245,7 +211,7 @@ class Engine:
 
     def _start(self) -> None:
         try:
-            address = self._address
+            address = self._scheduler
             if address is None:
                 self._cluster = cluster.Process()
                 address = self._cluster.address
@@ -255,7 +221,7 @@ class Engine:
             client.subscribe_topic(self._topic, self._on_event)
             self._client, self._problem = client, ""
         except Exception as error:
-            where = f" at {self._address}" if self._address else ""
+            where = f" at {self._scheduler}" if self._scheduler else ""
             self._problem = f"The workers{where} can't be reached: {error}."
             self._start_due = time.monotonic() + RETRY_SECONDS
             logger.warning("no cluster: %s", error)
@@ -278,10 +244,8 @@ class Engine:
             self._cluster = None
             client, self._client = self._client, None
             self._up.clear()
-            for job in list(self._jobs.values()):
-                if not job.ended and job.id not in self._queue:
-                    self._end(job.id, "failed", message=LOST_CLUSTER)
-            self._futures.clear()
+            for job_id in list(self._futures):
+                self._end(job_id, "failed", message=LOST_CLUSTER)
             self._starting = True
         if client is not None:
             in_background(client.close, 1)
@@ -296,29 +260,25 @@ class Engine:
             capacity = self._capacity(client)  # without the lock: it asks the scheduler
             with self._lock:
                 if client is self._client:
-                    self._hand_out(client, capacity)
+                    while (job := self._queue.next(capacity)) is not None:
+                        self._hand_out(job, client)
         except Exception:  # the connection broke; the jobs wait until it is back
             logger.warning("jobs have to wait", exc_info=True)
 
-    def _hand_out(self, client: Client, capacity: Counter[str]) -> None:
-        busy = Counter(self._jobs[job_id].lane for job_id in self._futures)
-        for job in [self._jobs[job_id] for job_id in self._queue]:
-            if busy[job.lane] >= max(1, capacity[job.lane]):
-                continue
-            future = client.submit(
-                worker.do,
-                job.id,
-                self._topic,
-                job.path,
-                job.arguments,
-                resources={job.lane: 1},
-                pure=False,
-            )
-            busy[job.lane] += 1
-            self._queue.remove(job.id)
-            self._jobs[job.id] = replace(job, status="starting", started=time.time())
-            self._futures[job.id] = future
-            future.add_done_callback(self._when_done(job.id))
+    def _hand_out(self, job: Job, client: Client) -> None:
+        future = client.submit(
+            worker.do,
+            job.id,
+            self._topic,
+            job.address,
+            job.arguments,
+            resources={job.lane: 1},
+            pure=False,
+        )
+        self._queue.take(job)
+        self._jobs.start(job.id)
+        self._futures[job.id] = future
+        future.add_done_callback(self._when_done(job.id))
 
     @staticmethod
     def _capacity(client: Client) -> Counter[str]:
@@ -339,7 +299,6 @@ class Engine:
                 logger.warning("job %s was lost: %r", job_id, error)
                 outcome = {"status": "failed", "value": None, "message": LOST_WORKER}
             with self._lock:
-                self._futures.pop(job_id, None)
                 self._end(job_id, **outcome)
             future.release()
             self._dispatch()
@@ -348,36 +307,4 @@ class Engine:
 
     def _on_event(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not for a lock even."""
-        self._inbox.append(pickle.loads(event[1]))
-
-    def _file_events(self) -> None:
-        """Put the events that have come in to their jobs; call it with the lock."""
-        while self._inbox:
-            job_id, event = self._inbox.popleft()
-            if job_id not in self._events:
-                continue  # the job has ended
-            self._events[job_id].append(event)
-            if isinstance(event, PickedUp):
-                self._jobs[job_id] = replace(
-                    self._jobs[job_id], status="running", started=time.time()
-                )
-
-    def _forget_oldest(self) -> None:
-        ended = [job.id for job in self._jobs.values() if job.ended]
-        for job_id in ended[: max(0, len(ended) - KEPT_JOBS)]:
-            del self._jobs[job_id]
-
-    def _end(
-        self, job_id: str, status: str, value: Any = None, message: str = ""
-    ) -> None:
-        self._file_events()
-        job = self._jobs.get(job_id)
-        if job is None or job.ended:
-            return
-        self._jobs[job_id] = replace(
-            job,
-            status=status,
-            value=value,
-            message=message,
-            events=tuple(self._events.pop(job_id)),
-        )
+        self._jobs.receive(*pickle.loads(event[1]))

@@ -57,8 +57,8 @@ def _rehearse() -> None:
         pass
 
 
-def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
-    """Call the function at `path` ("core.training:run") and tell how it ended.
+def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> dict:
+    """Call the function at `address` ("core.training:run") and tell how it ended.
 
     The function gets `arguments`, and a Watch where it has a parameter `watch`. What it
     reports becomes an event of the job. Returns {"status", "value", "message"}.
@@ -76,7 +76,7 @@ def do(job_id: str, topic: str, path: str, arguments: tuple[Any, ...]) -> dict:
     keep_threads()
     try:
         watch.check()
-        function = resolve(path)
+        function = resolve(address)
         watched = "watch" in inspect.signature(function).parameters
         value = function(*arguments, **({"watch": watch} if watched else {}))
         return {"status": "finished", "value": value, "message": ""}

@@ -82,7 +82,7 @@ class Run:
 def run(job_id: str | None) -> Run | None:
     """The run as it stands now; None if this server does not know it."""
     job = engine().job(job_id) if job_id else None
-    return view(job) if job is not None and job.path == RUN else None
+    return view(job) if job is not None and job.address == RUN else None
 
 
 def view(job: Job) -> Run:

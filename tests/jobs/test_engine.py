@@ -13,8 +13,8 @@ import pytest
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.cluster import ROOT
-from core.jobs.engine import Engine, Job
-from core.jobs.job import PickedUp
+from core.jobs.engine import Engine
+from core.jobs.job import Job, PickedUp
 from core.results import StepProgress
 
 RUN = "core.training:run"
@@ -143,18 +143,6 @@ def test_events_of_one_owner_are_found_again(engine):
     assert [job.id for job in engine.jobs(RUN, "ada")] == [job_id]
     assert engine.jobs(RUN, "nobody") == []
     finish(engine, job_id)
-
-
-def test_the_oldest_ended_jobs_are_forgotten(engine, monkeypatch):
-    """The engine keeps a bounded number of ended jobs, the newest."""
-    monkeypatch.setattr("core.jobs.engine.KEPT_JOBS", 1)
-    old = engine.submit(RUN, SHORT)
-    finish(engine, old)
-    ids = [engine.submit(RUN, SHORT)]
-    finish(engine, ids[0])
-    engine.cancel(engine.submit(RUN, SHORT))
-    assert engine.job(old) is None
-    assert engine.job(ids[0]) is not None
 
 
 def test_a_killed_worker_fails_its_run_and_the_next_run_works(own_engine):
