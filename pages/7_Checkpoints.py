@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from core.ui import frame, run_choice
+from core.mistakes.catalogue import BY_SLUG
+from core.ui import frame, mistakes, run_choice
 from core.ui.checkpoints import export, upload
 from core.ui.checkpoints import panels as checkpoints
 from core.ui.course import lesson
@@ -87,51 +88,20 @@ with trip:
     st.code(source("core.training:Training.load_state_dict"), line_numbers=True)
 
 with wrong:
-    st.subheader("A pickle is a program")
     st.markdown(
-        "A file of `torch.save` holds a pickle, and a pickle may name any function and "
-        "have it called when it is opened. This one would only write an empty file; "
-        "another could do whatever you can. `weights_only=True` knows the few "
-        "functions that rebuild tensors and refuses all others. It is the default "
-        "since torch 2.6; with `weights_only=False`, opening a file is running it."
+        "Three mistakes with files, each made on purpose and mended beside it. The "
+        "first is a dangerous one: a file of `torch.save` holds a pickle, and a pickle "
+        "may name any function and have it called when it is opened. Whoever made the "
+        "file could do whatever you can. `weights_only=True` knows the few functions "
+        "that rebuild tensors and refuses all others; with `weights_only=False`, "
+        "opening a file is running it."
     )
-    st.code(source("core.checkpoints.dangers:Payload"), line_numbers=True)
-    checkpoints.demonstration(
-        "pickle", "Open it the safe way", "core.checkpoints.dangers:pickle_is_a_program"
-    )
-
-    st.subheader("A CUDA checkpoint on a CPU")
+    for slug in ("pickle_refused", "cuda_checkpoint", "wrong_architecture"):
+        mistakes.card(BY_SLUG[slug], opened=True)
     st.markdown(
-        "Each tensor in a file says which device it came from, and without "
-        "`map_location` torch puts it back there. The file for this was made here, by "
-        "changing the device's name in a real checkpoint."
+        "Where all names begin with `module.` the model was wrapped when it was saved: "
+        "correct the names, and leave `strict` as it is."
     )
-    st.code(source("core.checkpoints.dangers:cuda_on_cpu"), line_numbers=True)
-    if run is None:
-        run_choice.nothing_yet(":material/save: PyTorch's message appears here.")
-    else:
-        checkpoints.demonstration(
-            "cuda",
-            "Load it without map_location",
-            "core.checkpoints.dangers:cuda_on_cpu",
-            run.result.checkpoint,
-            run.config.model,
-        )
-
-    st.subheader("The wrong architecture")
-    st.markdown(
-        "Names and shapes must be those of the model. `load_state_dict` lists what is "
-        "missing, unexpected and misshapen, unless you tell it not to."
-    )
-    st.code(source("core.checkpoints.dangers:wrong_architecture"), line_numbers=True)
-    if run is not None:
-        checkpoints.demonstration(
-            "architecture",
-            "Load it into the other model",
-            "core.checkpoints.dangers:wrong_architecture",
-            run.result.checkpoint,
-            run.config.model,
-        )
 
 with home:
     if run is None:

@@ -105,10 +105,11 @@ with finding:
     st.code(source("core.mistakes.search:Corpus"), line_numbers=True)
 with setting:
     st.markdown(
-        "The functions that the mistakes call. From `core/mistakes/examples.py`."
+        "The functions that the mistakes call. "
+        "From `core/mistakes/examples/fixtures.py`."
     )
     for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue"):
-        st.code(source(f"core.mistakes.examples:{name}"), line_numbers=True)
+        st.code(source(f"core.mistakes.examples.fixtures:{name}"), line_numbers=True)
 
 frame.question(
     "mistakes",

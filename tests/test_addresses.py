@@ -29,8 +29,7 @@ WIDTH = 79  # characters that a code box shows without scrolling sideways
 FORM = re.compile(r"core(\.\w+)+:[\w.*]+")
 STARS = {  # what stands for the star where pages show code in a loop
     "core.machine.idioms:*": [each.__name__ for each in IDIOMS],
-    "core.mistakes.examples:*": ["batch", "new_model", "steps", "ScaledLoss"],
-    "core.mistakes.examples:broken_*": [each.slug for each in MISTAKES],
+    "core.mistakes.examples.fixtures:*": ["batch", "new_model", "steps", "ScaledLoss"],
     "core.models:*": [format.CLASSES[each] for each in MODELS],
     "core.move.model_to:*": ["copy_of_a_tensor", "module_in_place"],
     "core.speed.rungs:*": [each.name for each in RUNGS],
@@ -62,7 +61,9 @@ def nodes() -> Iterator[ast.AST]:
 
 def addresses() -> Counter[str]:
     """Every string that has the form of an address, and how often it stands there."""
-    return Counter(each for each in map(text, nodes()) if FORM.fullmatch(each))
+    found = Counter(each for each in map(text, nodes()) if FORM.fullmatch(each))
+    found.update(each.address("*") for each in MISTAKES)  # of both halves
+    return found
 
 
 @cache
@@ -106,7 +107,7 @@ def test_every_address_is_there() -> None:
     found = addresses()
     assert found.total() >= 100
     assert found["core.training:run"]
-    assert found["core.mistakes.examples:broken_*"]
+    assert found["core.mistakes.examples.moving:*_data_not_moved"]
     assert [each for each in found if not meant(each)] == []
 
 

@@ -3,12 +3,10 @@
 The tensors have been checked by then, see core.checkpoints.upload.
 """
 
-import io
-
 import torch
 from torch import Tensor
 
-from core import models
+from core import models, state_dict
 from core.checkpoints.results import Opened
 from core.checkpoints.round_trip import describe
 from core.config import IMAGE_MODELS
@@ -43,15 +41,12 @@ def match(
         floats = {_dtype(each) for each in named.values() if each.is_floating_point()}
         casts = sorted(floats - {"float32"})
         notes = [*notes, *(f"The {cast} numbers became float32." for cast in casts)]
-        buffer = io.BytesIO()
-        torch.save(
+        checkpoint = state_dict.pack(
             {
                 name: named[name].detach().to(tensor.dtype, copy=True).contiguous()
                 for name, tensor in expected.items()
-            },
-            buffer,
+            }
         )
-        checkpoint = buffer.getvalue()
     return Opened(
         kind,
         describe(tensors, saved_from),

@@ -71,13 +71,3 @@ class Resumed:
     weights: int
     weights_only_difference: float  # greatest, where only the weights were loaded
     environment: Environment
-
-
-@dataclass(frozen=True)
-class Demonstration:
-    """What happened when something was done wrong on purpose, and done right."""
-
-    message: str  # PyTorch's own
-    outcome: str  # what followed, one sentence
-    listing: str = ""  # what there is to read
-    right: str = ""  # what the right way brought, one sentence

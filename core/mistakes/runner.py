@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
 from core.jobs import sandbox
-from core.mistakes import examples
+from core.jobs.address import resolve
 from core.mistakes.catalogue import (
     BEST,
     BY_SLUG,
@@ -23,8 +23,8 @@ from core.mistakes.catalogue import (
     OTHER,
     Failure,
     Mistake,
+    MistakeRun,
     Outcome,
-    Report,
 )
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
@@ -32,7 +32,7 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
 ROOTS = (Path(__file__).parents[2], Path(torch.__file__).parents[1])
 
 
-def run(slug: str) -> Report:
+def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     sandbox.warm_up()  # what the first child waits for is no fault of a mistake
@@ -40,7 +40,7 @@ def run(slug: str) -> Report:
     wheres = {place(each): each for each in mistake.fixed_on}  # each device once
     fixed = tuple(half("fixed", mistake, each) for each in wheres.values())
     environment = devices.environment(torch.device(place(mistake.fixed_on[-1])))
-    return Report(slug, broken, fixed, replace(environment, threads=1))
+    return MistakeRun(slug, broken, fixed, replace(environment, threads=1))
 
 
 def failures() -> dict[str, Failure]:
@@ -80,13 +80,13 @@ def half(which: str, mistake: Mistake, where: str) -> Outcome:
 
 
 def attempt(which: str, slug: str, device_name: str, no_gpu: bool) -> Outcome:
-    """Call one function of core.mistakes.examples; runs in the child."""
+    """Call one of the two functions; runs in the child."""
     if no_gpu:
         os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     mistake, device = BY_SLUG[slug], torch.device(device_name)
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)
-    function = getattr(examples, f"{which}_{slug}")
+    function = resolve(mistake.address(which))
     counted = mistake.figure is not None and mistake.figure.counts_waits
     waits = Waits()
     torch.manual_seed(0)

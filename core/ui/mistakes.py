@@ -11,11 +11,11 @@ from contextlib import contextmanager
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.mistakes.catalogue import MISTAKES, Failure, Mistake, Outcome, Report
+from core.mistakes.catalogue import MISTAKES, Failure, Mistake, MistakeRun, Outcome
 from core.mistakes.search import Index
 from core.ui import format
 from core.ui.server import engine, visitor
-from core.ui.source import source
+from core.ui.source import body, source
 
 RUN = "core.mistakes.runner:run"
 FAILURES = "core.mistakes.runner:failures"
@@ -67,7 +67,7 @@ def turns() -> Turns:
     return Turns()
 
 
-def run(slug: str) -> Report | str:
+def run(slug: str) -> MistakeRun | str:
     """Both halves of a mistake as they ended just now, or why they were not run."""
     try:
         with turns().take(visitor()):
@@ -84,12 +84,10 @@ def learn_messages() -> str:
 
     It also starts the server of the child processes, so that nobody waits for it.
     """
-    jobs = engine().jobs(FAILURES)
-    latest = jobs[-1] if jobs else None
-    if latest is not None and latest.status not in ("failed", "cancelled"):
-        return latest.id
-    if latest is not None and time.time() - latest.submitted < RETRY_SECONDS:
-        return latest.id
+    for latest in engine().jobs(FAILURES)[-1:]:
+        fresh = time.time() - latest.submitted < RETRY_SECONDS
+        if fresh or latest.status not in ("failed", "cancelled"):
+            return latest.id
     return engine().submit(FAILURES, lane="lab")
 
 
@@ -108,11 +106,8 @@ def index(job_id: str) -> Index | None:
 def _index(job_id: str) -> Index:
     job = engine().job(job_id)
     assert job is not None
-    sources = {
-        each.slug: source(f"core.mistakes.examples:broken_{each.slug}")
-        for each in MISTAKES
-    }
-    return Index(job.value, sources)
+    code = {each.slug: source(each.address("broken")) for each in MISTAKES}
+    return Index(job.value, code)
 
 
 # The cards
@@ -136,45 +131,30 @@ def card(mistake: Mistake, opened: bool = False) -> None:
         outcome = outcomes.get(slug)
         if isinstance(outcome, str):
             st.warning(outcome, icon=":material/hourglass_top:")
-        if isinstance(outcome, Report):
+        if isinstance(outcome, MistakeRun):
             _halves(mistake, outcome)
             _remarks(mistake, outcome)
         elif opened:
-            _halves(mistake, None)
+            _halves(mistake)
         else:
             code = st.expander("The code", key=f"code_{slug}", on_change="rerun")
             if code.open:
                 with code:
-                    _halves(mistake, None)
+                    _halves(mistake)
 
 
-def _halves(mistake: Mistake, report: Report | None) -> None:
-    """Both functions side by side, and under each how it ended."""
-    broken, fixed = (body(f"{half}_{mistake.slug}") for half in ("broken", "fixed"))
-    left, right = st.columns(2)
-    with left:
-        if report is None:
-            st.markdown("**Broken**")
-            st.code(broken, wrap_lines=True)
-        else:
-            st.markdown(f"**Broken**, run on {_device(report.broken)}")
-            st.code(marked(broken, report.broken.failure), wrap_lines=True)
-            _broken(mistake, report.broken)
-    with right:
-        if report is None:
-            st.markdown("**Fixed**")
-            st.code(fixed, wrap_lines=True)
-        else:
-            devices = " and on ".join(map(_device, report.fixed))
-            st.markdown(f"**Fixed**, run on {devices}")
-            st.code(fixed, wrap_lines=True)
-            for each in report.fixed:
-                _fixed(mistake, each)
-
-
-def body(name: str) -> str:
-    """What a function of core.mistakes.examples does, without its first line."""
-    return textwrap.dedent(source(f"core.mistakes.examples:{name}").partition("\n")[2])
+def _halves(mistake: Mistake, found: MistakeRun | None = None) -> None:
+    """Both functions side by side, and under each how it ended where it was run."""
+    outcomes = {"broken": (found.broken,), "fixed": found.fixed} if found else {}
+    for column, half in zip(st.columns(2), ("broken", "fixed"), strict=True):
+        ended = outcomes.get(half, ())
+        with column:
+            where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
+            st.markdown(f"**{half.capitalize()}**{where}")
+            failure = ended[0].failure if ended else None
+            st.code(marked(body(mistake.address(half)), failure), wrap_lines=True)
+            for outcome in ended:
+                _outcome(mistake, half, outcome)
 
 
 def marked(code: str, failure: Failure | None) -> str:
@@ -191,50 +171,31 @@ def marked(code: str, failure: Failure | None) -> str:
 
 def _end(code: str, line: int) -> int:
     """The last line of the simple statement that begins in that line."""
-    # In a function, since it may return; that makes one line more.
-    tree = ast.parse("def f():\n" + textwrap.indent(code, " "))
     ends = [
-        node.end_lineno - 1
-        for node in ast.walk(tree)
+        node.end_lineno or line
+        for node in ast.walk(ast.parse(code))
         if isinstance(node, ast.stmt)
-        and node.end_lineno is not None
-        and node.lineno == line + 1
+        and node.lineno == line
         and not hasattr(node, "body")
     ]
     return max(ends, default=line)
 
 
-def _broken(mistake: Mistake, outcome: Outcome) -> None:
-    failure = outcome.failure
-    if failure is not None:
-        message = textwrap.shorten(failure.message, MOST_SHOWN, placeholder=" ...")
-        if len(failure.message) <= MOST_SHOWN:
-            message = failure.message
-        st.error(literal(message), title=failure.kind, icon=":material/error:")
-        if failure.poisoned:
-            st.markdown(
-                "After it, every call to the device failed in that process. The "
-                "process has ended, and nobody else noticed: the fix ran in a new one."
-            )
-        with st.expander("The whole traceback"):
-            st.code(failure.traceback, language=None)
+def _outcome(mistake: Mistake, half: str, outcome: Outcome) -> None:
+    mended = half == "fixed"
+    if outcome.failure is not None:
+        _failure(outcome.failure, mended)
     elif outcome.died:
-        st.error(outcome.died, title="Its process died", icon=":material/error:")
+        title = "The fix failed here" if mended else "Its process died"
+        st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
-        _figure(mistake, outcome)
-    else:
+        value = mistake.figure.format.format(outcome.figure)
+        st.metric(mistake.figure.label, value, border=True)
+    elif not mended:
         st.info(
             f"It ran through on this machine, and returned `{outcome.result}`.",
             icon=":material/info:",
         )
-
-
-def _fixed(mistake: Mistake, outcome: Outcome) -> None:
-    if outcome.failure is not None or outcome.died:
-        why = outcome.died or literal(outcome.failure.message)  # type: ignore[union-attr]
-        st.error(why, title="The fix failed here", icon=":material/error:")
-    elif mistake.figure is not None:
-        _figure(mistake, outcome)
     elif outcome.device == "meta":
         st.success(
             "It runs through. On `meta` there are shapes, but no numbers to show.",
@@ -246,25 +207,34 @@ def _fixed(mistake: Mistake, outcome: Outcome) -> None:
         st.success(f"It returns `{result}` on {where}.", icon=":material/check:")
 
 
-def _figure(mistake: Mistake, outcome: Outcome) -> None:
-    assert mistake.figure is not None
-    value = mistake.figure.format.format(outcome.figure)
-    st.metric(mistake.figure.label, value, border=True)
+def _failure(failure: Failure, mended: bool) -> None:
+    message = failure.message
+    if len(message) > MOST_SHOWN:
+        message = textwrap.shorten(message, MOST_SHOWN, placeholder=" ...")
+    title = "The fix failed here" if mended else failure.kind
+    st.error(literal(message), title=title, icon=":material/error:")
+    if failure.poisoned and not mended:
+        st.markdown(
+            "After it, every call to the device failed in that process. The process "
+            "has ended, and nobody else noticed: the fix ran in a new one."
+        )
+    with st.expander("The whole traceback"):
+        st.code(failure.traceback, language=None)
 
 
-def _remarks(mistake: Mistake, report: Report) -> None:
+def _remarks(mistake: Mistake, found: MistakeRun) -> None:
     """What to know of this machine, and where the figures come from."""
     remarks = [mistake.note]
-    if report.environment.backend == "CPU":
+    if found.environment.backend == "CPU":
         remarks.append(mistake.without_accelerator)
-        if report.broken.device == "meta":
+        if found.broken.device == "meta":
             remarks.append(
                 "There is no accelerator here, so torch's `meta` device is the other "
                 "device. On a GPU the exception is of the same kind, in other words."
             )
     if any(remarks):
         st.markdown(" ".join(filter(None, remarks)))
-    st.caption(f"Run on {format.provenance(report.environment)}.")
+    st.caption(f"Run on {format.provenance(found.environment)}.")
 
 
 def _device(outcome: Outcome) -> str:

@@ -54,8 +54,8 @@ def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
     expect(page.get_by_text("With the weights alone")).to_be_visible(timeout=SLOW)
 
     page.get_by_role("tab", name="What can go wrong").click()
-    key(page, "try_pickle").click()
-    expect(page.get_by_text("does not exist")).to_be_visible(timeout=SLOW)
+    key(page, "run_mistake_pickle_refused").click()
+    expect(page.get_by_text("The whole traceback")).to_be_visible(timeout=SLOW)
 
     page.get_by_role("tab", name="Take it home").click()
     assert '"nbformat": 4' in download("download_notebook").read_text()

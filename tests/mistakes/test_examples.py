@@ -12,12 +12,16 @@ import psutil
 import pytest
 import torch
 
+from core import models
+from core.config import IMAGE_MODELS
 from core.jobs import sandbox
+from core.jobs.address import resolve
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
-from core.mistakes import examples, runner
-from core.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, Report
-from core.ui.source import source
+from core.mistakes import runner
+from core.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
+from core.mistakes.examples import bounds, fixtures, loading, moving, silent
+from core.ui.source import body, source
 
 CPU = torch.device("cpu")
 LOUD = [each.slug for each in MISTAKES if each.loud]
@@ -29,7 +33,7 @@ MISLED = {
     "no_zero_grad": lambda broken, fixed: broken < fixed - 0.2,
     "no_eval_mode": lambda broken, fixed: broken < fixed - 0.2,
     "timing_unsynchronized": lambda broken, fixed: 10 * broken < fixed,
-    "item_every_step": lambda broken, fixed: broken == examples.STEPS and fixed == 1,
+    "item_every_step": lambda broken, fixed: broken == fixtures.STEPS and fixed == 1,
     "mean_of_batch_means": lambda broken, fixed: abs(broken - fixed) > 0.02,
     "list_never_trained": lambda broken, fixed: 100 * broken < fixed,
 }
@@ -38,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[str, Report]:
+def reports() -> dict[str, MistakeRun]:
     """Each mistake, run once as the page runs it, two at a time."""
     slugs = [each.slug for each in MISTAKES]
     with ThreadPoolExecutor(2) as pool:
@@ -49,9 +53,13 @@ def test_the_catalogue_and_the_functions_are_the_same_mistakes():
     """Each mistake has a broken and a fixed function, and there are no others."""
     slugs = [each.slug for each in MISTAKES]
     assert len(slugs) == len(set(slugs)) >= 16
-    halves = {f"{half}_{slug}" for slug in slugs for half in ("broken", "fixed")}
-    functions = inspect.getmembers(examples, inspect.isfunction)
-    found = {name for name, _ in functions if name.startswith(("broken_", "fixed_"))}
+    halves = {each.address(half) for each in MISTAKES for half in ("broken", "fixed")}
+    found = {
+        f"{module.__name__}:{name}"
+        for module in (bounds, fixtures, loading, moving, silent)
+        for name, _ in inspect.getmembers(module, inspect.isfunction)
+        if name.startswith(("broken_", "fixed_"))
+    }
     assert found == halves
 
 
@@ -60,7 +68,7 @@ def test_each_mistake_is_short_and_fits_half_a_screen():
     for each in MISTAKES:
         assert 20 < len(each.why) < 300
         for half in ("broken", "fixed"):
-            lines = source(f"core.mistakes.examples:{half}_{each.slug}").splitlines()
+            lines = source(each.address(half)).splitlines()
             assert len(lines) <= 22
             assert max(len(line) - 4 for line in lines[1:]) <= 42
 
@@ -79,8 +87,8 @@ def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
     assert f"{failure.kind}: {failure.message}".splitlines()[0] in failure.traceback
     assert f"in broken_{slug}" in failure.traceback
     assert str(ROOT) not in failure.traceback
-    body = source(f"core.mistakes.examples:broken_{slug}").splitlines()[1:]
-    guilty = body[failure.line - 1].strip()
+    lines = body(BY_SLUG[slug].address("broken")).splitlines()
+    guilty = lines[failure.line - 1].strip()
     assert guilty in failure.traceback
     assert not guilty.startswith(("def ", "class "))
     assert not failure.poisoned or reports[slug].broken.device != "cpu"
@@ -100,7 +108,7 @@ def test_the_fix_of_a_loud_mistake_works(reports, slug):
 def test_a_mismatch_fails_only_between_devices(reports, slug):
     """What raises on two devices runs on one, so the devices are what it is about."""
     assert reports[slug].broken.device != "cpu"
-    getattr(examples, f"broken_{slug}")(CPU)
+    resolve(BY_SLUG[slug].address("broken"))(CPU)
 
 
 @pytest.mark.parametrize("slug", SILENT)
@@ -123,7 +131,7 @@ def test_waits_cost_nothing_but_waiting(reports):
 def test_the_mean_of_batch_means_is_what_it_is_called(reports):
     """The fixed accuracy is a count over 1,001; the broken one can't be."""
     report = reports["mean_of_batch_means"]
-    total = examples.RAGGED_TEST
+    total = fixtures.RAGGED_TEST
     assert report.fixed[0].figure * total == pytest.approx(
         round(report.fixed[0].figure * total), abs=1e-6
     )
@@ -140,27 +148,52 @@ def test_a_list_trains_its_head_alone(reports):
 
 def test_pieces_give_the_gradient_of_the_whole_batch(monkeypatch):
     """Where memory is enough for the batch, both halves end with the same gradient."""
-    monkeypatch.setattr(examples, "batch", lambda _: examples.images(600))
+    monkeypatch.setattr(bounds, "batch", lambda _: fixtures.images(600))
     whole, pieces = (
-        getattr(examples, f"{half}_out_of_memory")(CPU) for half in ("broken", "fixed")
+        half(CPU) for half in (bounds.broken_out_of_memory, bounds.fixed_out_of_memory)
     )
     assert torch.allclose(whole, pieces, rtol=1e-4)
 
 
-def test_the_checkpoint_is_one_of_a_gpu():
-    """Its file says cuda:0 for each tensor, as torch.save writes it on a GPU."""
-    script = (
-        "import zipfile\n"
-        "from core.mistakes import examples; from core.models import ANN\n"
-        "with zipfile.ZipFile(examples.saved_on_cuda(ANN())) as file:\n"
-        "    (name,) = [n for n in file.namelist() if n.endswith('data.pkl')]\n"
-        "    text = file.read(name)\n"
-        "print(b'cuda:0' in text, b'cpu' in text)"
-    )  # in a process of its own: every later torch.save in it would say so too
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_the_checkpoint_is_one_of_a_gpu(model):
+    """Its file says cuda:0 for each tensor, and holds them all, bit for bit."""
+    script = f"""
+import torch
+from core import models
+from core.checkpoints import round_trip
+from core.mistakes.examples.loading import saved_on_cuda
+model = models.build("{model}")
+file = saved_on_cuda(model)
+print(*{{each.device for each in round_trip.inspect(file.getvalue())}})
+state = torch.load(file, map_location="cpu", weights_only=True)
+there = model.state_dict()
+print(*{{torch.equal(state[name], there[name]) for name in {{*state, *there}}}})
+"""  # in a process of its own: every later torch.save in it would say so too
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
     )
-    assert done.stdout.split() == ["True", "False"]
+    assert done.stdout.split() == ["cuda:0", "True"]
+
+
+def test_a_wrong_architecture_is_told_by_name(reports):
+    """PyTorch lists what is missing and what is unexpected; the fix matches all."""
+    report = reports["wrong_architecture"]
+    assert "Missing key(s)" in report.broken.failure.message
+    assert "Unexpected key(s)" in report.broken.failure.message
+    assert report.fixed[0].result == "<All keys matched successfully>"
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_without_strict_nothing_is_raised_and_nothing_loaded(model):
+    """Under names that all begin with module., every tensor is left out."""
+    trained, untrained = models.build(model), models.build(model)
+    before = {name: each.clone() for name, each in untrained.state_dict().items()}
+    wrapped = {f"module.{name}": each for name, each in trained.state_dict().items()}
+    found = untrained.load_state_dict(wrapped, strict=False)
+    assert found.unexpected_keys == list(wrapped)
+    after = untrained.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
 
 
 def test_a_mistake_that_kills_its_process_is_an_outcome(monkeypatch):

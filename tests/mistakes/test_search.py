@@ -35,6 +35,12 @@ FOUND = {
     "IndexError: Target 37 is out of bounds.": "label_outside_classes",
     "RuntimeError: Attempting to deserialize object on CUDA device 1 but "
     "torch.cuda.device_count() is 1.": "cuda_checkpoint",
+    "RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in "
+    'state_dict: "fc1.weight", "fc1.bias". \n\tUnexpected key(s) in state_dict: '
+    '"module.fc1.weight", "module.fc1.bias".': "wrong_architecture",
+    "RuntimeError: Error(s) in loading state_dict for ResNet:\n\tsize mismatch for "
+    "fc.weight: copying a param with shape torch.Size([1000, 512]) from checkpoint, "
+    "the shape in current model is torch.Size([10, 512]).": "wrong_architecture",
     # Tracebacks from other programs: the same message, told apart by the code.
     'Traceback (most recent call last):\n  File "/ana/train.py", line 61, in main\n'
     "    logits = net(x)\n"
@@ -92,10 +98,7 @@ def failures() -> dict[str, Failure]:
 
 @pytest.fixture(scope="module")
 def index(failures) -> Index:
-    sources = {
-        each.slug: source(f"core.mistakes.examples:broken_{each.slug}")
-        for each in MISTAKES
-    }
+    sources = {each.slug: source(each.address("broken")) for each in MISTAKES}
     return Index(failures, sources)
 
 

@@ -120,18 +120,18 @@ def test_resuming_is_shown_beside_training_through(engine, checkpoints_run):
 @pytest.mark.parametrize(
     ("slug", "said"),
     [
-        ("pickle", "io.open"),
-        ("cuda", "CUDA"),
-        ("architecture", "Missing key(s)"),
+        ("pickle_refused", "core.config.RunConfig"),
+        ("cuda_checkpoint", "CUDA"),
+        ("wrong_architecture", "Missing key(s)"),
     ],
 )
-def test_what_can_go_wrong_is_tried(checkpoints_run, slug, said):
-    """Each button makes the mistake and shows PyTorch's own message."""
-    at = open_checkpoints(checkpoints_run)
+def test_what_can_go_wrong_is_tried(slug, said):
+    """Each button makes the mistake and shows PyTorch's own message, and the fix."""
+    at = open_page("pages/7_Checkpoints.py")
     before = len(at.code)
-    at.button(key=f"try_{slug}").click().run()
+    at.button(key=f"run_mistake_{slug}").click().run()
     assert not at.exception
-    assert not at.error
     assert len(at.code) > before
     assert said in texts(at.code)
-    assert at.success
+    assert len(at.error) == 1
+    assert "It returns" in texts(at.success)

@@ -1,4 +1,4 @@
-"""What the Checkpoints page draws: a saved run, its round trip, resuming, mistakes."""
+"""What the Checkpoints page draws: a saved run, its round trip, resuming."""
 
 from math import ceil
 from typing import Any
@@ -6,13 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.checkpoints.results import (
-    RESUME_IMAGES,
-    Demonstration,
-    PartLosses,
-    Resumed,
-    RoundTrip,
-)
+from core.checkpoints.results import RESUME_IMAGES, PartLosses, Resumed, RoundTrip
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.engine import Job
@@ -25,7 +19,6 @@ from core.ui.train import live
 
 ROUND_TRIP = "core.checkpoints.round_trip:measure"
 RESUME = "core.checkpoints.resume:compare"
-LISTING_LINES = 16
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -308,30 +301,3 @@ def _resumed_result(found: Resumed) -> None:
             f"interruption differ too. In the file ({size}): {contents}.",
             icon=":material/info:",
         )
-
-
-def demonstration(slug: str, label: str, path: str, *arguments: Any) -> None:
-    """A button, and what PyTorch said after it was pressed."""
-    shown: dict[tuple, Demonstration | str]
-    shown = st.session_state.setdefault("tried", {})
-    key = (slug, *arguments[1:])  # another model is another demonstration
-    if st.button(label, icon=":material/play_arrow:", key=f"try_{slug}"):
-        try:
-            with st.spinner("A worker tries it"):
-                shown[key] = engine().ask(path, *arguments, seconds=60)
-        except ExplainedError as error:
-            shown[key] = str(error)
-    found = shown.get(key)
-    if isinstance(found, str):
-        st.error(found, title="It could not be tried")
-    elif found is not None:
-        if found.listing:
-            st.markdown(
-                "The program in the file, as `pickletools.dis` lists it without "
-                "running it. `GLOBAL` fetches a function by name, `REDUCE` calls it:"
-            )
-            lines = found.listing.splitlines()[:LISTING_LINES]
-            st.code("\n".join(lines), language=None)
-        st.markdown("PyTorch says:")
-        st.code(found.message, language=None, wrap_lines=True)
-        st.success(f"{found.outcome} {found.right}", icon=":material/check:")

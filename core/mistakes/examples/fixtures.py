@@ -1,0 +1,148 @@
+"""What the mistakes begin with: images, models, a loss, a queue of the device."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import torch
+from torch import nn
+
+from core import devices
+from core.data import sprites
+from core.models import ANN, as_floats
+
+TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
+STEPS = 126  # two epochs of TRAIN in batches of 32
+
+
+@cache
+def images(count, seed=0):
+    """Sprites as floats 0..1 (count, 1, 28, 28), labels (count,), on the CPU."""
+    inputs, targets = sprites.draw(count, seed)
+    return as_floats(inputs), targets
+
+
+def batch(count=64, first_label=0):
+    """What a DataLoader hands out: `count` images and labels, on the CPU."""
+    inputs, targets = images(count)
+    return inputs, targets + first_label
+
+
+def new_model(device):
+    """The ANN, and its optimizer, always from the same seed."""
+    torch.manual_seed(0)
+    model = ANN().to(device)
+    return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+
+def steps(device):
+    """Two epochs of batches of 32, on the device."""
+    return 2 * batches_of(32, images(TRAIN), device)
+
+
+def batches_of(size, images, device):
+    """A list of batches of images with their labels, moved to the device."""
+    inputs, targets = images
+    pairs = zip(inputs.split(size), targets.split(size), strict=True)
+    return [(inputs.to(device), targets.to(device)) for inputs, targets in pairs]
+
+
+def trained_ann(device):
+    """The ANN after those two epochs."""
+    model, optimizer = new_model(device)
+    fit(model, optimizer, steps(device))
+    return model
+
+
+def trained_with_norm(device):
+    """784-128-10 with batch norm and dropout, trained and still in training mode."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(28 * 28, 128),
+        nn.BatchNorm1d(128),
+        nn.ReLU(),
+        nn.Dropout(0.25),
+        nn.Linear(128, 10),
+    ).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    fit(model, optimizer, 3 * batches_of(32, images(TRAIN), device))
+    return model
+
+
+def fit(model, optimizer, batches):
+    """One step for each batch."""
+    criterion = nn.CrossEntropyLoss()
+    for inputs, targets in batches:
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def accuracy(model, device):
+    """Correct over total on test images that training has not seen."""
+    inputs, targets = images(TEST, seed=1)
+    model.eval()
+    with torch.inference_mode():
+        said = model(inputs.to(device)).argmax(dim=1).cpu()
+    return (said == targets).sum().item() / len(targets)
+
+
+def groups(device):
+    """Test images in batches of 50, one class after the other, as folders list them."""
+    inputs, targets = images(TEST, seed=1)
+    order = targets.argsort()
+    return batches_of(50, (inputs[order], targets[order]), device)
+
+
+def ragged(device):
+    """1,001 test images in batches of 500: the last batch is one image."""
+    return batches_of(500, images(RAGGED_TEST, seed=1), device)
+
+
+def updated_by(optimizer):
+    """How many numbers the optimizer may change."""
+    groups = optimizer.param_groups
+    return sum(weights.numel() for group in groups for weights in group["params"])
+
+
+class ScaledLoss(nn.CrossEntropyLoss):
+    """Cross entropy of logits, scaled by a learned factor for each class."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(10))
+
+    def forward(self, outputs, targets):
+        return super().forward(outputs * self.scale, targets)
+
+
+class DeviceQueue:
+    """Work for the device: `put_work` returns at once, `synchronize` waits for it.
+
+    A CPU has no queue: there, a thread takes its place.
+    """
+
+    def __init__(self, device):
+        self.device = device
+        self.thread = ThreadPoolExecutor(1) if device.type == "cpu" else None
+        side, self.products = (400, 40) if device.type == "cpu" else (4096, 20)
+        self.matrix = torch.rand(side, side, device=device)
+        self.put_work()  # the first time pays for setting up
+        self.synchronize()
+
+    def put_work(self):
+        if self.thread is not None:
+            self.done = self.thread.submit(self.work)
+        else:
+            self.work()
+
+    def work(self):
+        for _ in range(self.products):
+            torch.mm(self.matrix, self.matrix)
+
+    def synchronize(self):
+        if self.thread is not None:
+            self.done.result()
+        else:
+            devices.synchronize(self.device)
