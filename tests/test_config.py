@@ -1,7 +1,5 @@
 """What a configuration accepts, and what it says of the rest."""
 
-import subprocess
-import sys
 from dataclasses import FrozenInstanceError, asdict, replace
 from math import isfinite
 from pathlib import Path
@@ -27,17 +25,6 @@ from core.config import (
 )
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_TORCH = [
-    "core.config",
-    "core.results",
-    "core.errors",
-    "core.data.curve",
-    "core.data.fashion_mnist",
-    "core.jobs.worker",
-    "core.jobs.engine",
-    *(f"core.ui.{path.stem}" for path in sorted(ROOT.glob("core/ui/[a-z]*.py"))),
-]
-
 SETTINGS: dict[str, st.SearchStrategy] = {
     **{name: st.sampled_from(choices) for name, choices in CHOICES.items()},
     **{name: st.integers(low, high) for name, (low, high) in RANGES.items()},
@@ -341,19 +328,3 @@ def test_parse_names_what_it_refuses(name: str, text: str) -> None:
     """A text that stands for nothing is a ValueError with the field and the text."""
     with pytest.raises(ValueError, match=rf"{name}.+'{text}'"):
         parse(name, text)
-
-
-def test_server_modules_do_not_import_torch() -> None:
-    """Whatever the web server imports leaves torch and torchvision alone."""
-    script = f"""
-import importlib, sys
-for name in {WITHOUT_TORCH!r}:
-    importlib.import_module(name)
-    found = {{"torch", "torchvision", "torchmetrics"}} & set(sys.modules)
-    if found:
-        sys.exit(f"{{name}} imports {{found}}")
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr

@@ -1,1 +1,0 @@
-"""The part of core that imports streamlit: page frame, charts, live views."""
