@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.pages.walk import finished_run
+from tests.pages.walk import CURVE, finished_run
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +20,12 @@ def machine_is_known(engine, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def checkpoints_run(engine) -> str:
-    """A finished run that several tests look at."""
+def run_id(engine) -> str:
+    """A finished run on images, for all who only look at one."""
     return finished_run(engine)
+
+
+@pytest.fixture(scope="session")
+def curve_run_id(engine) -> str:
+    """A finished run of the task regression."""
+    return finished_run(engine, CURVE)

@@ -1,13 +1,10 @@
 """The Checkpoints page: files that go out and files that come in."""
 
-import time
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.engine import Engine
 from core.ui import runs
-from tests.pages.walk import metrics, open_page, texts
+from tests.pages.walk import finish, metrics, open_page, texts
 
 
 def open_checkpoints(run_id: str) -> AppTest:
@@ -20,15 +17,6 @@ def upload(at: AppTest, content: bytes, name: str = "model.pt") -> AppTest:
     return at.run()
 
 
-def wait_for(engine: Engine, job_id: str, at: AppTest) -> AppTest:
-    while not engine.job(job_id).ended:
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
-    assert not at.error
-    return at
-
-
 def test_checkpoints_without_a_run(monkeypatch):
     """Before any run has finished, the page says how to get one, and loads files."""
     monkeypatch.setattr(runs, "runs", lambda *_: [])
@@ -38,10 +26,10 @@ def test_checkpoints_without_a_run(monkeypatch):
     assert not at.download_button
 
 
-def test_a_checkpoint_is_described_and_downloaded(engine, checkpoints_run):
+def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
     """What is in the file is listed, and both formats and the scripts are offered."""
-    at = open_checkpoints(checkpoints_run)
-    result = engine.job(checkpoints_run).value
+    at = open_checkpoints(run_id)
+    result = engine.job(run_id).value
     assert metrics(at)["Parameters"] == f"{result.parameters:,}"
     table = at.dataframe[0].value
     assert table["Bytes"].sum() == 4 * result.parameters
@@ -53,10 +41,10 @@ def test_a_checkpoint_is_described_and_downloaded(engine, checkpoints_run):
     assert "python -m core.run --task sprites" in texts(at.code)
 
 
-def test_an_upload_evaluates_to_its_accuracy(engine, checkpoints_run):
+def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     """A run's own file, uploaded, fits and has the accuracy that the run ended with."""
-    result = engine.job(checkpoints_run).value
-    at = upload(open_checkpoints(checkpoints_run), result.checkpoint)
+    result = engine.job(run_id).value
+    at = upload(open_checkpoints(run_id), result.checkpoint)
     assert "It fits the ANN" in texts(at.success)
     at.button(key="evaluate_upload").click().run()
     assert metrics(at)["Test accuracy"] == f"{result.test_accuracy:.2%}"
@@ -81,34 +69,34 @@ def test_a_bad_upload_is_one_sentence(engine, content, sentence):
     assert engine.ask("core.jobs.sandbox:call", "core.jobs.sandbox:nothing") is None
 
 
-def test_a_file_of_another_model_is_listed(checkpoints_run, engine):
+def test_a_file_of_another_model_is_listed(run_id, engine):
     """Held against the CNN, the ANN's file is shown with what lacks and what is odd."""
-    at = open_checkpoints(checkpoints_run)
+    at = open_checkpoints(run_id)
     at.selectbox(key="upload_model").set_value("cnn")
-    upload(at, engine.job(checkpoints_run).value.checkpoint)
+    upload(at, engine.job(run_id).value.checkpoint)
     assert "26 missing, 6 unexpected" in texts(at.error)
     columns = [str(each.value.columns[0]) for each in at.dataframe]
     assert any(column.startswith("Missing") for column in columns)
     assert any(column.startswith("Unexpected") for column in columns)
 
 
-def test_a_round_trip_is_exact_here(engine, checkpoints_run):
+def test_a_round_trip_is_exact_here(engine, run_id):
     """From the CPU to the CPU no logit differs, and the page says that."""
-    at = open_checkpoints(checkpoints_run)
+    at = open_checkpoints(run_id)
     at.selectbox(key="save_on").set_value("cpu")
     at.selectbox(key="load_on").set_value("cpu")
     at.button(key="round_trip").click().run()
-    wait_for(engine, at.session_state.round_trips[checkpoints_run], at)
+    finish(at, engine, at.session_state.round_trips[run_id])
     assert metrics(at)["Logits that differ"] == "0 of 20,000"
     assert "the same model" in texts(at.success)
 
 
-def test_resuming_is_shown_beside_training_through(engine, checkpoints_run):
+def test_resuming_is_shown_beside_training_through(engine, run_id):
     """Both curves are on one chart, and on the CPU their difference is 0."""
-    at = open_checkpoints(checkpoints_run)
+    at = open_checkpoints(run_id)
     at.number_input(key="resume_epochs").set_value(1)
     at.button(key="resume").click().run()
-    wait_for(engine, at.session_state.resumes[checkpoints_run], at)
+    finish(at, engine, at.session_state.resumes[run_id])
     shown = metrics(at)
     assert float(shown["With the weights alone"]) > 0
     assert len(at.get("vega_lite_chart")) == 1

@@ -1,14 +1,12 @@
 """The Compare page: race, timing lab, one step taken apart, the map."""
 
-import time
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.compare.candidates import candidates
 from core.compare.results import Cell
 from core.measure import records
-from tests.pages.walk import open_page, press, texts
+from tests.pages.walk import finish, open_page, press, texts, wait
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -72,14 +70,10 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     before = len(at.get("vega_lite_chart"))
     at.button(key="measure_map").click().run()
     job = engine.jobs("core.compare.crossover:measure")[-1]
-    while not any(isinstance(e, Cell) for e in engine.job(job.id).events):
-        time.sleep(0.05)
+    wait(engine, job.id, lambda job: any(isinstance(e, Cell) for e in job.events))
     at.run()
     at.button(key="cancel_measure_map").click().run()
-    while not engine.job(job.id).ended:
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
+    finish(at, engine, job.id)
     assert len(at.get("vega_lite_chart")) == before + 1
     assert "Cancelled. What was measured until then stays" in texts(at.info)
     assert "too close to call" in texts(at.markdown)

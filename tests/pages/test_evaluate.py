@@ -1,43 +1,37 @@
 """The Evaluate page: the answers of a run, its modes, a picture of one's own."""
 
 import io
-import time
 
 from PIL import Image, ImageDraw
 
 from core.ui.evaluate import evaluation
-from tests.pages.walk import finished_run, open_page, texts
+from tests.pages.walk import finish, metrics, open_page, texts
 
 
-def test_evaluate_shows_the_answers(engine):
+def test_evaluate_shows_the_answers(engine, run_id):
     """Evaluating a finished run shows the accuracy that the run ended with."""
-    run_id = finished_run(engine)
     at = open_page("pages/4_Evaluate.py", run=run_id)
     at.button(key="evaluate").click().run()
     assert not at.exception
-    shown = {metric.label: metric.value for metric in at.metric}
+    shown = metrics(at)
     result = engine.job(run_id).value
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
     assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
     assert len(at.get("image")) == evaluation.PICTURES + 1  # and the one to predict
 
 
-def test_evaluate_measures_the_three_modes(engine):
+def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
-    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at = open_page("pages/4_Evaluate.py", run=run_id)
     at.button(key="compare_modes").click().run()
     (job_id,) = at.session_state.mode_jobs.values()
-    while not engine.job(job_id).ended:
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
-    assert not at.error
+    finish(at, engine, job_id)
     assert len(at.get("vega_lite_chart")) == 3  # one is of a prediction
 
 
-def test_a_picture_is_predicted(engine):
+def test_a_picture_is_predicted(run_id):
     """A test image by its number, a file, a photo: all end with ten probabilities."""
-    at = open_page("pages/4_Evaluate.py", run=finished_run(engine))
+    at = open_page("pages/4_Evaluate.py", run=run_id)
     at.number_input(key="picture_number").set_value(7).run()
     assert not at.error
     assert "Test image 7" in texts(at.markdown)

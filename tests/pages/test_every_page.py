@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.cluster import ROOT
 from core.ui import runs
 from core.ui.course import LESSONS
-from tests.pages.walk import CURVE, PAGES, finished_run, open_page, texts
+from tests.pages.walk import PAGES, open_page, texts
 
 
 def test_every_page_is_a_lesson_and_every_lesson_a_page():
@@ -64,13 +64,11 @@ print("torch" in sys.modules, "torchvision" in sys.modules)
 
 
 @pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])
-def test_regression_is_not_evaluated_as_images_are(engine, page):
+def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     """A link with such a run says so, and the list of runs leaves it out."""
-    images = finished_run(engine)
-    numbers = finished_run(engine, CURVE)
-    at = open_page(page, run=numbers)
+    at = open_page(page, run=curve_run_id)
     assert "predicts numbers" in texts(at.warning)
     listed = {each.id for each in runs.finished()}
-    assert images in listed
-    assert numbers not in listed
+    assert run_id in listed
+    assert curve_run_id not in listed
     assert at.query_params["run"] in listed

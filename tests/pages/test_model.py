@@ -1,14 +1,12 @@
 """The Model page: the moves, the transfers, one batch step by step."""
 
-import time
-
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.measure import records
 from core.ui.move import batch_steps, model_to
-from tests.pages.walk import open_page, texts
+from tests.pages.walk import finish, metrics, open_page, texts
 
 
 def test_the_model_page_moves_and_measures(engine):
@@ -17,14 +15,8 @@ def test_the_model_page_moves_and_measures(engine):
     at.button(key="move_model").click().run()
     at.button(key="measure_transfers").click().run()
     for job_id in (*at.session_state.model_jobs.values(), at.session_state.transfer_id):
-        while not engine.job(job_id).ended:
-            time.sleep(0.05)
-    at.run()
-    assert not at.exception
-    assert not at.error
-    assert {metric.label: metric.value for metric in at.metric}["Tensors moved"] == (
-        "6 of 6"
-    )
+        finish(at, engine, job_id)
+    assert metrics(at)["Tensors moved"] == "6 of 6"
     said = texts(at.markdown)
     assert "`model.to(device)` takes" in said
     assert "levels out at" in said

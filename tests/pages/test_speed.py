@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.speed.ladder import Result
-from tests.pages.walk import open_page, press, texts
+from tests.pages.walk import finish, open_page, press, texts, wait
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,13 @@ def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
     at.selectbox(key="loader_budget").set_value(60).run()
     at.button(key="run_loader_lab").click().run()
     job = engine.jobs("core.speed.loader:measure")[-1]
-    while len(job.events) < 3 and not job.ended:  # picked up, and two cells
-        job = engine.job(job.id)
-        time.sleep(0.05)
+    wait(engine, job.id, lambda job: len(job.events) >= 3)  # picked up, and two cells
     at.run()
     at.button(key="cancel_run_loader_lab").click().run()
     asked = time.monotonic()
-    while not engine.job(job.id).ended:
-        time.sleep(0.05)
+    wait(engine, job.id)
     assert time.monotonic() - asked < 10
-    at.run()
-    assert not at.exception
-    assert not at.error
+    finish(at, engine, job.id)
     assert "Cancelled. What was measured until then stays" in texts(at.info)
     assert "The fastest cell" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
@@ -238,17 +233,10 @@ def test_a_climb_is_started_cancelled_and_resumed(engine):
     at.button(key="run_ladder").click().run()
     assert not at.exception
     (job,) = engine.jobs(path)
-    deadline = time.monotonic() + 60
-    while len([e for e in engine.job(job.id).events if isinstance(e, Result)]) < 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait(engine, job.id, lambda job: any(isinstance(e, Result) for e in job.events))
     at.run()
     at.button(key="cancel_ladder").click().run()
-    while not engine.job(job.id).ended:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
+    finish(at, engine, job.id)
     assert "can be resumed" in texts(at.info)
     assert at.button(key="run_ladder").label == "Resume the climb"
     at.selectbox(key="ladder_model").set_value("cnn").run()
@@ -258,9 +246,7 @@ def test_a_climb_is_started_cancelled_and_resumed(engine):
     _, again = engine.jobs(path)
     assert again.arguments[1][0].rung == "textbook"
     engine.cancel(again.id)
-    while not engine.job(again.id).ended:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait(engine, again.id)
 
 
 def test_an_impossible_climb_is_not_started():

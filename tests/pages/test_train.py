@@ -1,7 +1,6 @@
 """The Train page: settings, addresses, runs, and a machine without the data."""
 
 import re
-import time
 from dataclasses import fields, replace
 
 import pytest
@@ -11,7 +10,16 @@ from core.config import RunConfig
 from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
 from core.ui import dataset, runs
-from tests.pages.walk import CURVE, SHORT, finished_run, open_page, texts
+from tests.pages.walk import (
+    CURVE,
+    SHORT,
+    finish,
+    finished_run,
+    metrics,
+    open_page,
+    texts,
+    wait,
+)
 
 
 def test_the_address_presets_the_controls():
@@ -40,10 +48,7 @@ def test_start_trains_to_the_end(engine):
     at = open_page("pages/3_Train.py", task="sprites", epochs="1", batch_size="256")
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
-    while not engine.job(run_id).ended:
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
+    finish(at, engine, run_id)
     assert "classified correctly" in texts(at.success)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
@@ -160,16 +165,15 @@ def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
     at = open_page("pages/3_Train.py")
     at.button(key="fetch_data").click().run()
     job_id = at.session_state.fetch_id
-    while not engine.job(job_id).ended:
-        time.sleep(0.05)
+    wait(engine, job_id)
     at.run()
     assert "was not fetched" in str([error.proto.title for error in at.error])
     assert at.button(key="fetch_data")
 
 
-def test_a_finished_run_can_be_taken_home_from_the_train_page(checkpoints_run):
+def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):
     """The Train page offers the script of the run that it shows."""
-    at = open_page("pages/3_Train.py", run=checkpoints_run)
+    at = open_page("pages/3_Train.py", run=run_id)
     keys = {button.key for button in at.download_button}
     assert keys == {"download_script", "download_notebook"}
 
@@ -184,12 +188,9 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert len(at.get("vega_lite_chart")) == 2  # the data, and empty axes
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
-    while not engine.job(run_id).ended:
-        time.sleep(0.05)
-    at.run()
-    assert not at.exception
+    finish(at, engine, run_id)
     result = engine.job(run_id).value
-    shown = {metric.label: metric.value for metric in at.metric}
+    shown = metrics(at)
     assert shown["Test R²"] == f"{result.r2:.3f}"
     assert shown["Test RMSE"] == f"{result.rmse:.3f}"
     assert "Test accuracy" not in shown

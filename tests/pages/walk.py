@@ -1,12 +1,13 @@
 """What the tests of the pages share: how a page is opened, read and pressed."""
 
 import time
+from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
 from core.jobs.cluster import ROOT
-from core.jobs.engine import Engine
+from core.jobs.engine import Engine, Job
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
@@ -32,9 +33,17 @@ def texts(elements) -> str:
 def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
     """Train to the end, and return the run's id."""
     job_id = engine.submit("core.training:run", config)
-    while not engine.job(job_id).ended:
-        time.sleep(0.05)
+    wait(engine, job_id)
     return job_id
+
+
+def wait(
+    engine: Engine, job_id: str, until: Callable[[Job], bool] = lambda _: False
+) -> Job:
+    """The job, once it has ended, or has come as far as that."""
+    while not ((job := engine.job(job_id)).ended or until(job)):
+        time.sleep(0.05)
+    return job
 
 
 def metrics(at: AppTest) -> dict[str, str]:
@@ -45,9 +54,12 @@ def metrics(at: AppTest) -> dict[str, str]:
 def press(at: AppTest, engine: Engine, key: str, path: str) -> AppTest:
     """Press a button, wait for the job that it starts, draw the page again."""
     at.button(key=key).click().run()
-    job = engine.jobs(path)[-1]
-    while not engine.job(job.id).ended:
-        time.sleep(0.05)
+    return finish(at, engine, engine.jobs(path)[-1].id)
+
+
+def finish(at: AppTest, engine: Engine, job_id: str) -> AppTest:
+    """Wait for a job, and draw the page again: without an error, whatever it is."""
+    wait(engine, job_id)
     at.run()
     assert not at.exception
     assert not at.error
