@@ -58,3 +58,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def missing_device() -> str:
+    """A kind of device that this machine has not."""
+    from core.devices import accelerator
+
+    here = accelerator()
+    return "mps" if here is None or here.type != "mps" else "xpu"
