@@ -9,7 +9,6 @@ from core.ui.frame import Color
 from core.ui.server import engine
 
 frame.begin(HOME)
-frame.wait_for_machine()
 
 if st.button("Start training", type="primary", icon=":material/play_arrow:"):
     st.switch_page("pages/3_Train.py")

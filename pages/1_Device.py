@@ -23,7 +23,6 @@ MISSES = {
 }
 
 frame.begin(HERE)
-frame.wait_for_machine()
 
 try:
     with st.spinner("The worker is looking around"):

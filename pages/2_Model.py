@@ -14,7 +14,6 @@ from core.ui.train import live
 HERE = lesson("Model")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 state = st.session_state
 machine = engine().machine()
 if machine is None:

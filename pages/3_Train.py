@@ -14,7 +14,6 @@ from core.ui.train import controls, fits, live
 HERE = lesson("Train")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 state = st.session_state
 machine = engine().machine()
 has_data = dataset.is_here(machine)

@@ -14,7 +14,6 @@ COMPARE = "core.evaluate.evaluation:compare_modes"
 HERE = lesson("Evaluate")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 state = st.session_state
 
 run, row = run_choice.choose()

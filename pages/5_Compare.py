@@ -13,7 +13,6 @@ from core.ui.source import source
 HERE = lesson("Compare")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 state = st.session_state
 machine = engine().machine()
 if machine is None:

@@ -12,7 +12,6 @@ from core.ui.speed import labs, ladder
 HERE = lesson("Speed")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 machine = engine().machine()
 if machine is None:
     st.markdown(":material/hourglass: The workers are loading torch.")

@@ -13,7 +13,6 @@ from core.ui.source import source
 HERE = lesson("Checkpoints")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 machine = engine().machine()
 devices = [each.device for each in machine.devices] if machine else ["cpu"]
 run, _ = run_choice.choose()

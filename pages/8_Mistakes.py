@@ -12,7 +12,6 @@ from core.ui.source import source
 HERE = lesson("Mistakes")
 
 frame.begin(HERE)
-frame.wait_for_machine()
 state = st.session_state
 machine = engine().machine()
 learning = mistakes.learn_messages()

@@ -13,7 +13,10 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(lesson: Lesson) -> None:
-    """The first call of every page: title, sidebar, and the page's promise."""
+    """The first call of every page: title, sidebar, and the page's promise.
+
+    The page is drawn anew once the workers have said what is here, or why not.
+    """
     st.set_page_config(page_title=f"{lesson.title} · to(device)", page_icon=LOGO)
     st.logo(LOGO, size="large")
     with st.sidebar:
@@ -24,20 +27,17 @@ def begin(lesson: Lesson) -> None:
         _machine_badge()
     st.title(lesson.title)
     st.markdown(lesson.promise)
+    _wait_for_machine()
 
 
 def end(lesson: Lesson) -> None:
     """The last call of a lesson: the way on."""
-    following = after(lesson)
     st.space("small")
-    if following is None:
-        st.page_link(HOME.file, label="Back to the course map", icon=HOME.icon)
+    if following := after(lesson):
+        label, icon = f"Next: {following.title}", ":material/arrow_forward:"
+        st.page_link(following.file, label=label, icon=icon)
     else:
-        st.page_link(
-            following.file,
-            label=f"Next: {following.title}",
-            icon=":material/arrow_forward:",
-        )
+        st.page_link(HOME.file, label="Back to the course map", icon=HOME.icon)
 
 
 def device_color(backend: str) -> Color:
@@ -45,8 +45,7 @@ def device_color(backend: str) -> Color:
     return "blue" if backend == "CPU" else "orange"
 
 
-def wait_for_machine() -> None:
-    """Draw the page anew once the workers have said what is here, or why not."""
+def _wait_for_machine() -> None:
     problem = engine().problem
 
     @st.fragment(run_every=0.5)

@@ -11,7 +11,7 @@ from core.jobs.engine import Engine
 
 @st.cache_resource(show_spinner=False, on_release=Engine.close)
 def engine() -> Engine:
-    """The one engine of this server; the first page that opens starts it."""
+    """The one engine of this server, which starts and closes it: see app.py."""
     return Engine()
 
 
