@@ -6,11 +6,8 @@ from core.errors import ExplainedError
 from core.ui import format, frame, run_choice
 from core.ui.course import lesson
 from core.ui.evaluate import evaluation, picture
-from core.ui.server import engine
 from core.ui.source import source
-from core.ui.train import live
 
-COMPARE = "core.evaluate.evaluation:compare_modes"
 HERE = lesson("Evaluate")
 
 frame.begin(HERE)
@@ -85,17 +82,7 @@ st.markdown(
     "Autograd keeps what each layer needs for its backward pass: the deeper the model, "
     "the more memory it costs. Compare the ANN with the CNN."
 )
-jobs = state.setdefault("mode_jobs", {})
-measuring = engine().job(jobs.get(chosen, ""))
-if st.button(
-    "Measure it",
-    icon=":material/timer:",
-    key="compare_modes",
-    disabled=measuring is not None and not measuring.ended,
-):
-    jobs[chosen] = engine().submit(COMPARE, run.result.checkpoint, run.config)
-if chosen in jobs:
-    live.follow_job(jobs[chosen], "The measurement", evaluation.mode_costs)
+evaluation.modes(run)
 
 st.subheader("The code that ran")
 predicting, score, modes, photo = st.tabs(

@@ -2,26 +2,19 @@
 
 import streamlit as st
 
-from core.config import FEEDS, IMAGE_MODELS, RunConfig
-from core.ui import dataset, format, frame
-from core.ui.compare import panels as compare
-from core.ui.compare import race
+from core.ui import dataset, frame
+from core.ui.compare import crossover, race, records, step_profile, timing_pitfalls
 from core.ui.course import lesson
-from core.ui.server import engine
 from core.ui.source import source
 
 HERE = lesson("Compare")
 
 frame.begin(HERE)
-state = st.session_state
-machine = engine().machine()
-if machine is None:
-    st.markdown(":material/hourglass: The workers are loading torch.")
-    st.stop()
+machine = frame.machine()
 has_data = dataset.is_here(machine)
 devices = [each.device for each in machine.devices]
 task = "fashion-mnist" if has_data else "sprites"
-records = compare.recordings()
+recorded = records.recordings()
 
 st.subheader("The race")
 if len(devices) == 1:
@@ -29,73 +22,16 @@ if len(devices) == 1:
         "There is no accelerator here, so one CPU thread races all of them. The rules "
         "are the same as between a CPU and a GPU."
     )
-with st.container(border=True):
-    pair = race.pair(machine)
-    wanted = None
-    try:
-        config, steps, repeats = race.settings(has_data)
-        wanted = (config, pair, steps, repeats)
-    except ValueError as error:
-        st.warning(f"{error} Nothing can be started.", icon=":material/info:")
-elsewhere = compare.of(records, "races")
-compare.measure(
-    "core.compare.race:race",
-    "Start the race",
-    "compare",
-    wanted,
-    "The race",
-    lambda job: race.draw(
-        job, [each for each in elsewhere if race.fits(each[1], race.gather(job))]
-    ),
-    ":material/flag: Both train the same model on the same batches and evaluate it, in "
-    "turn, after a warm-up. Who wins, by how much and why appears here.",
-)
-for label, other in elsewhere:
-    race.recorded(label, other)
+pair = race.draw(machine, has_data, recorded)
 
 st.subheader("Why is your timing wrong?")
-guessed = compare.guess(len(devices) > 1)
-compare.measure(
-    "core.compare.timing_pitfalls:measure",
-    "Time it",
-    "time_it",
-    (devices[0],) if guessed else None,
-    "The measurement",
-    lambda job: compare.lab(job, guessed),
-    ":material/timer: Choose a guess, then time it: every call appears here.",
-)
-for label, other in compare.of(records, "labs"):
-    with st.expander(f"Recorded: {label}"):
-        compare.draw_lab(other)
+timing_pitfalls.draw(devices, recorded)
 
 st.subheader("Where the time goes")
 st.markdown(
     "One training step with each feed on each device, taken apart by `torch.profiler`."
 )
-model = st.selectbox(
-    "Model",
-    IMAGE_MODELS,
-    format_func=format.NAMES.__getitem__,
-    key="profiled_model",
-    width=152,
-)
-profiled = RunConfig.with_recipe(task=task, model=model)
-feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
-parts_elsewhere = compare.of(records, "breakdowns")
-profiling = compare.measure(
-    "core.compare.step_profile:measure",
-    "Take it apart",
-    "take_apart",
-    (profiled, tuple((feed, name) for name in devices for feed in feeds)),
-    "The profile",
-    lambda job: compare.breakdown(
-        job, [e for e in parts_elsewhere if e[1].config.model == job.arguments[0].model]
-    ),
-    ":material/bar_chart: A bar for each, in its five parts, appears here, and which "
-    "part is the bottleneck.",
-)
-if not profiling and parts_elsewhere:
-    compare.draw_breakdown([], parts_elsewhere)
+step_profile.draw(task, devices, recorded)
 
 st.subheader("The crossover map")
 st.markdown(
@@ -103,28 +39,7 @@ st.markdown(
     "two-layer MLP is timed over batch size and width, coarse to fine, for as long as "
     f"you say. The contenders are those of the race: {pair[0].name} and {pair[1].name}."
 )
-budget = st.selectbox(
-    "Time",
-    compare.BUDGETS,
-    index=1,
-    format_func="{} seconds".format,
-    key="budget",
-    width=152,
-)
-compare.measure(
-    "core.compare.crossover:measure",
-    "Measure the map",
-    "measure_map",
-    (pair, float(budget)),
-    "The map",
-    compare.crossover,
-    ":material/grid_on: The map appears here, cell by cell, with the line where both "
-    "are equally fast.",
-)
-for label, other in compare.of(records, "crossovers"):
-    with st.expander(f"Recorded: {label}"):
-        compare.draw_map(other.cells, other.candidates)
-        compare.map_caption(other)
+crossover.draw(pair, recorded)
 
 st.subheader("The code that ran")
 trial, timer, ranges, cell = st.tabs(["A heat", "Three ways", "The ranges", "A cell"])

@@ -3,19 +3,14 @@
 import streamlit as st
 
 from core.ui import dataset, frame
-from core.ui.compare import panels as compare
 from core.ui.course import lesson
-from core.ui.server import engine
 from core.ui.source import source
-from core.ui.speed import labs, ladder
+from core.ui.speed import copies, ladder, loader, memory, vectorize
 
 HERE = lesson("Speed")
 
 frame.begin(HERE)
-machine = engine().machine()
-if machine is None:
-    st.markdown(":material/hourglass: The workers are loading torch.")
-    st.stop()
+machine = frame.machine()
 has_data = dataset.is_here(machine)
 
 st.subheader("The ladder")
@@ -23,16 +18,7 @@ st.markdown(
     "The loop of every tutorial, then one change after the other. Guess what each "
     "brings before you look: on another machine the answers differ."
 )
-with st.container(border=True):
-    wanted = None
-    try:
-        wanted = ladder.controls(machine, has_data)
-    except ValueError as error:
-        st.warning(f"{error} Nothing can be started.", icon=":material/info:")
-ladder.buttons(wanted)
-ladder.draw(wanted, machine)
-for label, done in compare.of(compare.recordings(), "climbs"):
-    ladder.recorded(label, done)
+ladder.draw(machine, has_data)
 with st.expander("How it is measured", icon=":material/timer:"):
     st.markdown(
         "Each rung begins with the same weights. Some steps come first, so that no "
@@ -45,7 +31,8 @@ with st.expander("How it is measured", icon=":material/timer:"):
     )
     st.code(source("core.speed.roofline:matmul_rate"), line_numbers=True)
 
-labs.draw(machine)
+for lab in (loader, memory, vectorize, copies):
+    lab.draw(machine)
 
 frame.question(
     "compile_pays",

@@ -4,8 +4,7 @@ import streamlit as st
 
 from core.mistakes.catalogue import BY_SLUG
 from core.ui import frame, mistakes, run_choice
-from core.ui.checkpoints import export, upload
-from core.ui.checkpoints import panels as checkpoints
+from core.ui.checkpoints import export, resume, round_trip, saved, upload
 from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import source
@@ -32,11 +31,11 @@ with save:
     if run is None:
         run_choice.nothing_yet(":material/save: What is in a checkpoint appears here.")
     else:
-        checkpoints.saved(run)
+        saved.draw(run)
         st.markdown("**The code that ran**, from `core/state_dict.py`:")
         st.code(source("core.state_dict:save"), line_numbers=True)
         st.markdown("**In a script of your own**, it loads without this app:")
-        st.code(checkpoints.plain_script(run))
+        st.code(saved.plain_script(run))
 
 with load:
     st.markdown(
@@ -69,7 +68,7 @@ with trip:
     if run is None:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
-        checkpoints.round_trip(run, devices)
+        round_trip.draw(run, devices)
     st.code(source("core.checkpoints.round_trip:measure"), line_numbers=True)
 
     st.subheader("Does training go on as before?")
@@ -82,7 +81,7 @@ with trip:
     if run is None:
         run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
-        checkpoints.resume(run)
+        resume.draw(run)
     st.code(source("core.training:Training.state_dict"), line_numbers=True)
     st.code(source("core.training:Training.load_state_dict"), line_numbers=True)
 

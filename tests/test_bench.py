@@ -14,7 +14,7 @@ from core.data import datasets, sprites
 from core.data.results import DatasetStatus
 from core.measure import records
 from core.speed import copies, ladder, memory, results, vectorize
-from core.ui.compare.panels import SECTIONS
+from core.ui.compare.records import SECTIONS
 
 FEW = {1: 2}  # points, and repeats
 

@@ -211,7 +211,6 @@ class VectorizeLab:
 
 # Small copies
 
-IN_PIECES = "in pieces"
 ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetched once"
 
 

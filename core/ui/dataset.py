@@ -5,9 +5,8 @@ import streamlit as st
 from core.data.results import Download
 from core.jobs.engine import Job
 from core.measure.environment import Machine
-from core.ui import format
+from core.ui import format, job_panel
 from core.ui.server import engine
-from core.ui.train import live
 
 FETCH = "core.data.fashion_mnist:download"
 
@@ -46,30 +45,27 @@ def offer(machine: Machine) -> None:
         "Fetch Fashion-MNIST (31 MB)", icon=":material/download:", key="fetch_data"
     ):
         st.session_state.fetch_id = engine().submit(FETCH, lane="lab")
-    if "fetch_id" in st.session_state:
-        live.follow_job(st.session_state.fetch_id, "Fetching", _show)
+    job = engine().job(st.session_state.get("fetch_id", ""))
+    if job is not None:
+        job_panel.follow(job, "Fetching", _show)
 
 
 def _show(job: Job) -> None:
-    if job.status == "failed":
-        st.error(job.message, title="Fashion-MNIST was not fetched")
-    elif job.status == "finished":
+    job_panel.ended_badly(job, "Fashion-MNIST was not fetched")
+    if job.status == "finished":
         st.success("Fashion-MNIST has arrived and is being checked.")
         _show_when_checked()
-    else:
+    elif not job.ended:
         latest = job.events[-1] if job.events else None
         if isinstance(latest, Download):
             share = min(1.0, latest.done_bytes / latest.total_bytes)
-            done, total = (
-                format.size(latest.done_bytes),
-                format.size(latest.total_bytes),
-            )
+            done, total = map(format.size, (latest.done_bytes, latest.total_bytes))
             st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
         else:
             st.progress(0.0, "Asking the mirror for Fashion-MNIST")
 
 
-@st.fragment(run_every=live.POLL_SECONDS)
+@st.fragment(run_every=job_panel.POLL_SECONDS)
 def _show_when_checked() -> None:
     """Draw the page anew as soon as the workers have seen the data."""
     if is_here(engine().machine()):

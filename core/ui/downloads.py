@@ -1,6 +1,7 @@
-"""Figures to take away, as CSV and as JSON."""
+"""Files to take away."""
 
 import json
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -8,26 +9,24 @@ import streamlit as st
 from core.measure.rows import Row
 
 
+def button(label: str, data: Any, name: str, key: str, **more: Any) -> None:
+    """A button that hands out a file called `name`, and leaves the page as it is."""
+    st.download_button(
+        label,
+        data,
+        name,
+        key=key,
+        on_click="ignore",
+        **{"icon": ":material/download:"} | more,
+    )
+
+
 def both(name: str, rows: list[Row]) -> None:
-    """Two buttons; every row says where, when and how it was measured."""
+    """CSV and JSON; every row says where, when and how it was measured."""
     if not rows:
         return
+    table = pd.DataFrame(rows).to_csv(index=False)
+    text = json.dumps(rows, indent=1)
     with st.container(horizontal=True):
-        st.download_button(
-            "CSV",
-            pd.DataFrame(rows).to_csv(index=False),
-            f"{name}.csv",
-            "text/csv",
-            icon=":material/download:",
-            key=f"{name}_csv",
-            on_click="ignore",
-        )
-        st.download_button(
-            "JSON",
-            json.dumps(rows, indent=1),
-            f"{name}.json",
-            "application/json",
-            icon=":material/download:",
-            key=f"{name}_json",
-            on_click="ignore",
-        )
+        button("CSV", table, f"{name}.csv", f"{name}_csv", mime="text/csv")
+        button("JSON", text, f"{name}.json", f"{name}_json", mime="application/json")

@@ -119,6 +119,11 @@ def precise(seconds: float) -> str:
     return f"{seconds:.3g} ns"
 
 
+def spread(seconds: Sequence[float]) -> str:
+    """From the least to the most: 3.41 ms to 3.62 ms."""
+    return f"{precise(min(seconds))} to {precise(max(seconds))}"
+
+
 def rounded(value: float, digits: int = 2) -> str:
     """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"

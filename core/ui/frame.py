@@ -5,6 +5,7 @@ from typing import Literal
 
 import streamlit as st
 
+from core.measure.environment import Machine
 from core.ui.course import HOME, LESSONS, Lesson, after
 from core.ui.server import engine
 
@@ -55,6 +56,15 @@ def _wait_for_machine() -> None:
 
     if engine().machine() is None:
         look_again()
+
+
+def machine() -> Machine:
+    """What the workers say of this machine; the page ends here until they do."""
+    found = engine().machine()
+    if found is None:
+        st.markdown(":material/hourglass: The workers are loading torch.")
+        st.stop()
+    return found
 
 
 def _machine_badge() -> None:

@@ -2,10 +2,13 @@
 
 import hashlib
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import cycle
 
 import streamlit as st
 
+from core.errors import ExplainedError
 from core.jobs.engine import Engine
 
 
@@ -13,6 +16,15 @@ from core.jobs.engine import Engine
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
     return Engine()
+
+
+@contextmanager
+def explained(title: str) -> Iterator[None]:
+    """An ExplainedError in it is shown, with this title, in the place of the rest."""
+    try:
+        yield
+    except ExplainedError as error:
+        st.error(str(error), title=title, icon=":material/error:")
 
 
 def visitor() -> str:

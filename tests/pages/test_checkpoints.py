@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.ui import runs
-from tests.pages.walk import finish, metrics, open_page, texts
+from tests.pages.walk import metrics, open_page, press, texts
 
 
 def open_checkpoints(run_id: str) -> AppTest:
@@ -85,8 +85,7 @@ def test_a_round_trip_is_exact_here(engine, run_id):
     at = open_checkpoints(run_id)
     at.selectbox(key="save_on").set_value("cpu")
     at.selectbox(key="load_on").set_value("cpu")
-    at.button(key="round_trip").click().run()
-    finish(at, engine, at.session_state.round_trips[run_id])
+    press(at, engine, "round_trip", "core.checkpoints.round_trip:measure")
     assert metrics(at)["Logits that differ"] == "0 of 20,000"
     assert "the same model" in texts(at.success)
 
@@ -95,8 +94,7 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
     """Both curves are on one chart, and on the CPU their difference is 0."""
     at = open_checkpoints(run_id)
     at.number_input(key="resume_epochs").set_value(1)
-    at.button(key="resume").click().run()
-    finish(at, engine, at.session_state.resumes[run_id])
+    press(at, engine, "resume", "core.checkpoints.resume:compare")
     shown = metrics(at)
     assert float(shown["With the weights alone"]) > 0
     assert len(at.get("vega_lite_chart")) == 1

@@ -111,6 +111,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_heats():
     def draw():
         from core.compare.results import RaceStarted
         from core.jobs.engine import Job
+        from core.ui import job_panel
         from core.ui.compare import race
         from tests.samples import RACE
 
@@ -118,7 +119,8 @@ def test_a_worker_that_dies_mid_race_leaves_its_heats():
         events = (started, *RACE.trials[:5])
         lost = "The worker process ended while it was at it."
         job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
-        race.draw(job)
+        job_panel.ended_badly(job, race.PANEL.failed)
+        race.result(job)
 
     at = AppTest.from_function(draw).run()
     assert not at.exception

@@ -5,7 +5,7 @@ import io
 from PIL import Image, ImageDraw
 
 from core.ui.evaluate import evaluation
-from tests.pages.walk import finish, metrics, open_page, texts
+from tests.pages.walk import metrics, open_page, press, texts
 
 
 def test_evaluate_shows_the_answers(engine, run_id):
@@ -23,9 +23,7 @@ def test_evaluate_shows_the_answers(engine, run_id):
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
-    at.button(key="compare_modes").click().run()
-    (job_id,) = at.session_state.mode_jobs.values()
-    finish(at, engine, job_id)
+    press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 3  # one is of a prediction
 
 

@@ -6,16 +6,14 @@ from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.measure import records
 from core.ui.move import batch_steps, model_to
-from tests.pages.walk import finish, metrics, open_page, texts
+from tests.pages.walk import metrics, open_page, press, texts
 
 
 def test_the_model_page_moves_and_measures(engine):
     """A press moves every tensor and times it; another one ends with a curve."""
     at = open_page("pages/2_Model.py")
     at.button(key="move_model").click().run()
-    at.button(key="measure_transfers").click().run()
-    for job_id in (*at.session_state.model_jobs.values(), at.session_state.transfer_id):
-        finish(at, engine, job_id)
+    press(at, engine, "measure_transfers", "core.move.transfers:measure")
     assert metrics(at)["Tensors moved"] == "6 of 6"
     said = texts(at.markdown)
     assert "`model.to(device)` takes" in said
@@ -75,7 +73,7 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
         from core.ui.move import transfers
 
         here = Transfer("host to host", "new memory", 4096, (1e-6,) * 5)
-        transfers.draw(Job("id", "path", (), "train", events=(here,)))
+        transfers.result(Job("id", "path", (), "train", events=(here,)))
 
     at = AppTest.from_function(draw).run()
     assert not at.exception

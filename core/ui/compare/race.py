@@ -18,86 +18,95 @@ from core.compare.results import (
     TrialProgress,
 )
 from core.compare.verdict import agreement, verdict
-from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
+from core.config import RunConfig
 from core.jobs.engine import Job
 from core.measure.environment import Machine
-from core.ui import downloads, format
+from core.measure.records import Record
+from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
+from core.ui.compare import records
+from core.ui.job_panel import JobPanel
 
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
-WIDTH = 152
+PANEL = JobPanel(
+    "core.compare.race:race",
+    "The race",
+    "compare",
+    icon=":material/flag:",
+    primary=True,
+    failed="The race ended early",
+)
+
+
+def draw(
+    machine: Machine, has_data: bool, recorded: Sequence[Record]
+) -> tuple[Candidate, Candidate]:
+    """The controls, the race, and those that were recorded; returns the contenders."""
+    with st.container(border=True):
+        contenders = pair(machine)
+        wanted = None
+        try:
+            config, steps, repeats = settings(has_data)
+            wanted = (config, contenders, steps, repeats)
+        except ValueError as error:
+            st.warning(f"{error} Nothing can be started.", icon=":material/info:")
+    elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
+    PANEL.buttons("Start the race", wanted)
+    PANEL.follow(
+        lambda job: result(job, [e for e in elsewhere if fits(e[1], gather(job))]),
+        ":material/flag: Both train the same model on the same batches and evaluate "
+        "it, in turn, after a warm-up. Who wins, by how much and why appears here.",
+    )
+    for label, other in elsewhere:
+        _recorded(label, other)
+    return contenders
 
 
 def pair(machine: Machine) -> tuple[Candidate, Candidate]:
     """The two contenders that the learner has chosen."""
     found = candidates(machine)
     first, second = default_pair(found)
+    chosen = []
     with st.container(horizontal=True):
-        a = st.selectbox(
-            "First contender",
-            found,
-            index=found.index(first),
-            format_func=lambda each: each.name,
-            key="first_contender",
-            width=320,
-        )
-        b = st.selectbox(
-            "Second contender",
-            found,
-            index=found.index(second),
-            format_func=lambda each: each.name,
-            key="second_contender",
-            width=320,
-        )
+        for number, default in (("First", first), ("Second", second)):
+            contender = controls.choice(
+                f"{number} contender",
+                f"{number.lower()}_contender",
+                found,
+                index=found.index(default),
+                format_func=lambda each: each.name,
+                width=320,
+            )
+            chosen.append(contender)
     if len(found) == 1:
         st.markdown(
             "This machine has one core and no accelerator: it can only race itself. "
             "An honest timer then finds no winner."
         )
-    return tell_apart(a, b)
+    return tell_apart(*chosen)
 
 
 def settings(has_data: bool) -> tuple[RunConfig, int, int]:
     """The configuration, the steps and the repeats; ValueError where they can't be."""
-    tasks: tuple[str, ...] = IMAGE_TASKS if has_data else ("sprites",)
     with st.container(horizontal=True):
-        task = st.selectbox(
-            "Task",
-            tasks,
-            format_func=format.NAMES.__getitem__,
-            key="race_task",
-            width=WIDTH,
-        )
-        model = st.selectbox(
-            "Model",
-            IMAGE_MODELS,
-            format_func=format.NAMES.__getitem__,
-            key="race_model",
-            width=WIDTH,
-        )
-        batch_size = st.number_input(
-            "Batch size",
-            value=RunConfig.with_recipe(model=model).batch_size,
-            step=16,
-            key=f"race_batch_{model}",
-            width=WIDTH,
-        )
-        steps = st.number_input(
+        task = controls.task("race_task", has_data)
+        model = controls.model("race_model")
+        default = RunConfig.with_recipe(model=model).batch_size
+        batch_size = controls.number("Batch size", f"race_batch_{model}", default, 16)
+        steps = controls.number(
             "Steps",
-            value=RACE_STEPS[model],
-            step=10,
-            key=f"race_steps_{model}",
-            width=WIDTH,
+            f"race_steps_{model}",
+            RACE_STEPS[model],
+            10,
             help="Training steps in a heat. Fewer where the slower contender would "
             "take more than two seconds for them.",
         )
-        repeats = st.number_input(
+        repeats = controls.number(
             "Repeats",
-            value=5,
-            step=1,
-            key="race_repeats",
-            width=WIDTH,
+            "race_repeats",
+            5,
+            1,
             help="Counted heats of each contender, after one that is not counted.",
         )
     for name, value in (("Steps", steps), ("Repeats", repeats)):
@@ -105,9 +114,9 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
         if not low <= value <= high:
             raise ValueError(f"{name} must be from {low} to {high:,}, not {value}.")
     config = RunConfig.with_recipe(
-        task=task, model=model, batch_size=int(batch_size), epochs=1
+        task=task, model=model, batch_size=batch_size, epochs=1
     )
-    return config, int(steps), int(repeats)
+    return config, steps, repeats
 
 
 def gather(job: Job) -> Race | None:
@@ -130,20 +139,16 @@ def gather(job: Job) -> Race | None:
     )
 
 
-def draw(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
+def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     """Progress while it runs; then who wins, by how much, why, and all figures."""
     race = gather(job)
     done = job.status == "finished"
-    if job.status == "failed":
-        st.error(job.message, title="The race ended early", icon=":material/error:")
-    elif job.status == "cancelled":
-        st.info("Cancelled. What was measured until then stays here.")
-    elif race is None:
-        st.info("A worker is taking the race.", icon=":material/hourglass_top:")
-    elif not done:
-        _progress(job, race)
     if race is None:
+        if not job.ended:
+            st.info("A worker is taking the race.", icon=":material/hourglass_top:")
         return
+    if not job.ended:
+        _progress(job, race)
     for failure in race.failures:
         st.error(
             failure.message,
@@ -248,12 +253,10 @@ def _speedups(race: Race) -> None:
         if found.winner is not None:
             called = race.candidates[found.winner].name
         rows.append((loop, f"{found.median:.3g}", f"{low:.3g} to {high:.3g}", called))
-    columns = ["Loop", "Speed-up", "Interval", "Faster"]
-    st.dataframe(
-        pd.DataFrame(rows, columns=columns),
-        hide_index=True,
-        height="content",
-        alt="Speed-up of the second contender over the first, for each loop",
+    figures.table(
+        rows,
+        ["Loop", "Speed-up", "Interval", "Faster"],
+        "Speed-up of the second contender over the first, for each loop",
     )
     found = race.speedup()
     assert found is not None
@@ -331,31 +334,24 @@ def fits(other: Race, race: Race | None) -> bool:
     )
 
 
-def recorded(label: str, race: Race) -> None:
+def _recorded(label: str, race: Race) -> None:
     """A race of another machine, for whoever has not that machine."""
     config = race.config
     title = f"{format.NAMES[config.model]}, batch {config.batch_size:,}"
     with st.expander(f"Recorded: {label} · {title}"):
         st.markdown(verdict(race))
-        rows = flat.of_race(race)
-        table = pd.DataFrame(
+        figures.table(
             [
                 (
                     each["contender"],
                     each["what"],
                     format.precise(each["median_seconds"]),
-                    f"{format.precise(each['least_seconds'])} to "
-                    f"{format.precise(each['most_seconds'])}",
+                    format.spread([each["least_seconds"], each["most_seconds"]]),
                     each["n"],
                 )
-                for each in rows
+                for each in flat.of_race(race)
             ],
-            columns=["Contender", "Loop", "Median", "Spread", "n"],
-        )
-        st.dataframe(
-            table,
-            hide_index=True,
-            height="content",
-            alt=f"The race of {label}: seconds of each contender and loop",
+            ["Contender", "Loop", "Median", "Spread", "n"],
+            f"The race of {label}: seconds of each contender and loop",
         )
         _caption(race)

@@ -1,5 +1,6 @@
 """The answers of a model, as the Evaluate page shows them."""
 
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -9,11 +10,15 @@ import streamlit as st
 from core.errors import ExplainedError
 from core.evaluate.results import Evaluation, ModeCost
 from core.jobs.engine import Job
-from core.ui import format
+from core.ui import figures, format
 from core.ui.charts import evaluate as charts
+from core.ui.job_panel import JobPanel
 from core.ui.runs import Run, run
 from core.ui.server import engine
 
+MODES = JobPanel(
+    "core.evaluate.evaluation:compare_modes", "The measurement", "compare_modes"
+)
 PICTURES = 12
 ZOOM = 4  # screen pixels for a pixel of an image
 
@@ -42,12 +47,14 @@ def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
 def accuracy(found: Evaluation) -> None:
     """Test accuracy, its interval, and how many images are classified correctly."""
     low, high = found.interval
-    with st.container(horizontal=True):
-        st.metric("Test accuracy", f"{found.accuracy:.2%}", border=True, width=180)
-        st.metric("95 % interval", f"{low:.1%} – {high:.1%}", border=True, width=230)
-        st.metric(
-            "Correct", f"{found.correct:,} of {found.total:,}", border=True, width=230
-        )
+    figures.metrics(
+        {
+            "Test accuracy": f"{found.accuracy:.2%}",
+            "95 % interval": f"{low:.1%} – {high:.1%}",
+            "Correct": f"{found.correct:,} of {found.total:,}",
+        },
+        (180, 230, 230),
+    )
 
 
 def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
@@ -94,39 +101,40 @@ def confusion(shown: Run, found: Evaluation) -> None:
 
 def class_table(found: Evaluation) -> None:
     """Precision, recall and F1 of each class."""
-    table = pd.DataFrame(
-        [
-            (each.name, each.precision, each.recall, each.f1, each.images)
-            for each in found.classes
-        ],
-        columns=["Class", "Precision", "Recall", "F1", "Images"],
-    )
     meanings = {
         "Precision": "Of the images called so, the share that are so",
         "Recall": "Of the images that are so, the share called so",
         "F1": "Harmonic mean of precision and recall",
     }
-    st.dataframe(
-        table,
-        hide_index=True,
-        height="content",
+    figures.table(
+        [
+            (each.name, each.precision, each.recall, each.f1, each.images)
+            for each in found.classes
+        ],
+        ["Class", *meanings, "Images"],
+        "Precision, recall and F1 of each class",
         column_config={
             column: st.column_config.ProgressColumn(
                 column, help=meaning, format="percent", min_value=0, max_value=1
             )
             for column, meaning in meanings.items()
         },
-        alt="Precision, recall and F1 of each class",
     )
+
+
+def modes(run: Run) -> None:
+    """The button, and what each autograd mode costs on this run's model."""
+    wanted = (run.result.checkpoint, run.config) if run.result else ()
+    panel = replace(MODES, about=lambda *arguments: arguments == wanted)
+    panel.buttons("Measure it", wanted)
+    panel.follow(mode_costs)
 
 
 def mode_costs(job: Job) -> None:
     """Seconds and peak memory in each autograd mode, once they are measured."""
-    if job.status == "failed":
-        st.error(job.message, title="The measurement failed")
-        return
-    if job.status != "finished":
-        st.info("Measuring: one warm-up, then five repeats of each, in turn.")
+    if job.value is None:
+        if not job.ended:
+            st.info("Measuring: one warm-up, then five repeats of each, in turn.")
         return
     measured: tuple[ModeCost, ...] = job.value
     environment = measured[0].environment

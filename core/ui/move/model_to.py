@@ -1,5 +1,7 @@
 """A model on its way to a device, as the Model page shows it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 import pandas as pd
@@ -8,8 +10,9 @@ import streamlit as st
 from core.jobs.engine import Job
 from core.measure.environment import Environment
 from core.move.results import Move, MoveTime, OptimizerFinding
-from core.ui import format
-from core.ui.server import engine
+from core.ui import controls, figures, format
+from core.ui.job_panel import JobPanel
+from core.ui.server import engine, explained
 from core.ui.source import source
 
 WHEN = {
@@ -19,51 +22,79 @@ WHEN = {
 }
 
 
+PANEL = JobPanel("core.move.model_to:time_move", "The timing", "move_model")
+
+
+def draw(devices: Sequence[str]) -> tuple[str, str]:
+    """What is moved where, and then its tensors; returns the model and the device."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        model = controls.model("moved_model")
+        device = controls.choice(
+            "Device",
+            "moved_to",
+            [*devices, "meta"],
+            index=0 if len(devices) > 1 else 1,  # where there is something to move
+            help="Meta keeps shapes and drops values: a device that every machine has.",
+        )
+        pressed = st.button(
+            "Move it", type="primary", icon=":material/move_down:", key="move_model"
+        )
+    panel = replace(PANEL, about=lambda *arguments: arguments == (model, device))
+    if pressed:
+        st.session_state.moved = (model, device)
+        if panel.job is None:
+            panel.submit(model, device)
+    st.subheader("Move it")
+    if st.session_state.get("moved") != (model, device):
+        st.markdown(
+            ":material/table: Press **Move it**: every parameter and buffer of the "
+            "model appears here, with its device before and after."
+        )
+    else:
+        with explained("The model was not moved"):
+            moved = engine().ask("core.move.model_to:move", model, device)
+            table(moved)
+            panel.follow(lambda job: time(job, moved))
+    return model, device
+
+
 def table(move: Move) -> None:
     """Every parameter and buffer, before and after; what they weigh."""
     weight = sum(each.bytes for each in move.tensors)
     moved = sum(each.before != each.after for each in move.tensors)
-    with st.container(horizontal=True):
-        _metric("Tensors moved", f"{moved} of {len(move.tensors)}")
-        _metric("Bytes in all", format.size(weight))
-        if move.allocated_before is not None and move.allocated_after is not None:
-            _metric("On the device before", format.size(move.allocated_before))
-            _metric("On the device after", format.size(move.allocated_after))
-    st.dataframe(
-        pd.DataFrame(
-            [
-                (
-                    each.name,
-                    each.kind,
-                    format.shape(each.shape),
-                    each.dtype,
-                    each.bytes,
-                    each.before,
-                    each.after,
-                )
-                for each in move.tensors
-            ],
-            columns=["Name", "Kind", "Shape", "dtype", "Bytes", "Before", "After"],
-        ),
-        hide_index=True,
-        height="content",
+    shown = {
+        "Tensors moved": f"{moved} of {len(move.tensors)}",
+        "Bytes in all": format.size(weight),
+    }
+    if move.allocated_before is not None and move.allocated_after is not None:
+        shown["On the device before"] = format.size(move.allocated_before)
+        shown["On the device after"] = format.size(move.allocated_after)
+    figures.metrics(shown, 160)
+    figures.table(
+        [
+            (
+                each.name,
+                each.kind,
+                format.shape(each.shape),
+                each.dtype,
+                each.bytes,
+                each.before,
+                each.after,
+            )
+            for each in move.tensors
+        ],
+        ["Name", "Kind", "Shape", "dtype", "Bytes", "Before", "After"],
+        "Every parameter and buffer with its device before and after the move",
         column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
-        alt="Every parameter and buffer with its device before and after the move",
     )
-
-
-def _metric(label: str, value: str) -> None:
-    st.metric(label, value, border=True, width=160)
 
 
 def time(job: Job, move: Move) -> None:
     """Seconds of the move, once they are measured."""
-    if job.status == "failed":
-        st.error(job.message, title="The measurement failed")
-    elif job.status != "finished":
-        st.info("The move is being timed, with a new model for each repeat.")
-    else:
+    if job.value is not None:
         _time(job.value, move)
+    elif not job.ended:
+        st.info("The move is being timed, with a new model for each repeat.")
 
 
 def _time(timed: MoveTime, move: Move) -> None:
@@ -72,8 +103,7 @@ def _time(timed: MoveTime, move: Move) -> None:
     weight = sum(each.bytes for each in move.tensors)
     took = (
         f"`model.to(device)` takes **{format.precise(seconds)}** "
-        f"({format.precise(min(timed.seconds))} to "
-        f"{format.precise(max(timed.seconds))}, n = {len(timed.seconds)})"
+        f"({format.spread(timed.seconds)}, n = {len(timed.seconds)})"
     )
     if device == move.tensors[0].before:
         st.markdown(
@@ -88,6 +118,23 @@ def _time(timed: MoveTime, move: Move) -> None:
             "since each copy costs some microseconds before its first byte."
         )
     st.caption(f"Median; measured on {format.provenance(timed.environment)}.")
+
+
+def in_place(device: str, environment: Environment) -> None:
+    """A tensor is copied, a module is not; and what becomes of an optimizer."""
+    with explained("The lab has no answer"):
+        values, found = findings(device)
+        demonstrations(values)
+        st.markdown(
+            "**And an optimizer that was built before the move?** It holds the "
+            "parameters by reference, and its state has a device too. On the CPU "
+            "nothing moves, so there two moves that every machine has are tried: to "
+            "`meta`, and to `float64`, which goes through the module in the same way."
+        )
+        optimizer(found, environment)
+        st.markdown(
+            "Move the model first, then build the optimizer: that always works."
+        )
 
 
 @st.cache_data(ttl=600, show_spinner=False)

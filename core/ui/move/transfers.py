@@ -1,5 +1,6 @@
 """What a transfer costs, as the Model page shows it."""
 
+from collections.abc import Sequence
 from statistics import median, quantiles
 
 import pandas as pd
@@ -10,22 +11,37 @@ from core.measure import records
 from core.move.results import Transfer, Transfers
 from core.ui import format
 from core.ui.charts import move as charts
+from core.ui.job_panel import JobPanel
 
 HERE = "here, now"
 
 
-def draw(job: Job) -> None:
+PANEL = JobPanel("core.move.transfers:measure", "The measurement", "transfers")
+
+
+def draw(devices: Sequence[str]) -> None:
+    """The button, and the curves."""
+    if len(devices) == 1:
+        st.markdown(
+            "There is no accelerator here, so nothing can be sent to one. A copy "
+            "**within the host** shows the same two things: a fixed price for each "
+            "copy, and a bandwidth that it levels out at."
+        )
+    PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
+    PANEL.follow(
+        result,
+        ":material/show_chart: Copies of 4 KB to 256 MB are timed where training runs; "
+        "their GB/s appear here over their size.",
+    )
+
+
+def result(job: Job) -> None:
     """The curves as far as they are measured, and where they level out."""
-    if job.status == "failed":
-        st.error(job.message, title="The measurement failed")
-        return
     measured = [each for each in job.events if isinstance(each, Transfer)]
     done: Transfers | None = job.value
     if done is not None:
         measured = list(done.measured)
-    if job.status == "cancelled":
-        st.info("Cancelled. What was measured until then stays here.")
-    elif done is None:
+    elif not job.ended:
         st.info(
             f"Measuring: {len(measured)} kinds and sizes of copies so far, each warmed "
             "up, repeated and synchronized."

@@ -1,6 +1,5 @@
 """Small copies against large ones, as the Speed page shows them."""
 
-from collections.abc import Sequence
 from statistics import median
 
 import pandas as pd
@@ -9,13 +8,14 @@ import streamlit as st
 from core.jobs.engine import Job
 from core.measure.environment import Machine
 from core.speed import rows
-from core.speed.results import ITEM, ONCE, Copied, CopiesLab, Fetched
-from core.ui import downloads, format, guess
+from core.speed.results import ITEM, ONCE, CopiesLab
+from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.compare import panels as compare
+from core.ui.job_panel import JobPanel
 from core.ui.source import source
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
+PANEL = JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab")
 
 
 def draw(machine: Machine) -> None:
@@ -38,12 +38,8 @@ def draw(machine: Machine) -> None:
         "16 MB copied in 10,000 pieces instead of one takes",
         GUESSES,
     )
-    compare.measure(
-        "core.speed.copies:measure",
-        "Measure copies",
-        "run_copies_lab",
-        None if guessed is None else (best.device,),
-        "The measurement",
+    PANEL.buttons("Measure copies", None if guessed is None else (best.device,))
+    PANEL.follow(
         lambda job: result(job, guessed),
         ":material/show_chart: Choose a guess, then measure: the time of the same "
         "bytes in 1 to 10,000 pieces appears here, and three ways to fetch losses.",
@@ -65,7 +61,6 @@ def draw(machine: Machine) -> None:
 
 
 def result(job: Job, guessed: str | None) -> None:
-    compare.ended_badly(job, "The measurement")
     done: CopiesLab | None = job.value
     if done is None:
         if not job.ended:
@@ -84,13 +79,25 @@ def result(job: Job, guessed: str | None) -> None:
     )
     backend = done.environment.backend
     st.altair_chart(
-        charts.pieces(_pieces_frame(done.copied), backend),
+        charts.pieces(
+            pd.DataFrame(
+                [(e.pieces, *figures.readings(e.seconds, 1e6)) for e in done.copied],
+                columns=["pieces", "microseconds", "low", "high", "time"],
+            ),
+            backend,
+        ),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
     st.markdown(pieces_in_words(done))
     st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
     st.altair_chart(
-        charts.fetches(_fetches_frame(done.fetched), backend),
+        charts.fetches(
+            pd.DataFrame(
+                [(e.way, *figures.readings(e.seconds, 1e3)) for e in done.fetched],
+                columns=["way", "milliseconds", "low", "high", "time"],
+            ),
+            backend,
+        ),
         alt="Milliseconds of three ways to fetch a number from each step",
     )
     st.markdown(fetches_in_words(done))
@@ -100,36 +107,6 @@ def result(job: Job, guessed: str | None) -> None:
         f"{format.provenance(done.environment)}. {done.date[:10]}."
     )
     downloads.both("small_copies", rows.of_copies(done))
-
-
-def _pieces_frame(copied: Sequence[Copied]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            (
-                each.pieces,
-                median(each.seconds) * 1e6,
-                *(1e6 * end for end in format.middle_half(each.seconds)),
-                format.precise(median(each.seconds)),
-            )
-            for each in copied
-        ],
-        columns=["pieces", "microseconds", "low", "high", "time"],
-    )
-
-
-def _fetches_frame(fetched: Sequence[Fetched]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            (
-                each.way,
-                median(each.seconds) * 1e3,
-                *(1e3 * end for end in format.middle_half(each.seconds)),
-                format.precise(median(each.seconds)),
-            )
-            for each in fetched
-        ],
-        columns=["way", "milliseconds", "low", "high", "time"],
-    )
 
 
 def pieces_in_words(done: CopiesLab) -> str:

@@ -7,78 +7,67 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.jobs.engine import Job
 from core.measure.environment import Machine
 from core.speed import ladder
 from core.speed import rows as flat
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, Roofline
-from core.ui import downloads, format
+from core.ui import controls, downloads, figures, format, job_panel
 from core.ui.charts import speed as charts
-from core.ui.server import engine, visitor
+from core.ui.compare import records
+from core.ui.job_panel import JobPanel
 from core.ui.speed import rungs
-from core.ui.train import live
 
-PATH = "core.speed.climb:climb"
+PANEL = JobPanel(
+    "core.speed.climb:climb",
+    "The climb",
+    "ladder",
+    icon=":material/stairs:",
+    primary=True,
+)
 COMPILED = ("compiled", "whole_step")  # rungs that take a while before their first step
-WIDTH = 152
-MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
 
 
-def controls(machine: Machine, has_data: bool) -> Climb:
+def draw(machine: Machine, has_data: bool) -> None:
+    """The controls, the climb, the rungs one by one; then what was recorded."""
+    with st.container(border=True):
+        wanted = None
+        try:
+            wanted = settings(machine, has_data)
+        except ValueError as error:
+            st.warning(f"{error} Nothing can be started.", icon=":material/info:")
+    buttons(wanted)
+    follow(wanted, machine)
+    for label, done in records.of(records.recordings(), "climbs"):
+        _recorded(label, done)
+
+
+def settings(machine: Machine, has_data: bool) -> Climb:
     """What the learner wants to climb with; ValueError where it can't be."""
     devices = [each.device for each in machine.devices]
-    tasks: tuple[str, ...] = IMAGE_TASKS if has_data else ("sprites",)
-    chosen = {}
     with st.container(horizontal=True):
-        for label, key, options in (
-            ("Task", "task", tasks),
-            ("Model", "model", IMAGE_MODELS),
-            ("Device", "device", devices),
-        ):
-            chosen[key] = st.selectbox(
-                label,
-                options,
-                format_func=lambda value: format.NAMES.get(value, value),
-                key=f"ladder_{key}",
-                width=WIDTH,
-            )
-        epochs, images = ladder.DEFAULTS[chosen["model"]]
-        epochs = _number(
+        task = controls.task("ladder_task", has_data)
+        model = controls.model("ladder_model")
+        device = controls.choice("Device", "ladder_device", devices)
+        epochs, images = ladder.DEFAULTS[model]
+        epochs = controls.number(
             "Epochs on each rung",
-            f"ladder_epochs_{chosen['model']}",
+            f"ladder_epochs_{model}",
             epochs,
             1,
-            "Each is timed by itself, in turn with one of the rung before: how far "
-            "they are apart says how sure it is. More of them also learn more.",
+            persist_state="session",
+            help="Each is timed by itself, in turn with one of the rung before: how "
+            "far they are apart says how sure it is. More of them also learn more.",
         )
-        images = _number(
+        images = controls.number(
             "Images in an epoch",
-            f"ladder_images_{chosen['model']}",
+            f"ladder_images_{model}",
             images,
             1000,
-            "The first of the training set. Fewer are quicker and learn less.",
+            persist_state="session",
+            help="The first of the training set. Fewer are quicker and learn less.",
         )
-    return Climb(**chosen, epochs=epochs, images=images)
-
-
-def _number(label: str, key: str, value: int, step: int, explanation: str) -> int:
-    found = st.number_input(
-        label,
-        value=value,
-        step=step,
-        key=key,
-        help=explanation,
-        width=WIDTH,
-        persist_state="session",
-    )
-    return int(found)
-
-
-def newest() -> Job | None:
-    """The newest climb of this visitor."""
-    own = engine().jobs(PATH, visitor())
-    return own[-1] if own else None
+    return Climb(task, model, device, epochs, images)
 
 
 def results(job: Job) -> tuple[Result, ...]:
@@ -96,70 +85,49 @@ def found_limit(job: Job) -> Roofline | None:
 
 def buttons(wanted: Climb | None) -> None:
     """Start, cancel, and where a climb ended early, resume."""
-    job = newest()
-    going_on = job is not None and not job.ended
+    job = PANEL.job
     done: tuple[Result, ...] = ()
     if job is not None and job.ended and job.arguments[0] == wanted:
         done = results(job)
     to_resume = 0 < len(done) < len(RUNGS)
-
-    def start(*results_so_far: Result) -> None:
-        last = newest()  # a double click comes twice
-        if wanted is not None and (last is None or last.ended):
-            engine().submit(PATH, wanted, results_so_far, owner=visitor())
-
+    anew = None if wanted is None else (wanted, ())
+    again = (wanted, done) if to_resume else anew
+    label = "Resume the climb" if to_resume else "Climb the ladder"
     with st.container(horizontal=True):
-        st.button(
-            "Resume the climb" if to_resume else "Climb the ladder",
-            type="primary",
-            icon=":material/stairs:",
-            key="run_ladder",
-            on_click=start,
-            args=done if to_resume else (),
-            disabled=going_on or wanted is None,
-        )
+        PANEL.start_button(label, again, "run_ladder")
         if to_resume:
-            st.button(
+            PANEL.start_button(
                 "Start over",
+                anew,
+                "restart_ladder",
                 icon=":material/restart_alt:",
-                key="restart_ladder",
-                on_click=start,
+                type="secondary",
             )
-        if job is not None and going_on:
-            st.button(
-                "Cancel",
-                icon=":material/stop:",
-                key="cancel_ladder",
-                on_click=engine().cancel,
-                args=(job.id,),
-            )
+        PANEL.cancel_button()
 
 
-def draw(wanted: Climb | None, machine: Machine) -> None:
+def follow(wanted: Climb | None, machine: Machine) -> None:
     """The climb, live, and below it the rungs one by one."""
-    job = newest()
+    job = PANEL.job
     chosen = job.arguments[0] if job is not None else wanted
     backends = {each.device: each.backend for each in machine.devices}
     backend = backends.get(chosen.device if chosen else "", "CPU")
+    waits = job is not None and job.status == "queued"
+
+    def draw(now: Job) -> None:
+        if waits:  # no longer: what stands below would be drawn twice
+            st.rerun()
+        climb(now, backend)
+
     if job is None:
         st.markdown(
             ":material/stairs: The climb appears here, rung by rung, with a line at "
             "the limit of this machine. Read the rungs below meanwhile, and guess."
         )
-        rungs.draw(None, (), backend, wanted.model if wanted else "ann")
-        return
-    if engine().problem and not job.ended:
-        st.error(engine().problem, title="There are no workers; your climb waits")
-    waits = job.status == "queued"
-
-    def follow(now: Job) -> None:
-        if waits:  # no longer: what stands below would be drawn twice
-            st.rerun()
-        climb(now, backend)
-
-    live.follow_job(job.id, "The climb", follow)
-    if waits:
-        rungs.draw(None, (), backend, job.arguments[0].model)
+    else:
+        job_panel.follow(job, PANEL.what, draw)
+    if job is None or waits:
+        rungs.draw(None, (), backend, chosen.model if chosen else "ann")
 
 
 def climb(job: Job, backend: str) -> None:
@@ -179,16 +147,15 @@ def climb(job: Job, backend: str) -> None:
 
 def _status(job: Job) -> None:
     found = results(job)
-    if job.status == "failed":
-        st.error(job.message, title="The climb ended early", icon=":material/error:")
-    elif job.status == "cancelled":
-        st.info(
-            f"Cancelled after {len(found)} of {len(RUNGS)} rungs. They stay here, and "
-            "the climb can be resumed.",
-            icon=":material/cancel:",
-        )
-    elif not job.ended:
+    cancelled = (
+        f"Cancelled after {len(found)} of {len(RUNGS)} rungs. They stay here, and "
+        "the climb can be resumed."
+    )
+    job_panel.ended_badly(job, "The climb ended early", cancelled)
+    if not job.ended:
         st.progress(len(found) / len(RUNGS), _progress(job))
+    elif job.value is None:
+        return
     elif hidden := [each for each in found if not rungs.is_revealed(each)]:
         st.info(
             f"The climb is done, and {len(hidden)} results wait for your guess.",
@@ -241,12 +208,7 @@ def overview(
         charts.climb(pd.DataFrame(rows, columns=columns), pd.DataFrame(lines), backend),
         alt="Samples a second on each rung, with the limit of this machine",
     )
-    st.dataframe(
-        table(found, every),
-        hide_index=True,
-        height="content",
-        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
-    )
+    table(found, every)
 
 
 def limits(limit: Roofline | None, last: Result, half: bool) -> list[dict[str, Any]]:
@@ -262,7 +224,7 @@ def limits(limit: Roofline | None, last: Result, half: bool) -> list[dict[str, A
     ]
 
 
-def table(found: Sequence[Result], every: Sequence[Result]) -> pd.DataFrame:
+def table(found: Sequence[Result], every: Sequence[Result]) -> None:
     """A row for each rung of `found`; `every` holds those they are compared with."""
     rows = []
     for each in found:
@@ -282,18 +244,14 @@ def table(found: Sequence[Result], every: Sequence[Result]) -> pd.DataFrame:
                 "yes" if each.kept else "no",
             )
         )
-    columns = [
-        "Rung",
-        "Epoch",
-        "Spread, s",
-        "Samples/s",
-        "× before",
-        "× textbook",
-        "Accuracy",
-        "Memory",
-        "Kept",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    figures.table(
+        rows,
+        [
+            *("Rung", "Epoch", "Spread, s", "Samples/s", "× before", "× textbook"),
+            *("Accuracy", "Memory", "Kept"),
+        ],
+        "Seconds, speed-ups, test accuracy and peak memory of each rung",
+    )
 
 
 def in_words(done: Climbed) -> str:
@@ -353,7 +311,7 @@ def caption(done: Climbed) -> None:
     )
 
 
-def recorded(label: str, done: Climbed) -> None:
+def _recorded(label: str, done: Climbed) -> None:
     """A climb of another machine, for whoever has not that machine."""
     with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
         st.markdown(in_words(done))

@@ -11,12 +11,13 @@ from core.measure.environment import Machine
 from core.speed import results
 from core.speed import rows as flat
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
-from core.ui import dataset, downloads, format, guess
+from core.ui import controls, dataset, downloads, format, guess
 from core.ui.charts import speed as charts
-from core.ui.compare import panels as compare
+from core.ui.job_panel import JobPanel
 from core.ui.source import source
 
 BUDGETS = (10, 30, 60)  # seconds
+PANEL = JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab")
 
 
 def draw(machine: Machine) -> None:
@@ -37,22 +38,13 @@ def draw(machine: Machine) -> None:
         plan.workers,
         lambda workers: "None" if workers == 0 else f"{workers}",
     )
-    budget = st.selectbox(
-        "Time",
-        BUDGETS,
-        index=1,
-        format_func="{} seconds".format,
-        key="loader_budget",
-        width=152,
-    )
+    budget = controls.budget("loader_budget", BUDGETS)
     task = "fashion-mnist" if dataset.is_here(machine) else "sprites"
     device = machine.devices[0].device
-    compare.measure(
-        "core.speed.loader:measure",
-        "Measure loaders",
-        "run_loader_lab",
-        None if guessed is None else (task, device, plan, float(budget)),
-        "The loader lab",
+    PANEL.buttons(
+        "Measure loaders", None if guessed is None else (task, device, plan, budget)
+    )
+    PANEL.follow(
         lambda job: result(job, guessed, machine.usable_cores),
         ":material/grid_on: Choose a guess, then measure: samples/s for each batch "
         "size and number of workers appear here, cell by cell.",
@@ -83,7 +75,6 @@ def _not_pinned(machine: Machine) -> str:
 
 def result(job: Job, guessed: int | None, cores: int) -> None:
     """The cells as far as they are measured; once the learner has guessed."""
-    compare.ended_badly(job, "The loader lab")
     plan: LoaderPlan = job.arguments[2]
     done: LoaderLab | None = job.value
     cells = [event for event in job.events if isinstance(event, LoaderCell)]

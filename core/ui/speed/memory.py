@@ -16,13 +16,14 @@ from core.speed.results import (
     MemoryLab,
     Peak,
 )
-from core.ui import downloads, format
+from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
-from core.ui.compare import panels as compare
+from core.ui.job_panel import JobPanel
 from core.ui.source import source
 
 WAYS = 6
 BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
+PANEL = JobPanel("core.speed.memory:measure", "The memory lab", "run_memory_lab")
 
 
 def draw(machine: Machine) -> None:
@@ -34,12 +35,8 @@ def draw(machine: Machine) -> None:
         "recomputing them, smaller batches whose gradients add up, and not asking for "
         "gradients where you only infer."
     )
-    compare.measure(
-        "core.speed.memory:measure",
-        "Measure memory",
-        "run_memory_lab",
-        (machine.devices[0].device,),
-        "The memory lab",
+    PANEL.buttons("Measure memory", (machine.devices[0].device,))
+    PANEL.follow(
         result,
         ":material/scatter_plot: Time against peak memory, a point for each way, "
         "appears here, and what each costs and saves.",
@@ -63,7 +60,6 @@ def draw(machine: Machine) -> None:
 
 
 def result(job: Job) -> None:
-    compare.ended_badly(job, "The memory lab")
     done: MemoryLab | None = job.value
     if done is None:
         peaks = [event for event in job.events if isinstance(event, Peak)]
@@ -125,24 +121,19 @@ def frame(done: MemoryLab) -> pd.DataFrame:
 
 
 def _table(done: MemoryLab) -> None:
-    st.dataframe(
-        pd.DataFrame(
-            [
-                (
-                    cost.kind.capitalize(),
-                    cost.name,
-                    format.size(cost.peak_bytes),
-                    format.precise(median(cost.seconds)),
-                    f"{format.precise(min(cost.seconds))} to "
-                    f"{format.precise(max(cost.seconds))}",
-                )
-                for cost in done.costs
-            ],
-            columns=["What", "Way", "Peak memory", "Time, median", "Spread"],
-        ),
-        hide_index=True,
-        height="content",
-        alt="Peak memory and time of each way",
+    figures.table(
+        [
+            (
+                cost.kind.capitalize(),
+                cost.name,
+                format.size(cost.peak_bytes),
+                format.precise(median(cost.seconds)),
+                format.spread(cost.seconds),
+            )
+            for cost in done.costs
+        ],
+        ["What", "Way", "Peak memory", "Time, median", "Spread"],
+        "Peak memory and time of each way",
     )
 
 

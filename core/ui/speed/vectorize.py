@@ -1,7 +1,5 @@
 """A loop against vectorized code, as the Speed page shows it."""
 
-from statistics import median
-
 import pandas as pd
 import streamlit as st
 
@@ -9,10 +7,12 @@ from core.jobs.engine import Job
 from core.measure.environment import Machine
 from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
-from core.ui import downloads, format, guess
+from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.compare import panels as compare
+from core.ui.job_panel import JobPanel
 from core.ui.source import source
+
+PANEL = JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab")
 
 
 def draw(machine: Machine) -> None:
@@ -28,12 +28,8 @@ def draw(machine: Machine) -> None:
     if best.backend != "CPU":
         ways.append(f"torch on {best.backend}")
     guessed = guess.ask("vectorize_guess", "which is fastest for a single point?", ways)
-    compare.measure(
-        "core.speed.vectorize:measure",
-        "Measure distances",
-        "run_vectorize_lab",
-        None if guessed is None else (best.device,),
-        "The measurement",
+    PANEL.buttons("Measure distances", None if guessed is None else (best.device,))
+    PANEL.follow(
         lambda job: result(job, guessed),
         ":material/bar_chart: Choose a guess, then measure: a bar for each way, for "
         "one point, a thousand and a hundred thousand, appears here.",
@@ -53,7 +49,6 @@ def draw(machine: Machine) -> None:
 
 
 def result(job: Job, guessed: str | None) -> None:
-    compare.ended_badly(job, "The measurement")
     done: VectorizeLab | None = job.value
     found = [event for event in job.events if isinstance(event, Vectorized)]
     if done is not None:
@@ -96,16 +91,7 @@ def result(job: Job, guessed: str | None) -> None:
 def frame(found: list[Vectorized]) -> pd.DataFrame:
     """A row a bar, as core.ui.charts.speed.vectorized wants it."""
     return pd.DataFrame(
-        [
-            (
-                _points(each.points),
-                each.way,
-                median(each.seconds) * 1e6,
-                *(1e6 * end for end in format.middle_half(each.seconds)),
-                format.precise(median(each.seconds)),
-            )
-            for each in found
-        ],
+        [(_points(e.points), e.way, *figures.readings(e.seconds, 1e6)) for e in found],
         columns=["points", "way", "microseconds", "low", "high", "time"],
     )
 

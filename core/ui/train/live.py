@@ -1,20 +1,18 @@
-"""Live views: a run while it goes on, and any other job while somebody waits for it."""
+"""A training run, drawn while it goes on and when it has ended."""
 
 import time
-from collections.abc import Callable
 
 import streamlit as st
 
-from core.jobs.engine import Job
 from core.results import RunResult, Started
 from core.ui import format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
+from core.ui.job_panel import POLL_SECONDS
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
 from core.ui.server import engine
 from core.ui.train import fits
 
-POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
 FIT_POLL_SECONDS = 0.5  # a run of the task regression is a matter of seconds
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
@@ -195,28 +193,3 @@ def _charts(current: Run, started: Started) -> None:
         f"{'the first 10,000' if images else 'all'} training {samples}, evaluated in "
         "the same way. Samples/s and seconds do not count evaluation."
     )
-
-
-def follow_job(job_id: str, what: str, draw: Callable[[Job], None]) -> None:
-    """Wait for a job in view of its place and progress, then draw it."""
-    job = engine().job(job_id)
-    if job is None:
-        return
-    if job.ended:
-        draw(job)
-        return
-
-    @st.fragment(run_every=POLL_SECONDS)
-    def live() -> None:
-        now = engine().job(job_id)
-        if now is None or now.ended:
-            st.rerun()
-        if now.status == "queued":
-            st.info(
-                f"{what}: place {now.place} in the queue; it starts by itself.",
-                icon=":material/hourglass_top:",
-            )
-        else:
-            draw(now)
-
-    live()

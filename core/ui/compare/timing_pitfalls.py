@@ -1,0 +1,170 @@
+"""Three ways of timing the same product, and what each of them would report."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import pandas as pd
+import streamlit as st
+
+from core.compare import rows as flat
+from core.compare.results import WAYS, Reading, TimingLab
+from core.jobs.engine import Job
+from core.measure.records import Record
+from core.ui import downloads, figures, format, guess
+from core.ui.charts import compare as charts
+from core.ui.compare import records
+from core.ui.job_panel import JobPanel
+
+GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
+PANEL = JobPanel("core.compare.timing_pitfalls:measure", "The measurement", "time_it")
+
+
+def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
+    """The guess, the button, every call on a chart; then what was recorded."""
+    st.markdown(
+        "The product of two square matrices, timed 20 times in each of three ways. "
+        + (
+            "The accelerator works through a queue, and `a @ b` returns as soon as it "
+            "is queued."
+            if len(devices) > 1
+            else "On the CPU `a @ b` returns when the product is there, so nothing has "
+            "to be waited for. What is left is the first call."
+        )
+    )
+    guessed = guess.ask(
+        "timing_guess",
+        "how long does the first call take, compared with a later one?",
+        GUESSES,
+    )
+    PANEL.buttons("Time it", (devices[0],) if guessed else None)
+    PANEL.follow(
+        lambda job: result(job, guessed),
+        ":material/timer: Choose a guess, then time it: every call appears here.",
+    )
+    for label, other in records.of(recorded, "labs"):
+        with st.expander(f"Recorded: {label}"):
+            readings(other)
+
+
+def result(job: Job, guessed: str | None) -> None:
+    """The readings, once the learner has guessed."""
+    done: TimingLab | None = job.value
+    if done is None:
+        if not job.ended:
+            ways = [e.way for e in job.events if isinstance(e, Reading)]
+            st.info(
+                f"Measuring, each way in a process of its own: {len(ways)} of "
+                f"{len(WAYS)} done."
+            )
+        return
+    if guess.missing(guessed):
+        return
+    assert guessed is not None
+    factor = first_call(done)
+    truth = GUESSES[0 if factor < 2 else 1 if factor <= 10 else 2]
+    text = f"The first call took **{factor:.3g} times** as long as a later one."
+    guess.judge(text, guessed.lower(), guessed == truth)
+    readings(done)
+    downloads.both("timing", flat.of_lab(done))
+
+
+def first_call(done: TimingLab) -> float:
+    """The first call over a later one, both synchronized."""
+    (honest,) = (r.seconds for r in done.readings if r.way == "synchronize")
+    return honest[0] / median(honest[1:])
+
+
+def readings(done: TimingLab) -> None:
+    """Every call on a chart, the figures that each way would report, the threads."""
+    calls = [
+        (reading.way, call, seconds * 1e3)
+        for reading in done.readings
+        for call, seconds in enumerate(reading.seconds, 1)
+    ]
+    st.altair_chart(
+        charts.readings(
+            pd.DataFrame(calls, columns=["way", "call", "milliseconds"]), WAYS
+        ),
+        alt="Milliseconds of each call for three ways of timing, logarithmic",
+    )
+    figures.table(
+        [
+            (
+                reading.way,
+                format.precise(reading.seconds[0]),
+                format.precise(median(reading.seconds[1:])),
+                format.spread(reading.seconds[1:]),
+                format.precise(sum(reading.seconds) / len(reading.seconds)),
+            )
+            for reading in done.readings
+        ],
+        ["Timed", "First call", "Later, median", "Spread", "Mean of all"],
+        "First call, median, spread and mean for each way of timing",
+    )
+    st.markdown(_in_words(done))
+    st.caption(
+        f"{done.size:,} × {done.size:,}, n = {len(done.readings[0].seconds)} calls in "
+        f"each way, each way in a new process. {format.provenance(done.environment)}. "
+        f"{done.date[:10]}."
+    )
+    _threads(done)
+
+
+def _in_words(done: TimingLab) -> str:
+    """What the naive clock is worth here."""
+    if done.environment.backend == "CPU":
+        return "On the CPU, naive and synchronized readings mean the same. " + (
+            "Only the first call stands out: a warm-up leaves it out, a mean over "
+            "all calls hides it."
+            if first_call(done) >= 2
+            else "Here the first call does not even stand out of the others; on an "
+            "accelerator, which has more to set up, it does."
+        )
+    later = {r.way: median(r.seconds[1:]) for r in done.readings}
+    short = later["synchronize and warm-up"] / later["naive"]
+    if short > 1.5:
+        return (
+            f"After the first call, the naive clock reads 1/{short:.3g} of the truth: "
+            "it times how fast the work is queued."
+        )
+    return (
+        "Here the naive clock reads nearly the truth: it had to wait for a "
+        "full queue. Do not count on it."
+    )
+
+
+def _threads(done: TimingLab) -> None:
+    st.markdown("**The CPU's own trap: threads**")
+    sentences = []
+    for size in dict.fromkeys(each.size for each in done.threads):
+        found = {e.threads: e.seconds for e in done.threads if e.size == size}
+        if len(found) > 1:
+            most = max(found)
+            factor = median(found[1]) / median(found[most])
+            sentences.append(
+                f"At {size:,} × {size:,}, {most} threads are {factor:.2f} times as "
+                "fast as one."
+            )
+    figures.table(
+        [
+            (
+                f"{each.size:,} × {each.size:,}",
+                each.threads,
+                format.precise(median(each.seconds)),
+                format.spread(each.seconds),
+            )
+            for each in done.threads
+        ],
+        ["Matrices", "Threads", "Median", "Spread"],
+        "The same product with one thread and with all of them",
+    )
+    st.markdown(
+        " ".join(sentences)
+        + " Threads help where there is enough to share and a core is free for each; "
+        "so say how many there were when you quote a time."
+    )
+    n = len(done.threads[0].seconds)
+    st.caption(
+        f"n = {n} after a warm-up. {done.cpu_environment.device_name}, torch "
+        f"{done.cpu_environment.torch}, {done.date[:10]}."
+    )

@@ -1,0 +1,44 @@
+"""Controls that stand on several pages, all of one width."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.ui import format
+
+WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
+
+
+def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:
+    """One of some options, by the names that people know them by."""
+    settings: dict[str, Any] = {
+        "format_func": lambda value: format.NAMES.get(value, value),
+        "width": WIDTH,
+    }
+    return st.selectbox(label, options, key=key, **settings | more)
+
+
+def task(key: str, has_data: bool) -> str:
+    """One of the tasks on images that can be trained on here."""
+    return choice("Task", key, IMAGE_TASKS if has_data else ("sprites",))
+
+
+def model(key: str) -> str:
+    """One of the models for images."""
+    return choice("Model", key, IMAGE_MODELS)
+
+
+def budget(key: str, seconds: Sequence[int]) -> float:
+    """For how long something is measured, in seconds."""
+    chosen = choice("Time", key, seconds, index=1, format_func="{} seconds".format)
+    return float(chosen)
+
+
+def number(label: str, key: str, value: int, step: int, **more: Any) -> int:
+    """A whole number, without limits: whoever takes it says what is wrong with it."""
+    found = st.number_input(
+        label, value=value, step=step, key=key, **{"width": WIDTH} | more
+    )
+    return int(found)

@@ -1,0 +1,145 @@
+"""A long job on a page: start and cancel it, follow it, see the newest result.
+
+A panel belongs to one function that workers call. It shows the newest job of this
+visitor, so that results survive a reload and are the same in all tabs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from core.jobs.engine import Job
+from core.ui.server import engine, visitor
+
+POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
+CANCELLED = "Cancelled. What was measured until then stays here."
+
+Draw = Callable[[Job], None]
+
+
+def anything(*_arguments: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class JobPanel:
+    """The jobs of this visitor that call the function at `path`.
+
+    Of those whose arguments are what the page is `about`; without it, of all of them.
+    """
+
+    path: str
+    what: str  # how sentences about it begin: "The race"
+    key: str  # of the start button; that of Cancel is made of it
+    icon: str = ":material/timer:"
+    primary: bool = False
+    about: Callable[..., bool] = anything
+    failed: str = ""  # the title where it failed, if "The race failed" does not fit
+    cancelled: str = CANCELLED
+
+    @property
+    def job(self) -> Job | None:
+        """The newest."""
+        jobs = engine().jobs(self.path, visitor())
+        return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
+
+    @property
+    def going_on(self) -> bool:
+        return (job := self.job) is not None and not job.ended
+
+    def submit(self, *arguments: Any) -> None:
+        """Queue a job, unless one goes on: a double click comes twice."""
+        if not self.going_on:
+            engine().submit(self.path, *arguments, owner=visitor())
+
+    def start_button(
+        self, label: str, arguments: tuple | None, key: str = "", **more: Any
+    ) -> None:
+        """The button that queues a job; without arguments there is nothing to start."""
+        options = {
+            "type": "primary" if self.primary else "secondary",
+            "icon": self.icon,
+            "key": key or self.key,
+        }
+        st.button(
+            label,
+            on_click=self.submit,
+            args=arguments,
+            disabled=arguments is None or self.going_on,
+            **options | more,
+        )
+
+    def cancel_button(self) -> None:
+        """The button that ends the job, while there is one that goes on."""
+        job = self.job
+        if job is not None and not job.ended:
+            cancel_button(job, f"cancel_{self.key}")
+
+    def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
+        """Start and Cancel, in a row."""
+        with st.container(horizontal=True):
+            self.start_button(label, arguments, key)
+            self.cancel_button()
+
+    def follow(self, draw: Draw, empty: str = "") -> bool:
+        """The newest job, drawn by `draw`, and above it how it ended badly.
+
+        Answers whether there is one; if not, `empty` says what will appear.
+        """
+        job = self.job
+        if job is None:
+            if empty:
+                st.markdown(empty)
+            return False
+
+        def with_end(now: Job) -> None:
+            ended_badly(now, self.failed or f"{self.what} failed", self.cancelled)
+            draw(now)
+
+        follow(job, self.what, with_end)
+        return True
+
+
+def cancel_button(job: Job, key: str) -> None:
+    """The button that ends a job."""
+    st.button(
+        "Cancel",
+        icon=":material/stop:",
+        key=key,
+        on_click=engine().cancel,
+        args=(job.id,),
+    )
+
+
+def follow(job: Job, what: str, draw: Draw) -> None:
+    """Draw a job, live while it runs; before that its place in the queue."""
+    if job.ended:
+        draw(job)
+        return
+    if engine().problem:
+        st.error(engine().problem, title="There are no workers; your job waits")
+
+    @st.fragment(run_every=POLL_SECONDS)
+    def live() -> None:
+        now = engine().job(job.id)
+        if now is None or now.ended:
+            st.rerun()
+        if now.status == "queued":
+            st.info(
+                f"{what}: place {now.place} in the queue; it starts by itself.",
+                icon=":material/hourglass_top:",
+            )
+        else:
+            draw(now)
+
+    live()
+
+
+def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
+    """The sentence for a job that did not come to its end; `failed` is a title."""
+    if job.status == "failed":
+        st.error(job.message, title=failed, icon=":material/error:")
+    elif job.status == "cancelled":
+        st.info(cancelled, icon=":material/cancel:")
