@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class GaussianLoss(nn.Module):
-    """Negative log-likelihood of a normal distribution, whose scale is learnt.
+    """Negative log-likelihood of a normal distribution, its scale learnt.
 
     nn.GaussianNLLLoss with the variance as a parameter, and without its check
     that none is negative, for which the CPU would wait in every step.

@@ -32,9 +32,9 @@ class ANN(nn.Module):
 
 
 def block(channels_in: int, channels_out: int, pool: bool) -> nn.Sequential:
-    """3×3 convolution, batch norm, ReLU; with `pool`, half the height and width."""
+    """3×3 convolution, batch norm, ReLU; `pool` halves height and width."""
     layers: list[nn.Module] = [
-        nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=False)
+        nn.Conv2d(channels_in, channels_out, 3, padding=1, bias=False)
     ]
     if pool:  # before the batch norm, which then has a quarter of the work
         layers.append(nn.MaxPool2d(2))

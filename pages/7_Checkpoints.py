@@ -108,7 +108,7 @@ with home:
         )
     else:
         export.downloads(run)
-        st.markdown("**The heart of the script**, made of the code that ran:")
+        st.markdown("**The heart of the script**, which repeats your run:")
         export.preview(run.result)
 
 frame.question(

@@ -6,46 +6,42 @@ from core.checkpoints import export
 from core.results import RunResult
 from core.ui.runs import Run
 
+NEEDS = {  # beside torch
+    "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
+    "sprites": "; the sprites are drawn by the script itself.",
+    "regression": "; the points are drawn by the script itself.",
+}
+FILES = (  # label, text, ending, type, icon
+    ("Script", export.script, "py", "text/x-python", "code"),
+    ("Notebook", export.notebook, "ipynb", "application/x-ipynb+json", "menu_book"),
+)
+
 
 def downloads(shown: Run) -> None:
     """Script, notebook and command line of a finished run."""
     result = shown.result
     assert result is not None
-    name = file_name(shown)
     reached = (
         f"{result.test_accuracy:.2%}"
         if result.config.has_images
         else f"R² of {result.r2:.4f}"
     )
-    needs = {
-        "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
-        "sprites": "; the sprites are drawn by the script itself.",
-        "regression": "; the points are drawn by the script itself.",
-    }
     st.markdown(
         f"This run without this app. The script trains with the same settings and ends "
         f"with the same **{reached}** on the same machine, with the same versions and "
-        f"the same data. It needs torch{needs[result.config.task]}"
+        f"the same data. It needs torch{NEEDS[result.config.task]}"
     )
     with st.container(horizontal=True):
-        st.download_button(
-            "Script (.py)",
-            export.script(result),
-            f"{name}.py",
-            "text/x-python",
-            key="download_script",
-            icon=":material/code:",
-            on_click="ignore",
-        )
-        st.download_button(
-            "Notebook (.ipynb)",
-            export.notebook(result),
-            f"{name}.ipynb",
-            "application/x-ipynb+json",
-            key="download_notebook",
-            icon=":material/menu_book:",
-            on_click="ignore",
-        )
+        for label, write, ending, kind, icon in FILES:
+            st.download_button(
+                f"{label} (.{ending})",
+                write(result),
+                f"{file_name(shown)}.{ending}",
+                kind,
+                key=f"download_{label.lower()}",
+                icon=f":material/{icon}:",
+                on_click="ignore",
+            )
     st.markdown("Or with this app's own code, in its folder:")
     st.code(export.command(result.config), language="bash", wrap_lines=True)
 
