@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 from core import devices
-from core.machine.diagnosis import HIDING, Facts, VisibleDevice
+from core.machine.results import HIDING, Facts, VisibleDevice
 from core.measure import nvml
 
 TOOL_SECONDS = 5.0

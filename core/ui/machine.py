@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.machine.diagnosis import Diagnosis, Facts
+from core.machine.results import Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
 from core.ui.server import engine

@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.machine.diagnosis import (
-    CAUSES,
-    HIDING,
-    Facts,
-    VisibleDevice,
-    diagnose,
-    runs_on,
-)
+from core.machine.causes.accelerator import runs_on
+from core.machine.diagnosis import CAUSES, diagnose
+from core.machine.results import HIDING, Facts, VisibleDevice
 
 RELEASES = (
     ("12.6", ("sm_50", "sm_60", "sm_90")),

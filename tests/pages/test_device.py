@@ -7,7 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
-from core.machine.diagnosis import CAUSES, Facts, VisibleDevice, diagnose
+from core.machine.diagnosis import CAUSES, diagnose
+from core.machine.results import Facts, VisibleDevice
 from core.ui import machine
 from tests.pages.walk import open_page, texts
 

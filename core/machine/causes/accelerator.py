@@ -1,0 +1,132 @@
+"""torch sees an accelerator: it computes, or it does not."""
+
+from core.machine.causes.wording import (
+    ROCM_GPUS,
+    SELECTOR,
+    install_release,
+    name_of,
+    newest_release,
+    quote,
+    shown,
+    torch_of,
+)
+from core.machine.results import Diagnosis, Facts
+
+
+def works(facts: Facts) -> Diagnosis | None:
+    """An accelerator is there, and it computes."""
+    if not facts.accelerator or (facts.first and facts.first.complaint):
+        return None
+    kind = "MPS" if facts.accelerator == "mps" else facts.build
+    first = name_of(facts.first) if facts.first else kind
+    why = (
+        f"{torch_of(facts)} was built for {kind}, the driver answers, and a small "
+        "computation on the device gave the right result just now."
+    )
+    if len(facts.seen) > 1:
+        why += (
+            f" torch sees {len(facts.seen)} devices. A process computes on the first, "
+            f'`"{facts.accelerator}:0"`, unless you name another; this app gives each '
+            "NVIDIA GPU a training worker, and a run takes the first that is free."
+        )
+    failing = [each for each in facts.seen if each.complaint]
+    if failing:
+        names = ", ".join(name_of(each) for each in failing)
+        why += f" Not all of them compute, though: {names}."
+    hidden = len(facts.nvidia_gpus) - len(facts.seen)
+    if kind == "CUDA" and facts.setting and hidden > 0:
+        why += f" {shown(facts.setting)} hides {hidden} more."
+    return Diagnosis(
+        "accelerator",
+        f"This machine trains on the {first}, because torch can use it through {kind}.",
+        why,
+        "Nothing needs repair: move the model once and every batch to "
+        f'`torch.device("{facts.accelerator}")`, and watch the memory below while '
+        "you train.",
+    )
+
+
+def architecture_missing(facts: Facts) -> Diagnosis | None:
+    """torch sees the GPU, but this build has no code for its architecture."""
+    first = facts.first
+    if first is None or not first.complaint or not first.architecture:
+        return None
+    if not facts.architectures or runs_on(facts.architectures, first.architecture):
+        return None
+    codes = ", ".join(f"`{each}`" for each in facts.architectures)
+    wheel = ""
+    if facts.build == "ROCm":
+        way = (
+            f"Look the GPU up in [AMD's list]({ROCM_GPUS}). Where a close relative of "
+            "it is supported, `HSA_OVERRIDE_GFX_VERSION` makes ROCm take it for that "
+            "one, at your own risk."
+        )
+    else:
+        wheel = newest_release(
+            facts, lambda _, built: runs_on(built, first.architecture)
+        )
+        way = (
+            "Install a build that has it. Older GPUs are dropped by newer CUDA "
+            "versions, newer GPUs need newer ones: choose another CUDA version in "
+            f"[PyTorch's selector]({SELECTOR})"
+            + (f"; the one for CUDA {wheel} has code for it." if wheel else ".")
+        )
+    return Diagnosis(
+        "broken",
+        f"torch sees the {name_of(first)} but can't compute on it: this build has no "
+        f"code for {_architecture(first.architecture)}.",
+        f"`torch.cuda.is_available()` is True all the same. `torch.cuda.get_arch_list()"
+        f"` has {codes}. When asked to compute, torch said: {quote(first.complaint)}",
+        way,
+        install_release(wheel),
+    )
+
+
+def computation_failed(facts: Facts) -> Diagnosis | None:
+    """torch says that a device can be used, yet it fails in computing on it."""
+    first = facts.first
+    if first is None or not first.complaint:
+        return None
+    return Diagnosis(
+        "broken",
+        f"torch sees the {name_of(first)}, but a first computation on it failed.",
+        "`is_available()` is True, so the driver answers and lists it. When asked to "
+        f"compute, torch said: {quote(first.complaint)}",
+        "Another program may hold the memory or the whole device: `nvidia-smi`, or "
+        "`rocm-smi` for AMD, lists them. If nothing else is running, restart the "
+        "machine, then update the driver.",
+        "nvidia-smi" if facts.build == "CUDA" else "",
+    )
+
+
+def runs_on(built: tuple[str, ...], architecture: str) -> bool:
+    """Whether code built for some architectures runs on one: "sm_86" on "sm_89".
+
+    Machine code runs on devices of the same major version and at least the same minor
+    one; code for a virtual architecture ("compute_90") on all later ones. From NVIDIA's
+    CUDA programming guide, "Application compatibility". AMD's names must be the same.
+    """
+    kind, number = _split(architecture)
+    if kind != "sm":
+        return architecture in built
+    for each in built:
+        other, least = _split(each)
+        if other == "compute" and number >= least:
+            return True
+        if other == "sm" and number // 10 == least // 10 and number >= least:
+            return True
+    return False
+
+
+def _split(architecture: str) -> tuple[str, int]:
+    """("sm", 90) for "sm_90a"; ("gfx1100", 0) where there is no such number."""
+    kind, _, number = architecture.partition("_")
+    digits = number.rstrip("af")
+    return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
+
+
+def _architecture(name: str) -> str:
+    kind, number = _split(name)
+    if kind == "sm":
+        return f"compute capability {number // 10}.{number % 10}"
+    return f"its architecture {name}"
