@@ -1,11 +1,12 @@
 """Charts: a DataFrame in, an alt.Chart out; for what lives, a specification."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec
 
 import altair as alt
+import pandas as pd
 import streamlit as st
 
 Arguments = ParamSpec("Arguments")
@@ -13,37 +14,54 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one theme. `further` are for runs that came earlier."""
+    """The colours of one theme; no others stand in core.ui."""
 
     accelerator: str
     cpu: str
-    further: tuple[str, ...]
+    further: tuple[str, ...]  # of runs that came earlier, and of what is no device
+    pale: str  # beside the first of `further`, and of its kind
     text: str
+    inverse: str  # text on a cell of full shade
     quiet: str
+    page: str
+    ground: str  # of a heat map's cell that tells of no difference
+    low: str  # of a heat map's cell whose value is low, on a page where some are empty
 
     def of(self, backend: str) -> str:
         return self.cpu if backend == "CPU" else self.accelerator
 
 
 LIGHT = Palette(
-    "#c2410c",
-    "#2563a8",
-    ("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
-    "#1f2430",
-    "#5f6b7a",
+    accelerator="#c2410c",
+    cpu="#2563a8",
+    further=("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
+    pale="#9cc4a6",
+    text="#1f2430",
+    inverse="#ffffff",
+    quiet="#5f6b7a",
+    page="#fdfcfa",
+    ground="#f4f1ec",
+    low="#e9e4da",
 )
 DARK = Palette(
-    "#f0834a",
-    "#6aa9e9",
-    ("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
-    "#e7e9ec",
-    "#9aa5b4",
+    accelerator="#f0834a",
+    cpu="#6aa9e9",
+    further=("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
+    pale="#4c7a57",
+    text="#e7e9ec",
+    inverse="#14171c",
+    quiet="#9aa5b4",
+    page="#14171c",
+    ground="#1d2229",
+    low="#232a33",
 )
 
 Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers
 Names = tuple[str, ...]  # of the runs on a chart, the newest last
 Specification = dict[str, Any]
 LATER = alt.UrlData("later")  # stands for the data that comes when a chart is drawn
+# Of a legend of lines that are thin or faint: as strong as is legible.
+LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 
 
@@ -61,32 +79,134 @@ def live(
     once, and its specification stays the same while its data changes.
     """
 
+    @lru_cache(maxsize=256)
     def build(*arguments: Any, **named: Any) -> Specification:
-        return specification(draw(*arguments, **named))
+        return _without_later(draw(*arguments, **named).to_dict())
 
-    built: Callable[..., Specification] = lru_cache(maxsize=256)(build)
+    built: Callable[..., Specification] = build
 
     @wraps(draw)
-    def in_colors(
-        *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> Specification:
+    def themed(*arguments: Arguments.args, **named: Arguments.kwargs) -> Specification:
         return built(palette(), *arguments, **named)
 
-    return in_colors
+    return themed
 
 
-def specification(chart: Chart) -> Specification:
-    """The chart as Vega-Lite, without LATER: st.vega_lite_chart brings the data."""
+def _without_later(node: Any) -> Any:
+    if isinstance(node, dict):
+        later = LATER.to_dict()
+        return {k: _without_later(v) for k, v in node.items() if v != later}
+    return [_without_later(each) for each in node] if isinstance(node, list) else node
 
-    def without_later(node: Any) -> Any:
-        if isinstance(node, dict):
-            kept = {k: v for k, v in node.items() if v != LATER.to_dict()}
-            return {k: without_later(v) for k, v in kept.items()}
-        return (
-            [without_later(each) for each in node] if isinstance(node, list) else node
-        )
 
-    return without_later(chart.to_dict())
+# What shapes are made of
+
+
+def hues(
+    column: str, names: Iterable[str], colors: Iterable[str], **legend: Any
+) -> alt.Color:
+    """A colour for each name in a column, told in a legend above the chart."""
+    color = alt.Color(f"{column}:N").scale(domain=list(names), range=list(colors))
+    return color.legend(title=None, orient="top", **legend)
+
+
+def shades(column: str, *colors: str, **scale: Any) -> alt.Color:
+    """The shade of a heat map's cell, from the first colour to the last."""
+    color = alt.Color(f"{column}:Q").legend(None)
+    return color.scale(range=list(colors), interpolate="rgb", **scale)
+
+
+def either(test: str, then: Any, otherwise: Any) -> Any:
+    """One value where a row passes the test, another where it doesn't."""
+    return alt.condition(test, alt.value(then), alt.value(otherwise))
+
+
+def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
+    """What a tooltip tells: columns and their titles, numbers in a `format`."""
+    told = [
+        alt.Tooltip(f"{column}:{'Q' if format else 'N'}", title=title)
+        for column, title in titles.items()
+    ]
+    return [each.format(format) for each in told] if format else told
+
+
+# The shapes; lengths are in pixels
+
+
+def rows(frame: pd.DataFrame, y: str, limit: int = 180, **channels: Any) -> alt.Chart:
+    """A row for each name in column `y`, the first on top; names end at `limit`."""
+    names = alt.Y(f"{y}:N").title(None).sort(list(dict.fromkeys(frame[y])))
+    return alt.Chart(frame).encode(y=names.axis(labelLimit=limit), **channels)
+
+
+def bars(
+    rows: alt.Chart,
+    x: alt.X,
+    text: str | alt.Text,
+    step: int = 34,
+    *,
+    height: Any = 16,
+    dx: int = 6,
+    **bar: Any,
+) -> Chart:
+    """A bar a row with its text after it, and the line of its spread where it has one.
+
+    The spread goes from column low to high; the text follows on column end, or on the
+    spread, or on the bar. `step` is from row to row; `bar` are channels of the bars.
+    """
+    colors, frame = palette(), rows.data
+    end = next((each for each in ("end", "high") if each in frame), None)
+    after = alt.X(f"{end}:Q") if end else x
+    label = rows.mark_text(align="left", dx=dx, color=colors.text)
+    layers = [rows.mark_bar(height=height).encode(x=x, **bar)]
+    if "high" in frame:
+        spread = rows.mark_rule(color=colors.text)
+        layers.append(spread.encode(x="low:Q", x2="high:Q"))
+    layers.append(label.encode(x=after, text=text))
+    return alt.layer(*layers).properties(height=alt.Step(step))
+
+
+def lines(
+    chart: alt.Chart,
+    width: float = 2.2,
+    points: int = 0,
+    band: bool = False,
+    **mark: Any,
+) -> Chart:
+    """A line, with `points` of that size on it, over the `band` from low to high."""
+    if points:
+        mark["point"] = alt.OverlayMarkDef(size=points)
+    line = chart.mark_line(strokeWidth=width, **mark)
+    # Without a tooltip: wherever the mouse is on it, it would tell of the first point.
+    shade = chart.mark_area(opacity=0.18).encode(
+        y="low:Q", y2="high:Q", tooltip=alt.value(None)
+    )
+    return alt.layer(shade, line) if band else alt.layer(line)
+
+
+def heat_map(
+    chart: alt.Chart,
+    shade: alt.Color,
+    text: Any,
+    colors: Palette,
+    dark: str = "false",
+    *,
+    select: alt.Parameter | None = None,
+    size: int = 11,
+    dy: int = 0,
+    **cell: Any,
+) -> Chart:
+    """Cells and their texts, which are inverse where the test `dark` is passed.
+
+    A click on a cell sets `select`. `size` and `dy` are the texts' size and how far
+    they are below the middle; `cell` are channels of the cells.
+    """
+    cells = chart.mark_rect().encode(color=shade, **cell)
+    if select:
+        cells = cells.mark_rect(cursor="pointer").add_params(select)
+    ink = either(dark, colors.inverse, colors.text)
+    texts = chart.mark_text(fontSize=size, dy=dy).encode(text=text, color=ink)
+    return alt.layer(cells, texts)
 
 
 @live

@@ -2,7 +2,8 @@
 
 import altair as alt
 
-from core.ui.charts.base import LATER, Chart, Palette, live
+from core.ui.charts import base
+from core.ui.charts.base import LATER, LINES, Chart, Palette
 
 # The parts of the comparison between training through and resuming.
 PARTS = {
@@ -12,53 +13,34 @@ PARTS = {
 }
 
 
-@live
+@base.live
 def resumed(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
     """Training through as a broad band, resuming as a line on it, and the mistake.
 
     For data with the columns part, step, loss. `at_step` is where it was interrupted.
     """
-    scale = alt.Scale(
-        domain=list(PARTS.values()),
-        range=[colors.of(backend), colors.text, colors.further[0]],
-    )
-    base = alt.Chart(LATER).encode(
-        x=alt.X(
-            "step:Q",
-            title="Step",
-            scale=alt.Scale(domain=[0, steps], nice=False),
-            axis=alt.Axis(tickCount=8),
-        ),
-        y=alt.Y("loss:Q", title="Loss", scale=alt.Scale(zero=False)),
-        color=alt.Color(
-            "part:N",
-            scale=scale,
-            legend=alt.Legend(
-                title=None,
-                orient="top",
-                columns=2,
-                symbolOpacity=1,
-                symbolStrokeWidth=3,
-            ),
-        ),
-        tooltip=[
-            alt.Tooltip("part:N", title="Training"),
-            alt.Tooltip("step:Q", title="Step", format=",d"),
-            alt.Tooltip("loss:Q", title="Loss", format=".6f"),
-        ],
+    parts = PARTS.values()
+    shown = (colors.of(backend), colors.text, colors.further[0])
+    step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
+    chart = alt.Chart(LATER).encode(
+        x=step.axis(tickCount=8),
+        y=alt.Y("loss:Q").title("Loss").scale(zero=False),
+        color=base.hues("part", parts, shown, columns=2, **LINES),
+        tooltip=base.tips(part="Training")
+        + base.tips(",d", step="Step")
+        + base.tips(".6f", loss="Loss"),
     )
     through, again, weights = (
-        base.transform_filter(alt.datum.part == name) for name in PARTS.values()
+        chart.transform_filter(alt.datum.part == part) for part in parts
     )
-    middle = alt.Data(values=[{"step": at_step, "text": "saved, loaded"}])
-    rule = alt.Chart(middle).mark_rule(color=colors.quiet, strokeDash=[4, 4])
-    label = alt.Chart(middle).mark_text(
+    middle = alt.Chart(alt.Data(values=[{"step": at_step}])).encode(x="step:Q")
+    label = middle.mark_text(
         text="saved, loaded", align="left", dx=6, dy=6, baseline="top", fontSize=11
     )
     return alt.layer(
-        rule.encode(x="step:Q"),
-        through.mark_line(strokeWidth=6, opacity=0.45),
-        weights.mark_line(strokeWidth=1.4, opacity=0.9),
-        again.mark_line(strokeWidth=1.2),
-        label.encode(x="step:Q", y=alt.value(0), color=alt.value(colors.quiet)),
+        middle.mark_rule(color=colors.quiet, strokeDash=[4, 4]),
+        base.lines(through, 6, opacity=0.45),
+        base.lines(weights, 1.4, opacity=0.9),
+        base.lines(again, 1.2),
+        label.encode(y=alt.value(0), color=alt.value(colors.quiet)),
     ).properties(height=300)

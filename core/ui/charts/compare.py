@@ -1,46 +1,35 @@
 """The charts of the Compare page."""
 
-from typing import Any
-
 import altair as alt
 import pandas as pd
 
-from core.ui.charts.base import AXES, LATER, LIGHT, Chart, Names, Palette, live, palette
+from core.ui.charts import base
+from core.ui.charts.base import AXES, LATER, LINES, Chart, Names, Palette
 
 
-def candidate_hues(backends: tuple[str, ...], colors: Palette) -> list[str]:
+def candidate_hues(backends: Names, colors: Palette) -> list[str]:
     """A colour for each of two contenders; the second of one kind has another."""
     first, second = (colors.of(backend) for backend in backends)
     return [first, colors.further[0] if second == first else second]
 
 
-@live
+@base.live
 def race_losses(colors: Palette, names: Names, backends: Names, x: str) -> Chart:
     """The loss of both contenders; the first lies broad under the second."""
-    scale = alt.Scale(domain=list(names), range=candidate_hues(backends, colors))
-    base = alt.Chart(LATER).encode(
-        x=alt.X(f"{x}:Q", title=AXES[x], scale=alt.Scale(zero=True)),
-        y=alt.Y("loss:Q", title="Loss", scale=alt.Scale(zero=True)),
-        color=alt.Color(
-            "contender:N",
-            scale=scale,
-            legend=alt.Legend(
-                title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
-            ),
-        ),
-        tooltip=[
-            alt.Tooltip("contender:N", title="Contender"),
-            alt.Tooltip("step:Q", title="Step"),
-            alt.Tooltip("seconds:Q", title="Seconds", format=".3f"),
-            alt.Tooltip("loss:Q", title="Loss", format=".5f"),
-        ],
+    shown = candidate_hues(backends, colors)
+    chart = alt.Chart(LATER).encode(
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
+        y=alt.Y("loss:Q").title("Loss"),
+        color=base.hues("contender", names, shown, **LINES),
+        tooltip=base.tips(contender="Contender", step="Step")
+        + base.tips(".3f", seconds="Seconds")
+        + base.tips(".5f", loss="Loss"),
     )
-    first = base.transform_filter(alt.datum.contender == names[0])
-    second = base.transform_filter(alt.datum.contender == names[1])
-    return alt.layer(
-        first.mark_line(strokeWidth=5, opacity=0.45),
-        second.mark_line(strokeWidth=1.6),
-    ).properties(height=260)
+    first, second = (
+        chart.transform_filter(alt.datum.contender == name) for name in names
+    )
+    broad = base.lines(first, 5, opacity=0.45)
+    return alt.layer(broad, base.lines(second, 1.6)).properties(height=260)
 
 
 def race_bars(frame: pd.DataFrame, names: Names, backends: Names) -> Chart:
@@ -49,51 +38,33 @@ def race_bars(frame: pd.DataFrame, names: Names, backends: Names) -> Chart:
     `frame` has the columns contender, seconds, low, high, warm_up, speed. A contender
     that is not in `names` was recorded elsewhere: dashed and pale.
     """
-    colors = palette()
+    colors = base.palette()
     known = dict(zip(names, candidate_hues(backends, colors), strict=True))
-    bars = list(frame["contender"])
     frame = frame.assign(
-        recorded=[name not in known for name in bars],
-        hue=[known.get(name, colors.accelerator) for name in bars],
+        recorded=~frame["contender"].isin(names),
+        hue=[known.get(name, colors.accelerator) for name in frame["contender"]],
+        end=frame[["high", "warm_up"]].max(axis=1),
     )
-    most = frame[["high", "warm_up"]].max().max()
-    base = alt.Chart(frame).encode(
-        y=alt.Y("contender:N", sort=bars, title=None, axis=alt.Axis(labelLimit=170)),
-        tooltip=[
-            alt.Tooltip("contender:N", title="Contender"),
-            alt.Tooltip("seconds:Q", title="Median, s", format=".4g"),
-            alt.Tooltip("low:Q", title="Least, s", format=".4g"),
-            alt.Tooltip("high:Q", title="Most, s", format=".4g"),
-            alt.Tooltip("warm_up:Q", title="Warm-up, s", format=".4g"),
-        ],
+    seconds = {"seconds": "Median, s", "low": "Least, s", "high": "Most, s"}
+    tooltip = base.tips(contender="Contender")
+    tooltip += base.tips(".4g", **seconds, warm_up="Warm-up, s")
+    rows = base.rows(frame, "contender", limit=170, tooltip=tooltip)
+    tick = rows.mark_tick(color=colors.text, size=9)
+    hollow = rows.mark_point(fill=colors.page, stroke=colors.text, size=45, opacity=1)
+    x = alt.X("seconds:Q").title("Seconds")
+    bars = base.bars(
+        rows,
+        x.scale(domain=[0, frame["end"].max() * 1.5]),
+        "speed:N",
+        36,
+        dx=8,
+        color=alt.Color("hue:N").scale(None),
+        fillOpacity=base.either("datum.recorded", 0.2, 1),
+        stroke=alt.Stroke("hue:N").scale(None),
+        strokeDash=base.either("datum.recorded", [4, 3], [1, 0]),
     )
-    x = alt.X("seconds:Q", title="Seconds", scale=alt.Scale(domain=[0, most * 1.5]))
-    hue = alt.Color("hue:N", scale=None)
-    bar = base.mark_bar(height=16).encode(
-        x=x,
-        color=hue,
-        fillOpacity=alt.condition("datum.recorded", alt.value(0.2), alt.value(1)),
-        stroke=alt.Stroke("hue:N", scale=None),
-        strokeDash=alt.condition(
-            "datum.recorded", alt.value([4, 3]), alt.value([1, 0])
-        ),
-    )
-    spread = base.mark_rule(color=colors.text, strokeWidth=1.5).encode(
-        x="low:Q", x2="high:Q"
-    )
-    ends = [
-        base.mark_tick(color=colors.text, size=9).encode(x=end)
-        for end in ("low:Q", "high:Q")
-    ]
-    ground = "#fdfcfa" if colors is LIGHT else "#14171c"
-    warm_up = base.mark_point(
-        fill=ground, stroke=colors.text, size=45, opacity=1
-    ).encode(x="warm_up:Q")
-    speed = base.mark_text(align="left", dx=8, color=colors.text).encode(
-        x=alt.X("end:Q"), text="speed:N"
-    )
-    speed = speed.transform_calculate(end="max(datum.high, datum.warm_up || 0)")
-    return alt.layer(bar, spread, *ends, warm_up, speed).properties(height=alt.Step(36))
+    ends = (tick.encode(x="low:Q"), tick.encode(x="high:Q"))
+    return alt.layer(bars, *ends, hollow.encode(x="warm_up:Q"))
 
 
 def readings(frame: pd.DataFrame, ways: tuple[str, ...]) -> Chart:
@@ -101,25 +72,16 @@ def readings(frame: pd.DataFrame, ways: tuple[str, ...]) -> Chart:
 
     `frame` has the columns way, call, milliseconds.
     """
-    colors = palette()
-    hues = [colors.further[index] for index in (1, 2, 0)]
-    color = alt.Color(
-        "way:N",
-        sort=list(ways),
-        scale=alt.Scale(domain=list(ways), range=hues),
-        legend=alt.Legend(title=None, orient="top"),
+    colors = base.palette()
+    low, high = frame["milliseconds"].min() / 1.3, frame["milliseconds"].max() * 1.3
+    y = alt.Y("milliseconds:Q").title("Milliseconds")
+    chart = alt.Chart(frame).encode(
+        x=alt.X("call:Q").title("Call").axis(format="d", tickMinStep=1),
+        y=y.scale(type="log", domain=[low, high], nice=False),
+        color=base.hues("way", ways, [colors.further[index] for index in (1, 2, 0)]),
+        tooltip=["way", "call", alt.Tooltip("milliseconds").format(".4g")],
     )
-    low, high = frame["milliseconds"].min(), frame["milliseconds"].max()
-    scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
-    base = alt.Chart(frame).encode(
-        x=alt.X("call:Q", title="Call", axis=alt.Axis(format="d", tickMinStep=1)),
-        y=alt.Y("milliseconds:Q", title="Milliseconds", scale=scale),
-        color=color,
-        tooltip=["way", "call", alt.Tooltip("milliseconds", format=".4g")],
-    )
-    return alt.layer(
-        base.mark_line(strokeWidth=1.5), base.mark_point(filled=True, size=35)
-    ).properties(height=260)
+    return base.lines(chart, 1.5, points=35).properties(height=260)
 
 
 def parts(frame: pd.DataFrame, names: tuple[str, ...]) -> Chart:
@@ -127,36 +89,21 @@ def parts(frame: pd.DataFrame, names: tuple[str, ...]) -> Chart:
 
     `frame` has the columns bar, part, milliseconds, share, recorded.
     """
-    colors = palette()
-    lighter = "#9cc4a6" if colors is LIGHT else "#4c7a57"
-    hues = [colors.further[2], colors.further[1], colors.further[0]]
-    hues += [lighter, colors.further[3]]
-    bars = list(dict.fromkeys(frame["bar"]))
-    order = {name: index for index, name in enumerate(names)}
-    frame = frame.assign(order=[order[part] for part in frame["part"]])
-    bar = (
-        alt.Chart(frame)
-        .mark_bar(height=20)
-        .encode(
-            y=alt.Y("bar:N", sort=bars, title=None, axis=alt.Axis(labelLimit=190)),
-            x=alt.X("milliseconds:Q", title="Milliseconds a step", stack="zero"),
-            order="order:Q",
-            color=alt.Color(
-                "part:N",
-                sort=list(names),
-                scale=alt.Scale(domain=list(names), range=hues),
-                legend=alt.Legend(title=None, orient="top", columns=3),
-            ),
-            opacity=alt.condition("datum.recorded", alt.value(0.5), alt.value(1)),
-            tooltip=[
-                alt.Tooltip("bar:N", title="Step"),
-                alt.Tooltip("part:N", title="Part"),
-                alt.Tooltip("milliseconds:Q", title="Milliseconds", format=".3g"),
-                alt.Tooltip("share:Q", title="Of the step", format=".0%"),
-            ],
-        )
+    colors = base.palette()
+    green, purple, yellow, gray = colors.further
+    shown = (yellow, purple, green, colors.pale, gray)
+    tooltip = base.tips(bar="Step", part="Part")
+    tooltip += base.tips(".3g", milliseconds="Milliseconds")
+    tooltip += base.tips(".0%", share="Of the step")
+    frame = frame.assign(order=frame["part"].map(names.index))
+    rows = base.rows(frame, "bar", limit=190, tooltip=tooltip)
+    bars = rows.mark_bar(height=20).encode(
+        x=alt.X("milliseconds:Q").title("Milliseconds a step").stack("zero"),
+        order="order:Q",
+        color=base.hues("part", names, shown, columns=3),
+        opacity=base.either("datum.recorded", 0.5, 1),
     )
-    return alt.layer(bar).properties(height=alt.Step(40))
+    return alt.layer(bars).properties(height=alt.Step(40))
 
 
 def crossover(
@@ -167,67 +114,39 @@ def crossover(
     `frame` has the columns batch, width (both as powers of two), log2, label, tooltip
     columns; `points` x, y, in powers of two too. `most` is the largest |log2|.
     """
-    colors = palette()
-    hues = candidate_hues(backends, colors)
-    ground = "#f4f1ec" if colors is LIGHT else "#1d2229"
-    frame = frame.assign(
-        x0=frame["batch"] - 0.5,
-        x1=frame["batch"] + 0.5,
-        y0=frame["width"] - 0.5,
-        y1=frame["width"] + 0.5,
-    )
+    colors = base.palette()
+    first, second = candidate_hues(backends, colors)
     powers = alt.Axis(
         labelExpr="format(pow(2, datum.value), '.0f')", tickMinStep=1, grid=False
     )
-
-    def axis(first: str, title: str, low: float, high: float, channel: Any) -> Any:
-        scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-        return channel(first, title=title, axis=powers, scale=scale)
-
-    x = axis("x0:Q", "Batch size", 3.5, 12.5, alt.X)
-    y = axis("y0:Q", "Hidden units", 4.5, 12.5, alt.Y)
-    base = alt.Chart(frame)
-    cells = base.mark_rect(stroke=ground, strokeWidth=1).encode(
-        x=x,
-        x2="x1:Q",
-        y=y,
-        y2="y1:Q",
-        color=alt.Color(
-            "log2:Q",
-            legend=None,
-            scale=alt.Scale(
-                domain=[-most, 0, most],
-                range=[hues[0], ground, hues[1]],
-                interpolate="rgb",
-            ),
-        ),
-        tooltip=[
-            alt.Tooltip("batch_size:Q", title="Batch size"),
-            alt.Tooltip("hidden:Q", title="Hidden units"),
-            alt.Tooltip("label:N", title="Times as fast"),
-            alt.Tooltip("interval:N", title="Least to most"),
-        ],
+    frame = frame.assign(
+        left=frame["batch"] - 0.5,
+        right=frame["batch"] + 0.5,
+        bottom=frame["width"] - 0.5,
+        top=frame["width"] + 0.5,
     )
-    # Below the middle, where the line of equality may pass.
-    numbers = base.mark_text(fontSize=10, dy=9).encode(
-        x="batch:Q",
-        y="width:Q",
-        text="label:N",
-        color=alt.condition(
-            f"abs(datum.log2) > {most} * 0.6",
-            alt.value("#ffffff" if colors is LIGHT else "#14171c"),
-            alt.value(colors.text),
-        ),
-    )
-    layers = [cells, numbers]
-    if not points.empty:
-        rows = alt.Chart(points)
-        crossings = rows.mark_point(
-            shape="diamond", filled=True, size=50, color=colors.text, opacity=1
-        )
-        layers.append(crossings.encode(x="x:Q", y="y:Q"))
-        line = rows.transform_filter("datum.joined").mark_line(
-            color=colors.text, strokeWidth=2, strokeDash=[5, 3]
-        )
-        layers.append(line.encode(x="x:Q", y="y:Q", order="y:Q"))
-    return alt.layer(*layers).properties(height=340)
+    tooltip = base.tips(batch_size="Batch size", hidden="Hidden units")
+    tooltip += base.tips(label="Times as fast", interval="Least to most")
+    x, y = alt.X("left:Q", axis=powers), alt.Y("bottom:Q", axis=powers)
+    cells = base.heat_map(
+        alt.Chart(frame).encode(x="batch:Q", y="width:Q", tooltip=tooltip),
+        base.shades("log2", first, colors.ground, second, domain=[-most, 0, most]),
+        "label:N",
+        colors,
+        f"abs(datum.log2) > {most} * 0.6",
+        size=10,
+        dy=9,  # below the middle, where the line of equality may pass
+        x=x.title("Batch size").scale(domain=[3.5, 12.5], nice=False, zero=False),
+        x2="right:Q",
+        y=y.title("Hidden units").scale(domain=[4.5, 12.5], nice=False, zero=False),
+        y2="top:Q",
+        stroke=alt.value(colors.ground),
+        strokeWidth=alt.value(1),
+    ).properties(height=340)
+    if points.empty:
+        return cells
+    crossings = alt.Chart(points).encode(x="x:Q", y="y:Q")
+    diamonds = crossings.mark_point(shape="diamond", filled=True, size=50, opacity=1)
+    line = crossings.transform_filter("datum.joined").encode(order="y:Q")
+    dashed = line.mark_line(color=colors.text, strokeWidth=2, strokeDash=[5, 3])
+    return cells + diamonds.encode(color=alt.value(colors.text)) + dashed

@@ -1,10 +1,15 @@
-"""The charts of the page Model & data."""
+"""The charts of the Model page."""
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.ui.charts.base import LIGHT, Chart, palette
+from core.ui.charts import base
+from core.ui.charts.base import LINES, Chart
+
+SIZES = (
+    "datum.value < 1048576 ? datum.value / 1024 + ' KB' : datum.value / 1048576 + ' MB'"
+)
 
 
 def transfers(frame: pd.DataFrame) -> Chart:
@@ -12,120 +17,77 @@ def transfers(frame: pd.DataFrame) -> Chart:
 
     `frame` as core.ui.move.transfers.frame makes it. What was recorded is dashed.
     """
-    colors = palette()
+    colors = base.palette()
     kinds = list(dict.fromkeys(frame["memory"]))
     on_host = frame["direction"] == "host to host"
-    hues = [
+    shown = [
         (colors.cpu if on_host[frame["memory"] == kind].any() else colors.accelerator)
         if kind in ("new memory", "pageable")
         else colors.further[index % len(colors.further)]
         for index, kind in enumerate(kinds)
     ]
     places = list(dict.fromkeys(frame["where"]))
-    base = alt.Chart().encode(
-        x=alt.X(
-            "bytes:Q",
-            title="Size of the copy",
-            scale=alt.Scale(type="log", base=4, domain=[4096, 2**28]),
-            axis=alt.Axis(
-                values=[4096 * 16**power for power in range(5)],
-                labelExpr="datum.value < 1048576 ? datum.value / 1024 + ' KB' "
-                ": datum.value / 1048576 + ' MB'",
-            ),
+    dashes = [[1, 0], *[[6, 4]] * len(places)]
+    sizes = alt.X("bytes:Q").title("Size of the copy")
+    chart = alt.Chart().encode(
+        x=sizes.scale(type="log", domain=[4096, 2**28]).axis(
+            values=[4096 * 16**power for power in range(5)], labelExpr=SIZES
         ),
-        color=alt.Color(
-            "memory:N",
-            scale=alt.Scale(domain=kinds, range=hues),
-            legend=alt.Legend(
-                title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
-            ),
-        ),
-        strokeDash=alt.StrokeDash(
-            "where:N",
-            scale=alt.Scale(domain=places, range=[[1, 0], *[[6, 4]] * len(places)]),
-            legend=alt.Legend(title=None, orient="top") if len(places) > 1 else None,
-        ),
+        y=alt.Y("rate:Q").title("GB/s").scale(type="log"),
+        color=base.hues("memory", kinds, shown, **LINES),
+        strokeDash=alt.StrokeDash("where:N")
+        .scale(domain=places, range=dashes)
+        .legend(alt.Legend(title=None, orient="top") if len(places) > 1 else None),
+        tooltip=base.tips(where="Measured", direction="Direction")
+        + base.tips(memory="Host memory", size="Size")
+        + base.tips(",.1f", us="Microseconds")
+        + base.tips(".3g", rate="GB/s"),
     )
-    y = alt.Scale(type="log", nice=True)
-    band = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", scale=y), y2=alt.Y2("high:Q")
-    )
-    line = base.mark_line(point=True, strokeWidth=2.2).encode(
-        y=alt.Y("rate:Q", title="GB/s", scale=y),
-        tooltip=[
-            alt.Tooltip("where:N", title="Measured"),
-            alt.Tooltip("direction:N", title="Direction"),
-            alt.Tooltip("memory:N", title="Host memory"),
-            alt.Tooltip("size:N", title="Size"),
-            alt.Tooltip("us:Q", title="Microseconds", format=",.1f"),
-            alt.Tooltip("rate:Q", title="GB/s", format=".3g"),
-        ],
-    )
+    lines = base.lines(chart, points=30, band=True).properties(data=frame)
     panels = list(dict.fromkeys(frame["direction"]))
     if len(panels) == 1:
-        return alt.layer(band, line, data=frame).properties(height=300)
-    return (
-        alt.layer(band, line, data=frame)
-        .properties(height=200)
-        .facet(row=alt.Row("direction:N", title=None, sort=panels))
-    )
+        return lines.properties(height=300)
+    panel = alt.Row("direction:N").title(None).sort(panels)
+    return lines.properties(height=200).facet(row=panel)
 
 
 def logits(
     values: np.ndarray, labels: tuple[int, ...], classes: tuple[str, ...]
 ) -> Chart:
     """Logits (n, classes) as a heat map; a row is an image, its true class framed."""
-    frame = pd.DataFrame(
-        [
-            (f"{row + 1} · {classes[label]}", name, float(value), index == label)
-            for row, (logit, label) in enumerate(zip(values, labels, strict=True))
-            for index, (name, value) in enumerate(zip(classes, logit, strict=True))
-        ],
-        columns=["image", "class", "logit", "true"],
-    )
-    colors = palette()
+    images = [f"{row} · {classes[label]}" for row, label in enumerate(labels, 1)]
+    table = pd.DataFrame(values, images, classes).rename_axis("image").reset_index()
+    frame = table.melt("image", var_name="class", value_name="logit")
+    true = dict(zip(images, [classes[label] for label in labels], strict=True))
+    frame["true"] = frame["class"] == frame["image"].map(true)
+    colors = base.palette()
     most = float(np.abs(values).max()) or 1.0
-    base = alt.Chart(frame).encode(
-        x=alt.X(
-            "class:N", sort=list(classes), title=None, axis=alt.Axis(labelAngle=-40)
-        ),
-        y=alt.Y("image:N", sort=None, title=None),
-        tooltip=["image", "class", alt.Tooltip("logit", format=".3f")],
+    ends = colors.further[1], colors.page, colors.further[0]
+    chart = alt.Chart(frame).encode(
+        x=alt.X("class:N").sort(list(classes)).title(None).axis(labelAngle=-40),
+        y=alt.Y("image:N").sort(None).title(None),
+        tooltip=["image", "class", alt.Tooltip("logit").format(".3f")],
     )
-    ground = "#fdfcfa" if colors is LIGHT else "#14171c"
-    shade = alt.Scale(
-        domain=[-most, 0, most],
-        range=[colors.further[1], ground, colors.further[0]],
-        interpolate="rgb",
-    )
-    cells = base.mark_rect(strokeWidth=2).encode(
-        color=alt.Color("logit:Q", scale=shade, legend=None),
-        stroke=alt.condition(
-            "datum.true", alt.value(colors.text), alt.value("transparent")
-        ),
-    )
-    numbers = base.mark_text(fontSize=11, color=colors.text).encode(
-        text=alt.Text("logit:Q", format=".2f")
-    )
-    return alt.layer(cells, numbers).properties(height=alt.Step(28))
+    return base.heat_map(
+        chart,
+        base.shades("logit", *ends, domain=[-most, 0, most]),
+        alt.Text("logit:Q").format(".2f"),
+        colors,
+        stroke=base.either("datum.true", colors.text, "transparent"),
+        strokeWidth=alt.value(2),
+    ).properties(height=alt.Step(28))
 
 
 def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
     """A bar for each name, in the order they come, with its value at the end."""
-    colors = palette()
     frame = pd.DataFrame({"name": list(values), "value": list(values.values())})
     most = max(values.values(), default=0.0) or 1.0
-    base = alt.Chart(frame).encode(
-        y=alt.Y("name:N", sort=list(values), title=None, axis=alt.Axis(labelLimit=160)),
-        x=alt.X(
-            "value:Q",
-            title=title,
-            scale=alt.Scale(domain=[0, most * 1.25]),
-            axis=alt.Axis(tickCount=4),
-        ),
+    x = alt.X("value:Q").title(title).scale(domain=[0, most * 1.25], nice=False)
+    return base.bars(
+        base.rows(frame, "name", limit=160),
+        x.axis(tickCount=4),
+        alt.Text("value:Q").format(".3g"),
+        24,
+        height=14,
+        color=alt.value(base.palette().of(backend)),
     )
-    bar = base.mark_bar(color=colors.of(backend), height=14)
-    number = base.mark_text(align="left", dx=5, color=colors.text).encode(
-        text=alt.Text("value:Q", format=".3g")
-    )
-    return alt.layer(bar, number).properties(height=alt.Step(24))

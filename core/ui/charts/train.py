@@ -3,21 +3,24 @@
 import altair as alt
 
 from core.data import curve
-from core.ui.charts.base import AXES, LATER, Chart, Names, Palette, live
+from core.ui.charts import base
+from core.ui.charts.base import AXES, LATER, LINES, Chart, Names, Palette
 
 # Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
 REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
+FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
+TRUTH, MODEL = "The curve without noise", "The model"
 
 
-def run_colors(names: Names, backend: str, colors: Palette) -> alt.Scale:
+def run_color(names: Names, backend: str, colors: Palette) -> alt.Color:
     """The newest run has its device's colour; the earlier ones have colours in turn."""
     earlier = [
         colors.further[index % len(colors.further)] for index in range(len(names) - 1)
     ]
-    return alt.Scale(domain=list(names), range=[*earlier, colors.of(backend)])
+    return base.hues("run", names, [*earlier, colors.of(backend)], **LINES)
 
 
-@live
+@base.live
 def losses(
     colors: Palette, names: Names, backend: str, x: str, most: float | None
 ) -> Chart:
@@ -26,108 +29,74 @@ def losses(
     For data as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
     that axis ends, None for as far as the data goes.
     """
-    axis = alt.X(
-        f"{x}:Q",
-        title=AXES[x],
-        scale=alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True),
-        axis=alt.Axis(tickCount=8),
-    )
-    color = alt.Color(
-        "run:N",
-        scale=run_colors(names, backend, colors),
-        legend=None
-        if len(names) < 2
-        else alt.Legend(title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3),
-    )
-    base = alt.Chart(LATER).encode(x=axis, color=color)
+    color = run_color(names, backend, colors)
+    ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
     scale = alt.Scale(zero=True) if names else alt.Scale(domain=[0, 2.5])
-    raw = base.mark_line(opacity=0.22, strokeWidth=1).encode(
-        y=alt.Y("loss:Q", title="Loss", scale=scale)
+    chart = alt.Chart(LATER).encode(
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends).axis(tickCount=8),
+        y=alt.Y("loss:Q").title("Loss").scale(scale),
+        color=color if len(names) > 1 else color.legend(None),
     )
-    mean = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("smoothed:Q", title="Loss", scale=scale),
-        tooltip=[
-            alt.Tooltip("run:N", title="Run"),
-            alt.Tooltip("step:Q", title="Step", format=",d"),
-            alt.Tooltip("seconds:Q", title="Seconds", format=".2f"),
-            alt.Tooltip("loss:Q", title="Loss", format=".4f"),
-        ],
+    mean = chart.encode(
+        y=alt.Y("smoothed:Q").title("Loss").scale(scale),
+        tooltip=base.tips(run="Run")
+        + base.tips(",d", step="Step")
+        + base.tips(".2f", seconds="Seconds")
+        + base.tips(".4f", loss="Loss"),
     )
-    return alt.layer(raw, mean).properties(height=300)
+    raw = base.lines(chart, 1, opacity=0.22)
+    return alt.layer(raw, base.lines(mean)).properties(height=300)
 
 
-@live
+@base.live
 def per_epoch(
     colors: Palette, names: Names, backend: str, y: str, epochs: int, references: bool
 ) -> Chart:
     """A figure after each epoch; test is the solid line, train the thin one.
 
-    `y` is "loss", "accuracy" or "r2".
-
-    For data as core.ui.runs.epoch_frame makes it. With `references`, REFERENCES too.
+    `y` is "loss", "accuracy" or "r2". For data as core.ui.runs.epoch_frame makes it.
+    With `references`, REFERENCES too.
     """
     percent = y == "accuracy"
-    stride = max(1, epochs // 10)
-    base = alt.Chart(LATER).encode(
-        x=alt.X(
-            "epoch:Q",
-            title="Epoch",
-            scale=alt.Scale(domain=[1, max(2, epochs)]),
-            axis=alt.Axis(
-                values=list(range(1, max(2, epochs) + 1, stride)),
-                format="d",
-                tickMinStep=0.5,  # with 1, Vega leaves the middle one of three out
-                labelOverlap=False,
-            ),
-        ),
-        y=alt.Y(
-            f"{y}:Q",
-            title=None,
-            scale=alt.Scale(zero=False, nice=True),
-            axis=alt.Axis(format=".0%" if percent else ".2f"),
-        ),
-        color=alt.Color("run:N", scale=run_colors(names, backend, colors), legend=None),
-        tooltip=[
-            alt.Tooltip("run:N", title="Run"),
-            alt.Tooltip("split:N", title="Split"),
-            alt.Tooltip("epoch:Q", title="Epoch"),
-            alt.Tooltip(f"{y}:Q", format=".2%" if percent else ".4f"),
-        ],
+    last = max(2, epochs)
+    ticks = alt.Axis(
+        values=list(range(1, last + 1, max(1, epochs // 10))),
+        format="d",
+        tickMinStep=0.5,  # with 1, Vega leaves the middle one of three out
+        labelOverlap=False,
     )
-    train = base.transform_filter("datum.split == 'train'")
-    test = base.transform_filter("datum.split == 'test'")
-    layers = [
-        train.mark_line(strokeWidth=1, opacity=0.7),
-        test.mark_line(strokeWidth=2.2),
-        test.mark_point(size=38, filled=True, opacity=1),
-    ]
-    if references:
-        layers = [*_reference_lines(colors), *layers]
-    return alt.layer(*layers).properties(height=240)
+    figure = alt.Y(f"{y}:Q").title(None).scale(zero=False)
+    chart = alt.Chart(LATER).encode(
+        x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
+        y=figure.axis(format=".0%" if percent else ".2f"),
+        color=run_color(names, backend, colors).legend(None),
+        tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
+        + base.tips(".2%" if percent else ".4f", **{y: y}),
+    )
+    train = chart.transform_filter("datum.split == 'train'")
+    test = chart.transform_filter("datum.split == 'test'")
+    return alt.layer(
+        *(_reference_lines(colors.quiet) if references else ()),
+        base.lines(train, 1, opacity=0.7),
+        base.lines(test, points=38),
+    ).properties(height=240)
 
 
-def _reference_lines(colors: Palette) -> list[alt.Chart]:
+def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
     """A thin line across the chart for each reference, with its name on it."""
-    quiet = colors.quiet
-    rows = alt.Data(values=[{"name": k, "y": v} for k, v in REFERENCES.items()])
-    rules = alt.Chart(rows).mark_rule(strokeWidth=1, color=quiet, opacity=0.8)
-    names = alt.Chart(rows).mark_text(
-        align="right", baseline="bottom", dy=-3, fontSize=11, color=quiet
+    values = [{"name": name, "y": y} for name, y in REFERENCES.items()]
+    chart = alt.Chart(alt.Data(values=values)).encode(y="y:Q")
+    name = chart.mark_text(
+        align="right", baseline="bottom", dy=-3, fontSize=11, color=color
     )
-    return [
-        rules.encode(y="y:Q"),
-        names.encode(y="y:Q", text="name:N", x=alt.value("width")),
-    ]
+    return (
+        chart.mark_rule(strokeWidth=1, color=color, opacity=0.8),
+        name.encode(text="name:N", x=alt.value("width")),
+    )
 
 
-FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
-
-
-TRUTH, MODEL = "The curve without noise", "The model"
-
-
-@live
+@base.live
 def fit(colors: Palette, backend: str) -> Chart:
     """The data of the task regression, faint, the true curve, and a model's over it.
 
@@ -135,29 +104,19 @@ def fit(colors: Palette, backend: str) -> Chart:
     """
     points = [{"x": x, "y": y} for x, y in curve.draw(FIT_POINTS, seed=0)]
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
-    x = alt.X(
-        "x:Q", title="x", scale=alt.Scale(domain=[curve.LOW, curve.HIGH], nice=False)
+    shown = (colors.text, colors.of(backend))
+    color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
+    dots, model, true = (
+        alt.Chart(data).encode(
+            x=alt.X("x:Q").scale(domain=[curve.LOW, curve.HIGH], nice=False),
+            y=alt.Y("y:Q").title("y").scale(domain=[-2.5, 2.5], nice=False),
+        )
+        for data in (alt.Data(values=points), LATER, alt.Data(values=truth))
     )
-    y = alt.Y("y:Q", title="y", scale=alt.Scale(domain=[-2.5, 2.5], nice=False))
-    color = alt.Color(
-        "line:N",
-        scale=alt.Scale(domain=[TRUTH, MODEL], range=[colors.text, colors.of(backend)]),
-        legend=alt.Legend(
-            title=None, orient="top", symbolOpacity=1, symbolStrokeWidth=3
-        ),
-    )
-    dots = alt.Chart(alt.Data(values=points)).mark_circle(
-        size=14, color=colors.quiet, opacity=0.35, clip=True
-    )
-    area = alt.Chart(LATER).mark_area(color=colors.of(backend), opacity=0.18, clip=True)
-    layers = [
-        dots.encode(x=x, y=y),
-        area.encode(x=x, y="low:Q", y2="high:Q"),
-        alt.Chart(LATER)
-        .mark_line(strokeWidth=3, clip=True)
-        .encode(x=x, y=y, color=color),
-        alt.Chart(alt.Data(values=truth))
-        .mark_line(strokeWidth=1)
-        .encode(x=x, y=y, color=color),
-    ]
-    return alt.layer(*layers).properties(height=320)
+    band = model.mark_area(color=colors.of(backend), opacity=0.18, clip=True)
+    return alt.layer(
+        dots.mark_circle(size=14, color=colors.quiet, opacity=0.35, clip=True),
+        band.encode(y="low:Q", y2="high:Q"),
+        base.lines(model.encode(color=color), 3, clip=True),
+        base.lines(true.encode(color=color), 1),
+    ).properties(height=320)

@@ -1,0 +1,181 @@
+"""Charts have their colours from the palette and draw columns that are there."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.speed.results import NUMPY, PYTHON, TORCH
+from core.ui import runs
+from core.ui.charts import base, checkpoints, compare, evaluate, move, speed, train
+from core.ui.train import fits
+
+ROOT = Path(__file__).parents[2]
+SHOWN_BY = [*sorted((ROOT / "core/ui").rglob("*.py")), *sorted(ROOT.glob("pages/*.py"))]
+
+
+@pytest.fixture(params=["LIGHT", "DARK"])
+def colors(request, monkeypatch) -> base.Palette:
+    found = getattr(base, request.param)
+    monkeypatch.setattr(base, "palette", lambda: found)
+    return found
+
+
+def test_no_colour_stands_outside_the_palettes():
+    stray = []
+    for path in SHOWN_BY:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        palettes = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Palette"
+        ]
+        known = {id(part) for palette in palettes for part in ast.walk(palette)}
+        stray += [
+            (path.name, node.value)
+            for node in nodes
+            if isinstance(node, ast.Constant)
+            and id(node) not in known
+            and re.search(r"#([0-9a-fA-F]{3}){1,2}\b", str(node.value))
+        ]
+    assert not stray
+
+
+def test_the_palettes_are_those_of_the_theme():
+    theme = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"]
+    for name, colors in (("light", base.LIGHT), ("dark", base.DARK)):
+        page = theme[name]
+        assert colors.text == page["textColor"]
+        assert colors.page == page["backgroundColor"]
+        assert colors.ground == page["secondaryBackgroundColor"]
+        shown = [colors.accelerator, colors.cpu, *colors.further]
+        assert shown == page["chartCategoricalColors"]
+
+
+def frame(columns: str, *rows: tuple) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+RACE = ("contender", "step", "seconds", "loss")
+CELLS = ("row", "workers", "rate", "label", "spread", "start", "dark")
+LIVE = {
+    "losses": (lambda: train.losses(("a", "b"), "CPU", "step", 9), runs.loss_frame([])),
+    "per epoch": (
+        lambda: train.per_epoch(("a",), "CPU", "r2", 3, True),
+        runs.epoch_frame([]),
+    ),
+    "fit": (lambda: train.fit("CPU"), fits.frame(None)),
+    "race": (lambda: compare.race_losses(("a", "b"), ("CPU", "CPU"), "step"), RACE),
+    "resumed": (lambda: checkpoints.resumed("CPU", 9, 4), ("part", "step", "loss")),
+    "loader": (lambda: speed.loader(("64",), (0, 1)), CELLS),
+    "share": (lambda: base.share("CPU"), ("share",)),
+}
+TRANSFERS = "where direction memory bytes size us rate low high"
+MODES = frame("mode milliseconds low high megabytes", ("no_grad", 2.0, 1.0, 3.0, 4.0))
+MAP = "batch width batch_size hidden log2 label interval"
+WAYS = [
+    ("1 point", way, 2.0, 1.0, 3.0, "2 µs") for way in (PYTHON, NUMPY, TORCH, "GPU")
+]
+STATIC = {
+    "confusion": lambda: evaluate.confusion(((3, 0), (1, 2)), ["Bag", "Coat"]),
+    "milliseconds": lambda: evaluate.mode_costs(MODES, "milliseconds", "CPU"),
+    "megabytes": lambda: evaluate.mode_costs(MODES, "megabytes", "CUDA"),
+    "probabilities": lambda: evaluate.probabilities(["Bag", "Coat"], (0.3, 0.7), "CPU"),
+    "logits": lambda: move.logits(np.array([[1.0, -2.0]]), (1,), ("Bag", "Coat")),
+    "parameters": lambda: move.parameter_bars({"0.weight": 0.0}, "Norm", "CPU"),
+    "transfers": lambda: move.transfers(
+        frame(
+            TRANSFERS,
+            ("here", "host to device", "pageable", 4096, "4 KiB", 1.0, 4.0, 3.0, 5.0),
+            ("there", "device to host", "pinned", 4096, "4 KiB", 1.0, 4.0, 3.0, 5.0),
+        )
+    ),
+    "race": lambda: compare.race_bars(
+        frame(
+            "contender seconds low high warm_up speed",
+            ("a", 2.0, 1.0, 3.0, None, "5 samples/s"),
+            ("b, elsewhere", 2.0, 1.0, 3.0, 4.0, "5 samples/s"),
+        ),
+        ("a", "b"),
+        ("CPU", "CUDA"),
+    ),
+    "readings": lambda: compare.readings(
+        frame("way call milliseconds", ("naive", 1, 2.0)), ("naive", "synchronize")
+    ),
+    "parts": lambda: compare.parts(
+        frame("bar part milliseconds share recorded", ("a", "copy", 1.0, 0.5, False)),
+        ("load", "copy", "forward", "backward", "optimizer"),
+    ),
+    "crossover": lambda: compare.crossover(
+        frame(MAP, (4.0, 5.0, 16, 32, 1.0, "2", "1 to 3")),
+        frame("x y joined", (4.5, 5.0, True)),
+        ("CPU", "CUDA"),
+        1.0,
+    ),
+    "climb": lambda: speed.climb(
+        frame("rung speed low high label kept", ("a", 2.0, 1.0, 3.0, "", True)),
+        frame("text speed", ("limit", 9.0), ("half", 18.0)),
+        "CUDA",
+    ),
+    "memory": lambda: speed.memory(
+        frame(
+            "kind name milliseconds low high megabytes below",
+            ("training", "plain", 2.0, 1.0, 3.0, 4.0, False),
+        ),
+        "CUDA",
+    ),
+    "vectorized": lambda: speed.vectorized(
+        frame("points way microseconds low high time", *WAYS)
+    ),
+    "pieces": lambda: speed.pieces(
+        frame("pieces microseconds low high time", (1, 2.0, 1.0, 3.0, "2 µs")), "CPU"
+    ),
+    "fetches": lambda: speed.fetches(
+        frame("way milliseconds low high time", (".cpu()", 2.0, 1.0, 3.0, "2 ms")),
+        "CPU",
+    ),
+}
+
+
+def columns(node: Any) -> set[str]:
+    """The columns that a specification asks for, in fields and in expressions."""
+    if isinstance(node, list):
+        return set().union(*map(columns, node))
+    if isinstance(node, str):
+        return set(re.findall(r"datum\.(\w+)", node))
+    if not isinstance(node, dict):
+        return set()
+    named = {node["field"]} if isinstance(node.get("field"), str) else set()
+    asked = (v for k, v in node.items() if k not in ("data", "datasets", "labelExpr"))
+    return named.union(*map(columns, asked))
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colors):
+    draw, data = LIVE[name]
+    found = draw()
+    assert draw() is found
+    assert "later" not in str(found)
+    inline = {
+        column
+        for layer in found["layer"]
+        for row in layer.get("data", {}).get("values", ())
+        for column in row
+    }
+    assert columns(found) <= set(data) | inline
+    assert colors.of("CPU") in str(found)
+
+
+@pytest.mark.parametrize("name", STATIC)
+@pytest.mark.usefixtures("colors")
+def test_a_chart_draws_the_columns_of_its_data(name):
+    found = STATIC[name]().to_dict()
+    there = {
+        column for rows in found["datasets"].values() for row in rows for column in row
+    }
+    assert columns(found) <= there
