@@ -57,7 +57,6 @@ KNOWN: set[str] = {  # what is still too long
     "core/ui/charts/move.py:transfers",
     "core/ui/compare/panels.py",
     "core/ui/compare/panels.py:draw_lab",
-    "tests/test_run.py",
 }
 
 
@@ -149,6 +148,24 @@ def test_what_is_too_long_is_noticed(tmp_path: Path, lines: int) -> None:
     assert list(too_long(file, tmp_path)) == ["file.py:long"] * (lines > 60)
     file.write_text("\n" * (lines + 340))
     assert list(too_long(file, tmp_path)) == ["file.py"] * (lines > 60)
+
+
+def test_tests_stand_where_their_modules_stand() -> None:
+    """tests/speed/test_climb.py is of core/speed/climb.py, test_climb_cpu.py too.
+
+    Those of whole pages and of the whole tree have places of their own.
+    """
+    wrong = []
+    for file in TESTS:
+        path = file.relative_to(ROOT / "tests")
+        if not file.name.startswith("test_") or path.parts[0] in ("pages", "e2e"):
+            continue
+        parts, folder = file.stem.split("_")[1:], ROOT / "core" / path.parent
+        names = ("_".join(parts[:n]) for n in range(1, len(parts) + 1))
+        found = (folder / name for name in names)  # a module, or a package of them
+        if not any(each.is_dir() or each.with_suffix(".py").exists() for each in found):
+            wrong.append(path.as_posix())
+    assert wrong == ["test_addresses.py", "test_house.py"]
 
 
 def test_packages_say_nothing_by_themselves() -> None:

@@ -5,8 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
-from core.mistakes.catalogue import MISTAKES, Failure
-from core.ui import mistakes
+from core.mistakes.catalogue import MISTAKES
 from tests.pages.walk import open_page, texts
 
 
@@ -95,43 +94,6 @@ def test_a_mistake_that_gets_no_answer_is_a_sentence(monkeypatch):
     at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.warning
     assert at.success
-
-
-def test_one_mistake_a_person_and_few_at_once():
-    """A person with one running gets no second; a third person waits for a turn."""
-    turns = mistakes.Turns(at_once=2)
-    with turns.take("ana"), turns.take("bo"):
-        with pytest.raises(ExplainedError, match="running already"), turns.take("ana"):
-            pytest.fail("she has one")
-        with (
-            pytest.raises(ExplainedError, match="no turn"),
-            turns.take("eve", seconds=0.05),
-        ):
-            pytest.fail("two are running")
-    with turns.take("eve", seconds=0.05), turns.take("ana", seconds=0.05):
-        pass
-
-
-def test_a_turn_ends_with_an_error():
-    """Whoever's mistake could not be run may try again, and blocks nobody."""
-    turns = mistakes.Turns(at_once=1)
-    for _ in range(3):
-        with pytest.raises(ZeroDivisionError), turns.take("ana", seconds=0.05):
-            raise ZeroDivisionError
-
-
-def test_a_remark_stands_under_the_statement_that_raised():
-    """Also where the statement has several lines, or stands in a block."""
-    code = "if x:\n    a = f(\n        1,\n    )\nreturn a"
-
-    def remark(line: int) -> list[str]:
-        failure = Failure("KeyError", "", line, "", False)
-        return mistakes.marked(code, failure).splitlines()
-
-    assert remark(2)[4:6] == ["    # ^^^^", "    # KeyError"]
-    assert remark(1)[1:3] == ["# ^^^", "# KeyError"]
-    assert remark(5)[5:] == ["# ^^^^^^", "# KeyError"]
-    assert mistakes.marked(code, None) == code
 
 
 def test_a_message_is_shown_as_it_is():

@@ -1,0 +1,56 @@
+"""core.measure.speedup: how many times as fast, and when nobody can say."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.measure import speedup
+
+SECONDS = st.lists(st.floats(0.001, 1000), min_size=3, max_size=9)
+
+
+def test_speedup_is_of_the_second_over_the_first():
+    """Ratios are those of paired repeats; interval and median are of the ratios."""
+    found = speedup.speedup([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
+    assert found.ratios == (2.0, 3.0, 3.0)
+    assert (found.median, found.interval) == (3.0, (2.0, 3.0))
+    assert found.winner == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        ([1, 1, 1], [2, 2, 2], 0),
+        ([2, 2, 2], [1, 1, 1], 1),
+        ([1, 1, 1], [0.9, 1.1, 0.9], None),  # the interval holds 1
+        ([1, 1], [2, 2], None),  # too few to say
+        ([1, 1, 1], [1, 1, 1], None),
+    ],
+)
+def test_a_winner_needs_an_interval_without_1(first, second, winner):
+    """Who is faster in every one of at least three pairs wins; else nobody."""
+    assert speedup.speedup(first, second).winner == winner
+
+
+@given(SECONDS, SECONDS)
+def test_exchanging_the_contenders_exchanges_the_winner(first, second):
+    """The verdict does not depend on who is named first."""
+    one, other = (
+        speedup.speedup(first, second),
+        speedup.speedup(second, first),
+    )
+    assert one.median * 0.999 < 1 / min(other.ratios)
+    if one.winner is None:
+        assert other.winner is None
+    else:
+        assert other.winner == 1 - one.winner
+
+
+def test_confidence_is_that_of_the_sign_test():
+    """Five pairs hold the median in 93.75 % of all cases."""
+    assert speedup.speedup([1.0] * 5, [2.0] * 5).confidence == 0.9375
+
+
+def test_no_pair_is_no_speedup():
+    """Where one contender has no heat there is no ratio."""
+    assert speedup.speedup([], [1.0]) is None
