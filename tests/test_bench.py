@@ -68,7 +68,7 @@ def test_a_record_holds_every_section(measured, tmp_path):
 def few_images(monkeypatch):
     """Some sprites in the place of Fashion-MNIST, and little patience."""
     train, test = sprites.draw(160, seed=0), sprites.draw(40, seed=1)
-    few = datasets.Dataset("", "", (), datasets.Split(*train), datasets.Split(*test))
+    few = datasets.Dataset("", (), datasets.Split(*train), datasets.Split(*test))
     monkeypatch.setattr(datasets, "load", lambda _: few)
     monkeypatch.setattr(bench, "MOST_EPOCHS", 2)
 

@@ -37,8 +37,7 @@ class Split:
 class Dataset:
     """One task's images, or points of a curve, and where they came from."""
 
-    task: str
-    source: str
+    source: str  # the folder that it was read from, the file that draws it
     classes: tuple[str, ...]  # none for regression
     train: Split
     test: Split
@@ -57,42 +56,25 @@ def load(task: str) -> Dataset:
 def _fashion_mnist() -> Dataset:
     folder, files = fashion_mnist.read()
 
-    def split(prefix: str) -> Split:
-        images = torch.frombuffer(
-            bytearray(files[f"{prefix}-images-idx3-ubyte"]), dtype=torch.uint8
-        )
-        labels = torch.frombuffer(
-            bytearray(files[f"{prefix}-labels-idx1-ubyte"]), dtype=torch.uint8
-        )
-        return Split(images.view(-1, 1, 28, 28), labels.long())
+    def tensor(name: str) -> Tensor:
+        return torch.frombuffer(bytearray(files[name]), dtype=torch.uint8)
 
-    return Dataset(
-        "fashion-mnist",
-        str(folder),
-        fashion_mnist.CLASSES,
-        split("train"),
-        split("t10k"),
-    )
+    def split(part: str) -> Split:
+        images = tensor(f"{part}-images-idx3-ubyte").view(-1, 1, 28, 28)
+        return Split(images, tensor(f"{part}-labels-idx1-ubyte").long())
+
+    return Dataset(str(folder), fashion_mnist.CLASSES, split("train"), split("t10k"))
 
 
 def _sprites() -> Dataset:
-    return Dataset(
-        "sprites",
-        "drawn by core/data/sprites.py",
-        fashion_mnist.CLASSES,
-        Split(*sprites.draw(SPRITES_TRAIN, seed=0)),
-        Split(*sprites.draw(SPRITES_TEST, seed=1)),
-    )
+    train = Split(*sprites.draw(SPRITES_TRAIN, seed=0))
+    test = Split(*sprites.draw(SPRITES_TEST, seed=1))
+    return Dataset("core/data/sprites.py", fashion_mnist.CLASSES, train, test)
 
 
 def _regression() -> Dataset:
-    return Dataset(
-        "regression",
-        "drawn by core/data/curve.py",
-        (),
-        _points(curve.TRAIN, seed=0),
-        _points(curve.TEST, seed=1),
-    )
+    train, test = _points(curve.TRAIN, seed=0), _points(curve.TEST, seed=1)
+    return Dataset("core/data/curve.py", (), train, test)
 
 
 def _points(count: int, seed: int) -> Split:

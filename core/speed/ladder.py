@@ -314,14 +314,6 @@ class Gain(Speedup):
     """How many times as fast a rung is as its base, by pairs of epochs."""
 
     @property
-    def least(self) -> float:
-        return self.interval[0]
-
-    @property
-    def most(self) -> float:
-        return self.interval[1]
-
-    @property
     def same(self) -> bool:
         """Whether there is too little between them to speak of."""
         return abs(self.median - 1) <= SAME
@@ -329,7 +321,8 @@ class Gain(Speedup):
     @property
     def disputed(self) -> bool:
         """Whether one pair has it faster and another slower."""
-        return self.least < 1 < self.most
+        least, most = self.interval
+        return least < 1 < most
 
 
 def gain(result: Result, base: Result) -> Gain | None:

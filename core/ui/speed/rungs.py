@@ -148,9 +148,10 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
 def _verdict(result: Result, before: Result, found: Gain) -> None:
     guessed = st.session_state.get(f"guess_{result.rung}")
     right, n = ladder.answer(found), len(result.base_seconds)
+    least, most = found.interval
     text = (
         f"**{found.median:.2f} times as fast** as {_name(before.rung)} "
-        f"({found.least:.2f} to {found.most:.2f} over {n} pair{'s' * (n != 1)} of "
+        f"({least:.2f} to {most:.2f} over {n} pair{'s' * (n != 1)} of "
         f"epochs): {right.lower()}."
     )
     if found.disputed and not found.same:
