@@ -6,6 +6,7 @@ core.checkpoints.resume.
 
 from typing import Any
 
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -13,13 +14,7 @@ from core import devices, loops, state_dict
 from core.checkpoints.results import RoundTrip, TensorInfo
 from core.config import RunConfig
 from core.data import batches, datasets
-from core.errors import ExplainedError
 from core.watch import UNWATCHED, Watch
-
-NO_SAFETENSORS = (
-    "The library safetensors is not installed here. Install it: "
-    "pip install safetensors. Files of torch.save need no further library."
-)
 
 
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
@@ -60,12 +55,8 @@ def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
 
 def to_safetensors(checkpoint: bytes) -> bytes:
     """The same tensors in a format that can hold nothing but tensors."""
-    try:
-        from safetensors.torch import save
-    except ImportError:
-        raise ExplainedError(NO_SAFETENSORS) from None
     tensors, _ = read(checkpoint)
-    return save({name: t.contiguous() for name, t in tensors.items()})
+    return safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
 
 
 def measure(

@@ -12,7 +12,6 @@ from core import config as configs
 from core.checkpoints.results import Opened, TensorInfo
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.evaluate.results import Evaluation
 from core.measure.environment import Machine
 from core.ui import dataset, format
 from core.ui.evaluate import evaluation
@@ -63,48 +62,52 @@ def draw(machine: Machine | None, task: str | None) -> None:
             "fits. Try the one that you saved on the first tab."
         )
         return
-    asked = None if model == SUGGESTED else model
-    outcome = _open(file, asked)
-    if isinstance(outcome, str):
-        st.error(outcome, title="The file was not opened", icon=":material/block:")
-        return
-    _contents(outcome)
-    if outcome.checkpoint is not None:
-        _evaluate(file.file_id, outcome, task, device)
-
-
-def _open(file: Any, model: str | None) -> Opened | str:
-    """What is in the file, or why not; asked of the worker once."""
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
     if key not in opened:
         opened.clear()
-        with st.spinner("A worker opens the file in a process of its own"):
+    found = _asked(
+        opened,
+        key,
+        "A worker opens the file in a process of its own",
+        "core.checkpoints.upload:open_safely",
+        file.getvalue(),
+        file.name,
+        None if model == SUGGESTED else model,
+    )
+    if isinstance(found, str):
+        st.error(found, title="The file was not opened", icon=":material/block:")
+        return
+    _contents(found)
+    if found.checkpoint is not None:
+        _evaluate(file.file_id, found, task, device)
+
+
+def _asked(answers: dict, key: tuple, doing: str, path: str, *arguments: Any) -> Any:
+    """What the worker answers, or a sentence on why it does not; asked of it once."""
+    if key not in answers:
+        with st.spinner(doing):
             try:
-                opened[key] = engine().ask(
-                    "core.checkpoints.upload:open_safely",
-                    file.getvalue(),
-                    file.name,
-                    model,
-                    seconds=60,
-                )
+                answers[key] = engine().ask(path, *arguments, seconds=60)
             except ExplainedError as error:
-                opened[key] = str(error)
-    return opened[key]
+                answers[key] = str(error)
+    return answers[key]
 
 
 def _contents(found: Opened) -> None:
     name = format.NAMES[found.model]
-    count = len(found.tensors)
     if found.checkpoint is not None:
         st.success(
-            f"**It fits the {name}.** {count} tensors, {found.format}.",
+            f"**It fits the {name}.** {len(found.tensors)} tensors, {found.format}.",
             icon=":material/check_circle:",
         )
     else:
+        lists = ("missing", "unexpected", "misshapen")
+        counts = {what: len(getattr(found, what)) for what in lists}
+        differences = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
         st.error(
-            f"Compared by name: {_differences(found)}. Choose another "
-            "architecture, or save the state_dict of a model with these layers.",
+            f"Compared by name: {differences}. Choose another architecture, or save "
+            "the state_dict of a model with these layers.",
             title=f"It does not fit the {name}",
             icon=":material/error:",
         )
@@ -115,65 +118,49 @@ def _contents(found: Opened) -> None:
             "- The names differ, and the shapes leave no doubt which is which. What "
             "happens between the layers, a file does not say: the accuracy will."
         )
-        _table(
-            [f"{theirs} → {ours}" for theirs, ours in found.renamed],
-            "In the file → in the model",
-        )
-    if found.missing:
-        _table(found.missing, "Missing: the model has it, the file does not")
-    if found.unexpected:
-        _table(found.unexpected, "Unexpected: the file has it, the model does not")
-    if found.misshapen:
-        _table(
-            [
-                f"{n}: {theirs} in the file, {ours} in the model"
-                for n, theirs, ours in found.misshapen
-            ],
-            "Misshapen: the name is right, the shape or type is not",
-        )
+    tables = {
+        "In the file → in the model": [" → ".join(names) for names in found.renamed],
+        "Missing: the model has it, the file does not": found.missing,
+        "Unexpected: the file has it, the model does not": found.unexpected,
+        "Misshapen: the name is right, the shape or type is not": [
+            f"{name}: {theirs} in the file, {ours} in the model"
+            for name, theirs, ours in found.misshapen
+        ],
+    }
+    for title, rows in tables.items():
+        if rows:  # a table of texts, since names from a stranger's file are no Markdown
+            _table(pd.DataFrame({title: list(rows)}), title)
     with st.expander("What is in the file"):
         tensor_table(found.tensors)
 
 
-def _differences(found: Opened) -> str:
-    counts = {
-        "missing": len(found.missing),
-        "unexpected": len(found.unexpected),
-        "misshapen": len(found.misshapen),
-    }
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-
-
-def _table(rows: Any, title: str) -> None:
-    # A table of texts, since names from a stranger's file are not Markdown.
-    st.dataframe(
-        pd.DataFrame({title: [str(row) for row in rows]}),
-        hide_index=True,
-        height=min(38 + 35 * len(rows), 300),
-        alt=title,
+def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
+    """Names, shapes, dtypes, bytes and devices."""
+    columns = ["Name", "Shape", "dtype", "Bytes", "Saved from"]
+    rows = [
+        (
+            each.name,
+            " × ".join(map(str, each.shape)) or "one number",
+            each.dtype,
+            each.bytes,
+            each.device,
+        )
+        for each in tensors
+    ]
+    _table(
+        pd.DataFrame(rows, columns=columns),
+        "Names, shapes, types, bytes and devices of the tensors",
+        Bytes=st.column_config.NumberColumn(format="localized"),
     )
 
 
-def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
-    """Names, shapes, dtypes, bytes and devices."""
+def _table(frame: pd.DataFrame, alt: str, **columns: Any) -> None:
     st.dataframe(
-        pd.DataFrame(
-            [
-                (
-                    each.name,
-                    " × ".join(map(str, each.shape)) or "one number",
-                    each.dtype,
-                    each.bytes,
-                    each.device,
-                )
-                for each in tensors
-            ],
-            columns=["Name", "Shape", "dtype", "Bytes", "Saved from"],
-        ),
+        frame,
         hide_index=True,
-        height=min(38 + 35 * len(tensors), 300),
-        column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
-        alt="Names, shapes, types, bytes and devices of the tensors",
+        height=min(38 + 35 * len(frame), 300),
+        column_config=columns,
+        alt=alt,
     )
 
 
@@ -186,20 +173,20 @@ def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
         icon=":material/fact_check:",
         key="evaluate_upload",
     ):
-        config = RunConfig(task=task, model=found.model)
-        try:
-            with st.spinner("The model is answering all test images"):
-                evaluations[key] = engine().ask(
-                    "core.evaluate.evaluation:evaluate",
-                    found.checkpoint,
-                    config,
-                    device,
-                    seconds=60,
-                )
-        except ExplainedError as error:
-            st.error(str(error), title="The evaluation failed")
-            return
-    if key in evaluations:
-        result: Evaluation = evaluations[key]
+        evaluations.pop(key, None)
+    elif key not in evaluations:
+        return
+    result = _asked(
+        evaluations,
+        key,
+        "The model is answering all test images",
+        "core.evaluate.evaluation:evaluate",
+        found.checkpoint,
+        RunConfig(task=task, model=found.model),
+        device,
+    )
+    if isinstance(result, str):
+        st.error(result, title="The evaluation failed")
+    else:
         evaluation.accuracy(result)
         st.caption(f"Evaluated on {format.provenance(result.environment)}.")
