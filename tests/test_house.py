@@ -53,8 +53,6 @@ KNOWN: set[str] = {  # what is still too long
     "core/checkpoints/export.py:sections",
     "core/machine/diagnosis.py",
     "core/mistakes/examples.py",
-    "core/ui/charts/compare.py:crossover",
-    "core/ui/charts/move.py:transfers",
     "core/ui/compare/panels.py",
     "core/ui/compare/panels.py:draw_lab",
 }

@@ -123,11 +123,11 @@ def either(test: str, then: Any, otherwise: Any) -> Any:
 
 def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
     """What a tooltip tells: columns and their titles, numbers in a `format`."""
-    told = [
-        alt.Tooltip(f"{column}:{'Q' if format else 'N'}", title=title)
+    kind, shown = ("Q", format) if format else ("N", alt.Undefined)
+    return [
+        alt.Tooltip(f"{column}:{kind}", title=title, format=shown)
         for column, title in titles.items()
     ]
-    return [each.format(format) for each in told] if format else told
 
 
 # The shapes; lengths are in pixels
@@ -212,10 +212,8 @@ def heat_map(
 @live
 def share(colors: Palette, backend: str) -> Chart:
     """A thin bar, full at 1, in the colour of the device; for data with `share`."""
-    base = alt.Chart(LATER)
-    x = alt.X("share:Q", scale=alt.Scale(domain=[0, 1], clamp=True), axis=None)
-    ground = base.mark_bar(color=colors.quiet, opacity=0.25, height=8).encode(
-        x=alt.value(0), x2=alt.value("width")
-    )
-    bar = base.mark_bar(color=colors.of(backend), height=8).encode(x=x)
-    return alt.layer(ground, bar).properties(height=12)
+    x = alt.X("share:Q").scale(domain=[0, 1], clamp=True).axis(None)
+    bar = alt.Chart(LATER).mark_bar(height=8, color=colors.of(backend)).encode(x=x)
+    ground = alt.Chart(LATER).mark_bar(height=8, color=colors.quiet, opacity=0.25)
+    whole = ground.encode(x=alt.value(0), x2=alt.value("width"))
+    return alt.layer(whole, bar).properties(height=12)

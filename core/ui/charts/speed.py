@@ -99,12 +99,6 @@ def memory(frame: pd.DataFrame, backend: str) -> Chart:
     ).properties(height=320)
 
 
-def way_hue(way: str, colors: Palette) -> str:
-    """Blue is torch on the CPU, orange torch on an accelerator."""
-    known = {PYTHON: colors.further[3], NUMPY: colors.further[0], TORCH: colors.cpu}
-    return known.get(way, colors.accelerator)
-
-
 def vectorized(frame: pd.DataFrame) -> Chart:
     """A bar a way for each number of points, over logarithmic time.
 
@@ -112,7 +106,8 @@ def vectorized(frame: pd.DataFrame) -> Chart:
     bars begin at the lower end of the axis: a logarithmic one has no 0.
     """
     colors = base.palette()
-    hues = {way: way_hue(way, colors) for way in frame["way"]}
+    known = {PYTHON: colors.further[3], NUMPY: colors.further[0], TORCH: colors.cpu}
+    hues = {way: known.get(way, colors.accelerator) for way in frame["way"]}
     domain = [frame["low"].min() / 2, frame["high"].max() * 8]
     x = alt.X("microseconds:Q", axis=TIMES).scale(type="log", domain=domain, nice=False)
     rows = alt.Chart(frame.assign(start=domain[0])).encode(
