@@ -5,20 +5,21 @@ The web server hands its bytes on and looks at none of them.
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from core import config as configs
 from core.checkpoints.results import Opened, TensorInfo
-from core.config import RunConfig
+from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
 from core.errors import ExplainedError
+from core.evaluate.results import Evaluation
 from core.measure.environment import Machine
 from core.ui import dataset, format
+from core.ui.controls import choice
 from core.ui.evaluate import evaluation
-from core.ui.server import engine
+from core.ui.figures import table
+from core.ui.server import engine, explained
 
 MAX_MEGABYTES = 20
-SUGGESTED = "as the file suggests"
+SUGGESTED = "As the file suggests"
 
 
 def draw(machine: Machine | None, task: str | None) -> None:
@@ -34,47 +35,19 @@ def draw(machine: Machine | None, task: str | None) -> None:
     task = task or (RunConfig.task if dataset.is_here(machine) else "sprites")
     devices = [each.device for each in machine.devices] if machine else ["cpu"]
     with st.container(horizontal=True):
-        model = st.selectbox(
-            "Architecture",
-            [SUGGESTED, *configs.IMAGE_MODELS],
-            format_func=lambda name: format.NAMES.get(name, name.capitalize()),
-            key="upload_model",
-            width=220,
+        model = choice(
+            "Architecture", "upload_model", [SUGGESTED, *IMAGE_MODELS], width=220
         )
-        task = st.selectbox(
-            "Test images",
-            configs.IMAGE_TASKS,
-            index=configs.IMAGE_TASKS.index(task),
-            format_func=format.NAMES.__getitem__,
-            key="upload_task",
-            width=180,
-        )
-        device = st.selectbox(
-            "Device",
-            devices,
-            format_func=format.NAMES.__getitem__,
-            key="upload_device",
-            width=140,
-        )
+        at = IMAGE_TASKS.index(task)
+        task = choice("Test images", "upload_task", IMAGE_TASKS, index=at, width=180)
+        device = choice("Device", "upload_device", devices, width=140)
     if file is None:
         st.markdown(
             ":material/upload_file: What is in the file appears here, and whether it "
             "fits. Try the one that you saved on the first tab."
         )
         return
-    opened = st.session_state.setdefault("opened_uploads", {})
-    key = (file.file_id, model)
-    if key not in opened:
-        opened.clear()
-    found = _asked(
-        opened,
-        key,
-        "A worker opens the file in a process of its own",
-        "core.checkpoints.upload:open_safely",
-        file.getvalue(),
-        file.name,
-        None if model == SUGGESTED else model,
-    )
+    found = _open(file, None if model == SUGGESTED else model)
     if isinstance(found, str):
         st.error(found, title="The file was not opened", icon=":material/block:")
         return
@@ -83,15 +56,19 @@ def draw(machine: Machine | None, task: str | None) -> None:
         _evaluate(file.file_id, found, task, device)
 
 
-def _asked(answers: dict, key: tuple, doing: str, path: str, *arguments: Any) -> Any:
-    """What the worker answers, or a sentence on why it does not; asked of it once."""
-    if key not in answers:
-        with st.spinner(doing):
+def _open(file: Any, model: str | None) -> Opened | str:
+    """What is in the file, or why not; asked of the worker once."""
+    opened = st.session_state.setdefault("opened_uploads", {})
+    key = (file.file_id, model)
+    if key not in opened:
+        opened.clear()
+        path, content = "core.checkpoints.upload:open_safely", file.getvalue()
+        with st.spinner("A worker opens the file in a process of its own"):
             try:
-                answers[key] = engine().ask(path, *arguments, seconds=60)
+                opened[key] = engine().ask(path, content, file.name, model, seconds=60)
             except ExplainedError as error:
-                answers[key] = str(error)
-    return answers[key]
+                opened[key] = str(error)
+    return opened[key]
 
 
 def _contents(found: Opened) -> None:
@@ -129,14 +106,13 @@ def _contents(found: Opened) -> None:
     }
     for title, rows in tables.items():
         if rows:  # a table of texts, since names from a stranger's file are no Markdown
-            _table(pd.DataFrame({title: list(rows)}), title)
+            _table([(row,) for row in rows], [title], title)
     with st.expander("What is in the file"):
         tensor_table(found.tensors)
 
 
 def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
     """Names, shapes, dtypes, bytes and devices."""
-    columns = ["Name", "Shape", "dtype", "Bytes", "Saved from"]
     rows = [
         (
             each.name,
@@ -148,45 +124,38 @@ def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
         for each in tensors
     ]
     _table(
-        pd.DataFrame(rows, columns=columns),
+        rows,
+        ["Name", "Shape", "dtype", "Bytes", "Saved from"],
         "Names, shapes, types, bytes and devices of the tensors",
-        Bytes=st.column_config.NumberColumn(format="localized"),
+        column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
     )
 
 
-def _table(frame: pd.DataFrame, alt: str, **columns: Any) -> None:
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=min(38 + 35 * len(frame), 300),
-        column_config=columns,
-        alt=alt,
-    )
+def _table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
+    """At most as high as eight rows; with more it is scrolled."""
+    table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
 
 
 def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
     evaluations = st.session_state.setdefault("upload_evaluations", {})
     key = (file_id, found.model, task, device)
-    if st.button(
+    pressed = st.button(
         "Evaluate",
         type="primary",
         icon=":material/fact_check:",
         key="evaluate_upload",
-    ):
-        evaluations.pop(key, None)
-    elif key not in evaluations:
-        return
-    result = _asked(
-        evaluations,
-        key,
-        "The model is answering all test images",
-        "core.evaluate.evaluation:evaluate",
-        found.checkpoint,
-        RunConfig(task=task, model=found.model),
-        device,
     )
-    if isinstance(result, str):
-        st.error(result, title="The evaluation failed")
-    else:
-        evaluation.accuracy(result)
-        st.caption(f"Evaluated on {format.provenance(result.environment)}.")
+    with explained("The evaluation failed"):
+        if pressed:
+            with st.spinner("The model is answering all test images"):
+                evaluations[key] = engine().ask(
+                    "core.evaluate.evaluation:evaluate",
+                    found.checkpoint,
+                    RunConfig(task=task, model=found.model),
+                    device,
+                    seconds=60,
+                )
+        if key in evaluations:
+            result: Evaluation = evaluations[key]
+            evaluation.accuracy(result)
+            st.caption(f"Evaluated on {format.provenance(result.environment)}.")
