@@ -3,8 +3,6 @@
 import json
 import os
 import pickle
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +13,7 @@ import torch
 
 from core import config, devices
 from core.errors import ExplainedError
+from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
@@ -64,12 +63,8 @@ def test_description_is_read_without_torch() -> None:
         "import pickle, sys; found = pickle.load(sys.stdin.buffer); "
         "print('torch' in sys.modules, found.devices[0].torch)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        input=pickle.dumps(devices.describe()),
-        capture_output=True,
-    )
-    assert done.stdout.decode().split() == ["False", torch.__version__]
+    done = python("-c", script, input=pickle.dumps(devices.describe()))
+    assert done.stdout.split() == ["False", torch.__version__]
 
 
 def test_environment_says_how_many_threads() -> None:
@@ -104,14 +99,7 @@ for start in (torch.get_num_threads(), 1, 2, 64):
 print(json.dumps([cores or os.cpu_count(), found]))
 """
     inherited = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", script, env=inherited | environment)
     cores, found = json.loads(done.stdout)
     return [each | {"cores": cores} for each in found]
 

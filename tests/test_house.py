@@ -1,14 +1,14 @@
 """The house rules: what may import what, and how long a file may be."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(chain(*map(ROOT.glob, ("*.py", "pages/*.py", "core/**/*.py"))))
@@ -115,10 +115,7 @@ for name in {WITHOUT_TORCH!r}:
     if found:
         sys.exit(f"{{name}} imports {{found}}")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", script)
 
 
 def too_long(file: Path, root: Path = ROOT) -> Iterator[str]:

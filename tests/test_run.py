@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from core import run
 from core.config import FAST, RunConfig
+from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,13 +141,7 @@ def test_fast_on_the_command_line(model: str) -> None:
 
 def test_runs_as_a_module() -> None:
     """python -m core.run is the command, and --help says what it can do."""
-    done = subprocess.run(
-        [sys.executable, "-m", "core.run", "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0
+    done = python("-m", "core.run", "--help")
     for name in ("fast", *(field.name for field in fields(RunConfig))):
         assert f"--{name.replace('_', '-')}" in done.stdout
 
@@ -167,12 +161,6 @@ sys.exit(run.main(sys.argv[1:]))
 def test_lack_of_host_memory_is_a_line() -> None:
     """Where the host has no memory, the last line says so, and what to try."""
     settings = ["--task", "sprites", "--model", "cnn", "--batch-size", "4096"]
-    done = subprocess.run(
-        [sys.executable, "-c", OUT_OF_MEMORY, *settings, "--device", "cpu"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
+    done = python("-c", OUT_OF_MEMORY, *settings, "--device", "cpu", status=1)
     assert "Traceback" not in done.stderr
     assert "memory ran out at batch size 4,096" in done.stderr.splitlines()[-1]

@@ -1,8 +1,6 @@
 """Checkpoints from strangers: what is one of ours is found, what differs is listed."""
 
 import io
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from core.data import datasets
 from core.evaluate import evaluation
 from core.state_dict import save
 from tests.checkpoints.files import GOOD, built, rewritten, saved, weights, with_first
+from tests.process import python
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -203,12 +202,7 @@ def test_a_plain_script_and_this_app_agree(tmp_path: Path) -> None:
     torch.save({"images": test.images, "labels": test.labels}, tmp_path / "data.pt")
     config = RunConfig(task="sprites")
     (tmp_path / "ours.pt").write_bytes(save(built("ann")))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", PLAIN, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-I", "-c", PLAIN, str(tmp_path))
     theirs_there, ours_there = map(int, done.stdout.split())
     found = upload.open_safely((tmp_path / "plain.pt").read_bytes(), "plain.pt")
     assert found.checkpoint is not None

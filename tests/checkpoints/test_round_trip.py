@@ -1,8 +1,6 @@
 """Our checkpoints: what is in them, and that they are the same model again."""
 
 import io
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,6 +11,7 @@ from core.config import IMAGE_MODELS, RunConfig
 from core.devices import accelerator
 from core.errors import CancelledError
 from core.watch import Watch
+from tests.process import python
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -52,12 +51,7 @@ def test_both_formats_load_in_a_plain_script(tmp_path) -> None:
     file = made("cnn")
     (tmp_path / "a.pt").write_bytes(file)
     (tmp_path / "a.safetensors").write_bytes(round_trip.to_safetensors(file))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", LOAD, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-I", "-c", LOAD, str(tmp_path))
     assert done.stdout.split() == ["26", "False"]
 
 

@@ -1,8 +1,6 @@
 """Looking closely at a model that was trained for one epoch on the sprites."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from core.evaluate.results import Evaluation
 from core.results import RunResult
 from core.training import run
 from core.watch import Watch
+from tests.process import python
 
 ROOT = Path(__file__).parents[2]
 CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
@@ -116,18 +115,11 @@ def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_comparison_is_cancelled(result: RunResult) -> None:
     """Cancelled in the middle, the comparison ends with the next forward pass."""
-    asked = 0
-
-    def cancelled() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 5
-
+    answers = iter([False] * 4 + [True])
+    watch = Watch(cancelled=answers.__next__)
     with pytest.raises(CancelledError):
-        evaluation.compare_modes(
-            result.checkpoint, CONFIG, watch=Watch(cancelled=cancelled)
-        )
-    assert asked == 5
+        evaluation.compare_modes(result.checkpoint, CONFIG, watch=watch)
+    assert next(answers, None) is None
 
 
 def test_results_are_read_without_torch(result: RunResult, found: Evaluation) -> None:
@@ -136,14 +128,9 @@ def test_results_are_read_without_torch(result: RunResult, found: Evaluation) ->
         "import pickle, sys; result, found = pickle.load(sys.stdin.buffer); "
         "print('torch' in sys.modules, result.test_correct, found.correct)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        input=pickle.dumps((result, found)),
-        capture_output=True,
-    )
+    done = python("-c", script, input=pickle.dumps((result, found)))
     correct = str(result.test_correct)
-    assert done.stdout.decode().split() == ["False", correct, correct]
+    assert done.stdout.split() == ["False", correct, correct]
 
 
 def test_probabilities_are_those_of_the_evaluation(result, found) -> None:

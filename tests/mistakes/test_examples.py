@@ -3,7 +3,6 @@
 import ast
 import inspect
 import os
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from core.mistakes import runner
 from core.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
 from core.mistakes.examples import bounds, fixtures, loading, moving, silent
 from core.ui.source import body, source
+from tests.process import python
 
 CPU = torch.device("cpu")
 LOUD = [each.slug for each in MISTAKES if each.loud]
@@ -170,10 +170,7 @@ state = torch.load(file, map_location="cpu", weights_only=True)
 there = model.state_dict()
 print(*{{torch.equal(state[name], there[name]) for name in {{*state, *there}}}})
 """  # in a process of its own: every later torch.save in it would say so too
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.stdout.split() == ["cuda:0", "True"]
+    assert python("-c", script).stdout.split() == ["cuda:0", "True"]
 
 
 def test_a_wrong_architecture_is_told_by_name(reports):

@@ -1,9 +1,5 @@
 """What holds on every page, or on several."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,6 +7,7 @@ from core.jobs.cluster import ROOT
 from core.ui import runs
 from core.ui.course import LESSONS
 from tests.pages.walk import PAGES, open_page, texts
+from tests.process import python
 
 
 def test_every_page_is_a_lesson_and_every_lesson_a_page():
@@ -52,15 +49,7 @@ engine().ask("core.devices:describe", seconds=120)
 engine().close()
 print("torch" in sys.modules, "torchvision" in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=Path(ROOT),
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=True,
-    )
-    assert done.stdout.split()[-2:] == ["False", "False"]
+    assert python("-c", script).stdout.split()[-2:] == ["False", "False"]
 
 
 @pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])

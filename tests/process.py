@@ -1,0 +1,25 @@
+"""Python in a process of its own, as a test starts it."""
+
+import subprocess
+import sys
+
+from core.jobs.cluster import ROOT
+
+
+def python(
+    *arguments: str,
+    input: bytes = b"",
+    env: dict[str, str] | None = None,
+    status: int = 0,
+) -> subprocess.CompletedProcess:
+    """Run this Python in the root of the tree; has its output as text.
+
+    AssertionError with its errors where it does not exit with `status`.
+    """
+    command = [sys.executable, *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=env, input=input, capture_output=True, timeout=180
+    )
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == status, done.stderr
+    return done
