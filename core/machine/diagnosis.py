@@ -38,5 +38,5 @@ CAUSES: tuple[Callable[[Facts], Diagnosis | None], ...] = (
 
 def diagnose(facts: Facts) -> Diagnosis:
     """The first cause that applies; the last one always does."""
-    found = ((cause.__name__, cause(facts)) for cause in CAUSES)
-    return next(replace(each, cause=name) for name, each in found if each is not None)
+    found = ((cause(facts), cause.__name__) for cause in CAUSES)
+    return next(replace(each, cause=name) for each, name in found if each)

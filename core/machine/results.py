@@ -100,6 +100,4 @@ class Diagnosis:
     why: str
     way_out: str
     command: str = ""  # to be pasted into a terminal; "" where none helps
-    cause: str = (
-        ""  # name of the function that found it; core.machine.diagnosis sets it
-    )
+    cause: str = ""  # name of the function that found it: `diagnose` fills it in
