@@ -8,7 +8,7 @@ from core.errors import ExplainedError
 from core.machine.diagnosis import CAUSES, diagnose
 from core.ui import frame, machine
 from core.ui.course import lesson
-from core.ui.source import source
+from core.ui.source import code_tabs, source
 
 HERE = lesson("Device")
 MISSES = {
@@ -71,36 +71,32 @@ else:
     machine.default_places(compared)
 
 st.subheader("The code that ran")
-ask, read, block, setting = st.tabs(
-    ["The check", "The diagnosis", "The block", "The setting"]
-)
-with ask:
-    st.markdown(
+code_tabs(
+    (
+        "The check",
         "`is_available()` asks the driver. Whether the GPU computes shows this, "
-        "on every device. From `core/machine/facts.py`."
-    )
-    st.code(source("core.machine.facts:try_to_compute"), line_numbers=True)
-with read:
-    st.markdown(
+        "on every device. From `core/machine/facts.py`.",
+        "core.machine.facts:try_to_compute",
+    ),
+    (
+        "The diagnosis",
         f"{len(CAUSES)} functions look at the facts in turn, and the first that "
-        "applies has the say. From `core/machine/diagnosis.py`; under it, all of them."
-    )
-    st.code(source("core.machine.diagnosis:diagnose"), line_numbers=True)
-    st.markdown(
-        "\n".join(
-            f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
-            + (" **← this machine**" if cause.__name__ == found.cause else "")
-            for number, cause in enumerate(CAUSES, 1)
-        )
-    )
-with block:
-    st.markdown(
-        "From `core/machine/default_device.py`; `places` runs the expressions above."
-    )
-    st.code(source("core.machine.default_device:with_block"), line_numbers=True)
-with setting:
-    st.markdown("The same with the setting, in a process of its own.")
-    st.code(source("core.machine.default_device:with_setting"), line_numbers=True)
+        f"applies has the say. From `core/machine/diagnosis.py`; under it, all of "
+        f"them.",
+        "core.machine.diagnosis:diagnose",
+        machine.causes(found),
+    ),
+    (
+        "The block",
+        "From `core/machine/default_device.py`; `places` runs the expressions above.",
+        "core.machine.default_device:with_block",
+    ),
+    (
+        "The setting",
+        "The same with the setting, in a process of its own.",
+        "core.machine.default_device:with_setting",
+    ),
+)
 
 st.subheader("Ask for help with it")
 report = json.dumps(machine.report(found, facts, devices), indent=2)

@@ -5,7 +5,7 @@ import streamlit as st
 from core.ui import dataset, format, frame
 from core.ui.course import lesson
 from core.ui.move import batch_steps, model_to, transfers
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 HERE = lesson("Model")
 
@@ -31,31 +31,31 @@ st.subheader("What a transfer costs")
 transfers.draw(here)
 
 st.subheader("The code that ran")
-move, step, copies, timer = st.tabs(
-    ["The move", "The five steps", "The copies", "The timer"]
-)
-with move:
-    st.markdown("What the table above was made from, in `core/move/model_to.py`.")
-    st.code(source("core.move.model_to:move"), line_numbers=True)
-with step:
-    st.markdown(
-        "The steps above, with a stop after each, in `core/move/batch_steps.py`."
-    )
-    st.code(source("core.move.batch_steps:walk"), line_numbers=True)
-with copies:
-    st.markdown("Each kind of copy that is timed, in `core/move/transfers.py`.")
-    copied = source(
+code_tabs(
+    (
+        "The move",
+        "What the table above was made from, in `core/move/model_to.py`.",
+        "core.move.model_to:move",
+    ),
+    (
+        "The five steps",
+        "The steps above, with a stop after each, in `core/move/batch_steps.py`.",
+        "core.move.batch_steps:walk",
+    ),
+    (
+        "The copies",
+        "Each kind of copy that is timed, in `core/move/transfers.py`.",
         "core.move.transfers:host_copies"
         if len(here) == 1
-        else "core.move.transfers:device_copies"
-    )
-    st.code(copied, line_numbers=True)
-with timer:
-    st.markdown(
-        "Synchronize before the clock starts and before it stops, or you time how fast "
-        "the work is queued. From `core/measure/timing.py`."
-    )
-    st.code(source("core.measure.timing:measure_side_by_side"), line_numbers=True)
+        else "core.move.transfers:device_copies",
+    ),
+    (
+        "The timer",
+        "Synchronize before the clock starts and before it stops, or you time how "
+        "fast the work is queued. From `core/measure/timing.py`.",
+        "core.measure.timing:measure_side_by_side",
+    ),
+)
 
 frame.question(
     "moved_without_assigning",

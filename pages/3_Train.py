@@ -2,14 +2,10 @@
 
 import streamlit as st
 
-from core.config import IMAGE_TASKS
-from core.ui import dataset, format, frame, runs
-from core.ui.charts import train as charts
-from core.ui.checkpoints import export
+from core.ui import dataset, frame, job_panel, runs
 from core.ui.course import lesson
 from core.ui.server import engine, visitor
-from core.ui.source import lines_with, source
-from core.ui.train import controls, fits, live
+from core.ui.train import code, controls, live
 
 HERE = lesson("Train")
 
@@ -64,116 +60,23 @@ with st.container(border=True):
             disabled=(alive and mine) or machine is None,
         )
         if current and alive and mine:
-            st.button(
-                "Cancel",
-                icon=":material/stop:",
-                key="cancel_run",
-                on_click=engine().cancel,
-                args=(current.id,),
-            )
+            job_panel.cancel_button(current.job, "cancel_run")
         controls.fast_setting()
 
 if current is not None:
     st.query_params["run"] = current.id
     live.follow_run(current.id)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if current.result is not None and current.config.has_images:
-            st.page_link(
-                "pages/4_Evaluate.py",
-                label="See what it got right and wrong",
-                icon=":material/fact_check:",
-                query_params={"run": current.id},
-            )
-        with st.popover("Share this run", icon=":material/link:", type="tertiary"):
-            st.markdown("Whoever opens this address sees this run, live or finished.")
-            address = (st.context.url or "").partition("?")[0]
-            st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
-    if current.result is not None:
-        with st.expander("Take this run home", icon=":material/luggage:"):
-            export.downloads(current)
+    live.onward(current)
 else:
     if state.get("run_id"):
         st.warning(runs.UNKNOWN, icon=":material/search_off:")
         st.query_params.pop("run", None)
         del state.run_id
-    going = [each for each in runs.runs() if not each.job.ended]
-    if going:
-        st.page_link(
-            HERE.file,
-            label=f"A run is going on here, {len(going) - 1} waiting: watch it",
-            icon=":material/visibility:",
-            query_params={"run": going[0].id},
-        )
-    st.markdown(
-        ":material/show_chart: The loss of your run appears here, live, a moment after "
-        "you press **Start training**. The settings above are a good first run."
-        if machine
-        else ":material/hourglass: The workers are loading torch; "
-        "in a few seconds you can start."
-    )
-    if state.task not in IMAGE_TASKS:
-        fits.draw(None, "CPU")
-    # Empty axes now, so that the browser has what it needs for the first point.
-    st.vega_lite_chart(
-        runs.loss_frame([]),
-        charts.losses((), "CPU", "step", 100),
-        alt="An empty chart: step against loss",
-    )
+    live.nothing_yet(state.task, known=machine is not None)
 
 st.subheader("The code that ran" if current else "The code that will run")
 shown = current.config if current else state
-loop, model, loss, moves = st.tabs(
-    ["The loop", "The model", "The criterion", "The moves"]
-)
-with loop:
-    st.markdown(
-        "The five steps that never change: `zero_grad`, forward, loss, `backward`, "
-        "`step`. From `core/loops.py`."
-    )
-    st.code(source("core.loops:train_epoch"), line_numbers=True)
-with model:
-    st.markdown("The layers, from `core/models.py`.")
-    name = format.CLASSES[shown.model]
-    st.code(source(f"core.models:{name}"), line_numbers=True)
-with loss:
-    if shown.criterion == "gaussian":
-        st.markdown(
-            "A loss with a parameter of its own, from `core/criteria.py`. How noisy "
-            "the data is, is learnt as the weights are: a large error costs less where "
-            "`sigma` is large, but a large `sigma` costs by itself."
-        )
-        st.code(source("core.criteria:GaussianLoss"), line_numbers=True)
-    else:
-        st.markdown(
-            f"`nn.{format.CLASSES[shown.criterion]}`, which has no parameters"
-            + (
-                "."
-                if shown.task in IMAGE_TASKS
-                else ". Choose the criterion Gaussian NLL for one that has."
-            )
-        )
-with moves:
-    st.markdown(
-        "The model is moved **once**, before the loop; the batch is moved **in every "
-        "step**, inside it. Forget one, and PyTorch says that it expected all tensors "
-        "to be on the same device."
-    )
-    st.markdown(
-        "The **third move** is the criterion's. This one has a parameter: forget the "
-        "move, and the loss fails as the model would; forget the parameter in the "
-        "optimizer, and it is never learnt."
-        if shown.criterion == "gaussian"
-        else "The criterion is moved too. This one has no parameters, so nothing "
-        "happens; with a loss that has some, it is the third move."
-    )
-    st.code(
-        "# once, in core/training.py\n"
-        + lines_with("core.training:Training", ".to(device)")
-        + "\n"
-        + lines_with("core.training:Training", "make_optimizer")
-        + "\n\n# in every step, in core/loops.py\n"
-        + lines_with("core.loops:train_epoch", ".to(device)")
-    )
+code.tabs(shown.task, shown.model, shown.criterion)
 
 frame.question(
     "batch_size",

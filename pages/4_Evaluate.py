@@ -6,7 +6,7 @@ from core.errors import ExplainedError
 from core.ui import format, frame, run_choice
 from core.ui.course import lesson
 from core.ui.evaluate import evaluation, picture
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 HERE = lesson("Evaluate")
 
@@ -85,27 +85,31 @@ st.markdown(
 evaluation.modes(run)
 
 st.subheader("The code that ran")
-predicting, score, modes, photo = st.tabs(
-    ["Predict", "Score", "The three modes", "Your picture"]
+code_tabs(
+    (
+        "Predict",
+        "`model.eval()` turns dropout off and freezes batch norm; "
+        "`inference_mode()` stops autograd. You need both. From `core/loops.py`.",
+        "core.loops:predict",
+    ),
+    (
+        "Score",
+        "Correct over total, over all images at once: the mean of the accuracies "
+        "of batches would be wrong, since the last batch is smaller. From "
+        "`core/loops.py`.",
+        "core.loops:score",
+    ),
+    (
+        "The three modes",
+        "The measurement above, from `core/evaluate/evaluation.py`.",
+        "core.evaluate.evaluation:compare_modes",
+    ),
+    (
+        "Your picture",
+        "A photo made into 28×28 grey pixels, from `core/evaluate/picture.py`.",
+        "core.evaluate.picture:prepare",
+    ),
 )
-with predicting:
-    st.markdown(
-        "`model.eval()` turns dropout off and freezes batch norm; `inference_mode()` "
-        "stops autograd. You need both. From `core/loops.py`."
-    )
-    st.code(source("core.loops:predict"), line_numbers=True)
-with score:
-    st.markdown(
-        "Correct over total, over all images at once: the mean of the accuracies of "
-        "batches would be wrong, since the last batch is smaller. From `core/loops.py`."
-    )
-    st.code(source("core.loops:score"), line_numbers=True)
-with modes:
-    st.markdown("The measurement above, from `core/evaluate/evaluation.py`.")
-    st.code(source("core.evaluate.evaluation:compare_modes"), line_numbers=True)
-with photo:
-    st.markdown("A photo made into 28×28 grey pixels, from `core/evaluate/picture.py`.")
-    st.code(source("core.evaluate.picture:prepare"), line_numbers=True)
 
 frame.question(
     "eval_mode",

@@ -5,7 +5,7 @@ import streamlit as st
 from core.ui import dataset, frame
 from core.ui.compare import crossover, race, records, step_profile, timing_pitfalls
 from core.ui.course import lesson
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 HERE = lesson("Compare")
 
@@ -42,26 +42,30 @@ st.markdown(
 crossover.draw(pair, recorded)
 
 st.subheader("The code that ran")
-trial, timer, ranges, cell = st.tabs(["A heat", "Three ways", "The ranges", "A cell"])
-with trial:
-    st.markdown(
+code_tabs(
+    (
+        "A heat",
         "The race calls this for each contender in turn: the loops of the course, with "
-        "a clock that is read when the device is idle. From `core/compare/race.py`."
-    )
-    st.code(source("core.compare.race:trial"), line_numbers=True)
-with timer:
-    st.markdown(
-        "Naive, with synchronize, with warm-up. From `core/compare/timing_pitfalls.py`."
-    )
-    st.code(source("core.compare.timing_pitfalls:time_it"), line_numbers=True)
-with ranges:
-    st.markdown(
-        "A step with a range around each part. From `core/compare/step_profile.py`."
-    )
-    st.code(source("core.compare.step_profile:step"), line_numbers=True)
-with cell:
-    st.markdown("What a cell of the map times. From `core/compare/crossover.py`.")
-    st.code(source("core.compare.crossover:training_step"), line_numbers=True)
+        "a clock that is read when the device is idle. From `core/compare/race.py`.",
+        "core.compare.race:trial",
+    ),
+    (
+        "Three ways",
+        "Naive, with synchronize, with warm-up. From "
+        "`core/compare/timing_pitfalls.py`.",
+        "core.compare.timing_pitfalls:time_it",
+    ),
+    (
+        "The ranges",
+        "A step with a range around each part. From `core/compare/step_profile.py`.",
+        "core.compare.step_profile:step",
+    ),
+    (
+        "A cell",
+        "What a cell of the map times. From `core/compare/crossover.py`.",
+        "core.compare.crossover:training_step",
+    ),
+)
 
 frame.question(
     "unsynchronized",

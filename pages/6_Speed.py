@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.ui import dataset, frame
 from core.ui.course import lesson
-from core.ui.source import source
+from core.ui.source import show
 from core.ui.speed import copies, ladder, loader, memory, vectorize
 
 HERE = lesson("Speed")
@@ -20,16 +20,14 @@ st.markdown(
 )
 ladder.draw(machine, has_data)
 with st.expander("How it is measured", icon=":material/timer:"):
-    st.markdown(
+    show(
         "Each rung begins with the same weights. Some steps come first, so that no "
         "epoch pays for what is set up in them; then every epoch is timed from an idle "
-        "device to an idle device. From `core/speed/climb.py`."
+        "device to an idle device. From `core/speed/climb.py`.",
+        "core.speed.climb:measure",
+        "The rate that the limit is computed with, from `core/speed/roofline.py`.",
+        "core.speed.roofline:matmul_rate",
     )
-    st.code(source("core.speed.climb:measure"), line_numbers=True)
-    st.markdown(
-        "The rate that the limit is computed with, from `core/speed/roofline.py`."
-    )
-    st.code(source("core.speed.roofline:matmul_rate"), line_numbers=True)
 
 for lab in (loader, memory, vectorize, copies):
     lab.draw(machine)

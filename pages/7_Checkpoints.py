@@ -7,7 +7,7 @@ from core.ui import frame, mistakes, run_choice
 from core.ui.checkpoints import export, resume, round_trip, saved, upload
 from core.ui.course import lesson
 from core.ui.server import engine
-from core.ui.source import source
+from core.ui.source import show
 
 HERE = lesson("Checkpoints")
 
@@ -33,7 +33,7 @@ with save:
     else:
         saved.draw(run)
         st.markdown("**The code that ran**, from `core/state_dict.py`:")
-        st.code(source("core.state_dict:save"), line_numbers=True)
+        show("core.state_dict:save")
         st.markdown("**In a script of your own**, it loads without this app:")
         st.code(saved.plain_script(run))
 
@@ -50,8 +50,7 @@ with load:
         "saved from: a stranger's file is kept in the host's memory until it is known "
         "to fit. From `core/checkpoints/round_trip.py` and `core/state_dict.py`."
     )
-    st.code(source("core.checkpoints.round_trip:read"), line_numbers=True)
-    st.code(source("core.state_dict:load"), line_numbers=True)
+    show("core.checkpoints.round_trip:read", "core.state_dict:load")
 
 with trip:
     st.subheader("Is it the same model?")
@@ -69,7 +68,7 @@ with trip:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:
         round_trip.draw(run, devices)
-    st.code(source("core.checkpoints.round_trip:measure"), line_numbers=True)
+    show("core.checkpoints.round_trip:measure")
 
     st.subheader("Does training go on as before?")
     st.markdown(
@@ -82,8 +81,7 @@ with trip:
         run_choice.nothing_yet(":material/save: The curves appear here.")
     else:
         resume.draw(run)
-    st.code(source("core.training:Training.state_dict"), line_numbers=True)
-    st.code(source("core.training:Training.load_state_dict"), line_numbers=True)
+    show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
 
 with wrong:
     st.markdown(

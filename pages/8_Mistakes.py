@@ -7,7 +7,7 @@ from core.mistakes.search import MOST_CHARACTERS
 from core.ui import frame, mistakes
 from core.ui.course import lesson
 from core.ui.server import engine
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 HERE = lesson("Mistakes")
 
@@ -91,24 +91,29 @@ for mistake in rest:
         mistakes.card(mistake)
 
 st.subheader("The code around them")
-running, finding, setting = st.tabs(["Running", "Finding", "What they begin with"])
-with running:
-    st.markdown("One half, in a process of its own. From `core/mistakes/runner.py`.")
-    st.code(source("core.mistakes.runner:half"), line_numbers=True)
-    st.code(source("core.mistakes.runner:attempt"), line_numbers=True)
-with finding:
-    st.markdown(
+code_tabs(
+    (
+        "Running",
+        "One half, in a process of its own. From `core/mistakes/runner.py`.",
+        "core.mistakes.runner:half",
+        "core.mistakes.runner:attempt",
+    ),
+    (
+        "Finding",
         "A text is compared with what the mistakes raised here. "
-        "From `core/mistakes/search.py`."
-    )
-    st.code(source("core.mistakes.search:Corpus"), line_numbers=True)
-with setting:
-    st.markdown(
+        "From `core/mistakes/search.py`.",
+        "core.mistakes.search:Corpus",
+    ),
+    (
+        "What they begin with",
         "The functions that the mistakes call. "
-        "From `core/mistakes/examples/fixtures.py`."
-    )
-    for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue"):
-        st.code(source(f"core.mistakes.examples.fixtures:{name}"), line_numbers=True)
+        "From `core/mistakes/examples/fixtures.py`.",
+        *(
+            f"core.mistakes.examples.fixtures:{name}"
+            for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue")
+        ),
+    ),
+)
 
 frame.question(
     "mistakes",

@@ -95,11 +95,16 @@ def shown(function: str) -> list[tuple[str, ...]]:
     for node in nodes():
         if isinstance(node, ast.Call) and ast.unparse(node.func) == function:
             first, *others = node.args
+            if function in ("show", "code_tabs"):  # any of their arguments
+                first, others = node, []
             for address in filter(FORM.fullmatch, map(text, walk(first))):
                 stem, star, _ = address.partition("*")
                 filled = [stem + name for name in STARS[address]] if star else [address]
                 found |= {(each, *map(text, others)) for each in filled}
     return sorted(each for each in found if all(each))
+
+
+WHOLE = sorted({*shown("source"), *shown("show"), *shown("code_tabs")})
 
 
 def test_every_address_is_there() -> None:
@@ -133,13 +138,14 @@ def test_an_address_is_what_it_names() -> None:
 
 def test_pages_show_code() -> None:
     """The calls are found: else the tests below would test nothing."""
-    assert ("core.loops:train_epoch",) in shown("source")
-    assert ("core.models:CNN",) in shown("source")
+    assert ("core.loops:train_epoch",) in WHOLE
+    assert ("core.models:CNN",) in WHOLE
+    assert ("core.state_dict:save",) in WHOLE
     assert ("core.speed.rungs:textbook",) in shown("body")
     assert ("core.loops:train_epoch", ".to(device)") in shown("lines_with")
 
 
-@pytest.mark.parametrize("address", [address for (address,) in shown("source")])
+@pytest.mark.parametrize("address", [address for (address,) in WHOLE])
 def test_shown_code_is_whole(address: str) -> None:
     """The text compiles by itself, and defines what it was asked for and no more."""
     (node,) = ast.parse(source(address)).body
@@ -149,7 +155,7 @@ def test_shown_code_is_whole(address: str) -> None:
 
 def test_shown_code_fits() -> None:
     """No line has to be scrolled sideways to be read."""
-    texts = [source(*each) for each in shown("source")]
+    texts = [source(*each) for each in WHOLE]
     texts += [body(*each) for each in shown("body")]
     lines = [line for text in texts for line in text.splitlines()]
     assert [line for line in lines if len(line) > WIDTH] == []

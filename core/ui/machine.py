@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ExplainedError
+from core.machine.diagnosis import CAUSES
 from core.machine.results import Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
@@ -194,3 +195,12 @@ def default_places(compared: dict[str, Any]) -> None:
             "After the setting, a `DataLoader` with `shuffle=True` and a generator on "
             f"the CPU fails: `{compared['shuffle']}`"
         )
+
+
+def causes(found: Diagnosis) -> str:
+    """All that may have the say in a diagnosis, with the one that had it here."""
+    return "\n".join(
+        f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
+        + (" **← this machine**" if cause.__name__ == found.cause else "")
+        for number, cause in enumerate(CAUSES, 1)
+    )

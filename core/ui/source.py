@@ -5,11 +5,17 @@ It is named by its address in the code, "core.loops:train_epoch".
 
 import ast
 import difflib
+import re
 import textwrap
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
 ROOT = Path(__file__).parents[2]
+ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
 
 @cache
@@ -52,3 +58,21 @@ def lines_with(address: str, part: str) -> str:
     """The lines of that function or class which contain `part`."""
     found = [line.strip() for line in source(address).splitlines() if part in line]
     return "\n".join(found)
+
+
+def show(*parts: str) -> None:
+    """The code at each of some addresses, and between them what is said of it."""
+    for part in parts:
+        if ADDRESS.fullmatch(part):
+            st.code(source(part), line_numbers=True)
+        else:
+            st.markdown(part)
+
+
+def code_tabs(*tabs: tuple[str, ...]) -> Sequence[DeltaGenerator]:
+    """The name of each tab and, in it, such parts as `show` takes; returns the tabs."""
+    found = st.tabs([name for name, *_ in tabs])
+    for tab, (_, *parts) in zip(found, tabs, strict=True):
+        with tab:
+            show(*parts)
+    return found

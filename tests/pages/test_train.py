@@ -203,7 +203,7 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert "class SimpleRegressionNet" in code
     assert ("class GaussianLoss" in code) == (criterion == "gaussian")
     for line in ("model = ", "criterion = ", "inputs = ", "targets = "):
-        assert re.search(rf"^ *{line}.*to\(device\)$", code, re.MULTILINE)
+        assert re.search(rf"^ *(self\.)?{line}.*to\(device\)$", code, re.MULTILINE)
     assert "images" not in texts([*at.success, *at.caption])
 
 

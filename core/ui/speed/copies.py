@@ -12,7 +12,7 @@ from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 PANEL = JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab")
@@ -49,15 +49,12 @@ def draw(machine: Machine) -> None:
             "The pieces are views of one tensor. The last three differ in where the "
             "host waits. From `core/speed/copies.py`."
         )
-        pieces, item, cpu, once = st.tabs(["Pieces", ".item()", ".cpu()", "Once"])
-        with pieces:
-            st.code(source("core.speed.copies:copy_pieces"), line_numbers=True)
-        with item:
-            st.code(source("core.speed.copies:fetch_items"), line_numbers=True)
-        with cpu:
-            st.code(source("core.speed.copies:fetch_with_cpu"), line_numbers=True)
-        with once:
-            st.code(source("core.speed.copies:fetch_once"), line_numbers=True)
+        code_tabs(
+            ("Pieces", "core.speed.copies:copy_pieces"),
+            (".item()", "core.speed.copies:fetch_items"),
+            (".cpu()", "core.speed.copies:fetch_with_cpu"),
+            ("Once", "core.speed.copies:fetch_once"),
+        )
 
 
 def result(job: Job, guessed: str | None) -> None:

@@ -14,7 +14,7 @@ from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 BUDGETS = (10, 30, 60)  # seconds
 PANEL = JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab")
@@ -54,13 +54,11 @@ def draw(machine: Machine) -> None:
             "The settings are the three arguments of `DataLoader`. The clock starts "
             "anew when the workers are at work. From `core/speed/loader.py`."
         )
-        loader, cell, loop = st.tabs(["The loader", "A cell", "The loop"])
-        with loader:
-            st.code(source("core.speed.loader:make_loader"), line_numbers=True)
-        with cell:
-            st.code(source("core.speed.loader:measure_cell"), line_numbers=True)
-        with loop:
-            st.code(source("core.speed.loader:take"), line_numbers=True)
+        code_tabs(
+            ("The loader", "core.speed.loader:make_loader"),
+            ("A cell", "core.speed.loader:measure_cell"),
+            ("The loop", "core.speed.loader:take"),
+        )
 
 
 def _not_pinned(machine: Machine) -> str:

@@ -19,7 +19,7 @@ from core.speed.results import (
 from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 WAYS = 6
 BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
@@ -46,17 +46,12 @@ def draw(machine: Machine) -> None:
             "The model, the inputs and the targets are the same in all of them. From "
             "`core/speed/memory.py`."
         )
-        one, check, add, infer = st.tabs(
-            ["One batch", "Checkpointed", "Accumulated", "Inference"]
+        code_tabs(
+            ("One batch", "core.speed.memory:one_batch"),
+            ("Checkpointed", "core.speed.memory:checkpointed"),
+            ("Accumulated", "core.speed.memory:accumulated"),
+            ("Inference", "core.speed.memory:infer"),
         )
-        with one:
-            st.code(source("core.speed.memory:one_batch"), line_numbers=True)
-        with check:
-            st.code(source("core.speed.memory:checkpointed"), line_numbers=True)
-        with add:
-            st.code(source("core.speed.memory:accumulated"), line_numbers=True)
-        with infer:
-            st.code(source("core.speed.memory:infer"), line_numbers=True)
 
 
 def result(job: Job) -> None:

@@ -10,7 +10,7 @@ from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.source import source
+from core.ui.source import code_tabs
 
 PANEL = JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab")
 
@@ -39,13 +39,11 @@ def draw(machine: Machine) -> None:
             "`points[:, None] - means` subtracts every mean from every point: that is "
             "broadcasting. From `core/speed/vectorize.py`."
         )
-        loop, array, tensor = st.tabs(["Python loop", "NumPy", "torch"])
-        with loop:
-            st.code(source("core.speed.vectorize:python_loop"), line_numbers=True)
-        with array:
-            st.code(source("core.speed.vectorize:with_numpy"), line_numbers=True)
-        with tensor:
-            st.code(source("core.speed.vectorize:with_torch"), line_numbers=True)
+        code_tabs(
+            ("Python loop", "core.speed.vectorize:python_loop"),
+            ("NumPy", "core.speed.vectorize:with_numpy"),
+            ("torch", "core.speed.vectorize:with_torch"),
+        )
 
 
 def result(job: Job, guessed: str | None) -> None:

@@ -4,12 +4,14 @@ import time
 
 import streamlit as st
 
+from core.config import IMAGE_TASKS
 from core.results import RunResult, Started
 from core.ui import format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
+from core.ui.checkpoints import export
 from core.ui.job_panel import POLL_SECONDS
-from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run
+from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run, runs
 from core.ui.server import engine
 from core.ui.train import fits
 
@@ -40,6 +42,52 @@ def follow_run(run_id: str) -> None:
         draw_run(current)
 
     live()
+
+
+def onward(current: Run) -> None:
+    """Where a run can be looked at, shared and taken."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if current.result is not None and current.config.has_images:
+            st.page_link(
+                "pages/4_Evaluate.py",
+                label="See what it got right and wrong",
+                icon=":material/fact_check:",
+                query_params={"run": current.id},
+            )
+        with st.popover("Share this run", icon=":material/link:", type="tertiary"):
+            st.markdown("Whoever opens this address sees this run, live or finished.")
+            address = (st.context.url or "").partition("?")[0]
+            st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
+    if current.result is not None:
+        with st.expander("Take this run home", icon=":material/luggage:"):
+            export.downloads(current)
+
+
+def nothing_yet(task: str, known: bool) -> None:
+    """In the place of a run: how to get one; `known` is whether one can be started."""
+    going = [each for each in runs() if not each.job.ended]
+    if going:
+        st.page_link(
+            "pages/3_Train.py",
+            label=f"A run is going on here, {len(going) - 1} waiting: watch it",
+            icon=":material/visibility:",
+            query_params={"run": going[0].id},
+        )
+    st.markdown(
+        ":material/show_chart: The loss of your run appears here, live, a moment after "
+        "you press **Start training**. The settings above are a good first run."
+        if known
+        else ":material/hourglass: The workers are loading torch; "
+        "in a few seconds you can start."
+    )
+    if task not in IMAGE_TASKS:
+        fits.draw(None, "CPU")
+    # Empty axes now, so that the browser has what it needs for the first point.
+    st.vega_lite_chart(
+        loss_frame([]),
+        charts.losses((), "CPU", "step", 100),
+        alt="An empty chart: step against loss",
+    )
 
 
 def draw_run(current: Run) -> None:
