@@ -143,7 +143,7 @@ def _check_zip(data: bytes) -> None:
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
         (compressed, "it is compressed, as a zip bomb is"),
         (len(sizes) < len(entries), "two entries have one name"),
-        (sum(sizes.values()) > len(data), "it is truncated, or has lied about sizes"),
+        (sum(sizes.values()) > len(data), "it is truncated, or lies about its sizes"),
         (outside, "an entry leads out of its folder"),
         (script, "it is of TorchScript, a program with its weights"),
         (not index, "it has no data.pkl"),

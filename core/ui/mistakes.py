@@ -39,26 +39,24 @@ class Turns:
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._free = threading.Semaphore(at_once)
-        self._lock = threading.Lock()
-        self._people: set[str] = set()
+        self._people: dict[str, threading.Semaphore] = {}
 
     @contextmanager
     def take(self, person: str, seconds: float = SECONDS) -> Iterator[None]:
         """Wait for a turn, at most so long; ExplainedError where there is none."""
-        with self._lock:
-            if person in self._people:
-                raise ExplainedError(ALREADY)
-            self._people.add(person)
-        try:
-            if not self._free.acquire(timeout=seconds):
-                raise ExplainedError(CROWDED)
-            try:
-                yield
-            finally:
-                self._free.release()
-        finally:
-            with self._lock:
-                self._people.discard(person)
+        own = self._people.setdefault(person, threading.Semaphore())
+        with _acquired(own, 0, ALREADY), _acquired(self._free, seconds, CROWDED):
+            yield
+
+
+@contextmanager
+def _acquired(turn: threading.Semaphore, seconds: float, why: str) -> Iterator[None]:
+    if not turn.acquire(timeout=seconds):
+        raise ExplainedError(why)
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 @st.cache_resource(show_spinner=False)
