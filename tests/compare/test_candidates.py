@@ -21,7 +21,7 @@ def test_with_an_accelerator_it_races_the_cpu():
 
 
 def test_one_core_races_itself_under_two_names():
-    """A machine with a single contender still has a pair, which can be told apart."""
+    """A machine with a single candidate still has a pair, which can be told apart."""
     found = candidates.candidates(machine("CPU", cores=1))
     first, second = candidates.tell_apart(*candidates.default_pair(found))
     assert (first.threads, second.threads) == (1, 1)

@@ -1,4 +1,4 @@
-"""core.compare.race: two contenders over the same steps."""
+"""core.compare.race: two candidates over the same steps."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def found():
 
 
 def test_they_take_turns_after_a_warm_up(found):
-    """A B A B, the first heat of each being number 0."""
+    """A B A B, the first trial of each being number 0."""
     result, _ = found
     assert [(h.candidate, h.repeat) for h in result.trials] == [
         *((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
@@ -35,7 +35,7 @@ def test_they_take_turns_after_a_warm_up(found):
 
 
 def test_both_loops_are_timed(found):
-    """Every heat trains for all steps and evaluates on the whole test set."""
+    """Every trial trains for all steps and evaluates on the whole test set."""
     result, _ = found
     for trial in result.trials:
         assert trial.steps == 30
@@ -47,7 +47,7 @@ def test_both_loops_are_timed(found):
 
 
 def test_same_seed_same_batches_same_losses(found):
-    """One device against itself, heat after heat: every loss is the same."""
+    """One device against itself, trial after trial: every loss is the same."""
     result, _ = found
     curves = {tuple(loss.loss for loss in trial.losses) for trial in result.trials}
     assert len(curves) == 1
@@ -55,7 +55,7 @@ def test_same_seed_same_batches_same_losses(found):
 
 
 def test_it_is_told_while_it_runs(found):
-    """First the start, then laps and heats; the laps bring all losses of a heat."""
+    """First the start, then trials, whose progress brings all losses of each."""
     result, events = found
     assert isinstance(events[0], RaceStarted)
     assert [e for e in events if isinstance(e, Trial)] == list(result.trials)
@@ -70,7 +70,7 @@ def test_it_is_told_while_it_runs(found):
     )
 
 
-def test_a_contender_that_is_gone_fails_alone():
+def test_a_candidate_that_is_gone_fails_alone():
     """Its reason is kept, it is not tried again, and the other one has its figures."""
     events = []
     result = race.race(CONFIG, (GONE, ONE), 10, 2, Watch(events.append))
@@ -84,7 +84,7 @@ def test_a_contender_that_is_gone_fails_alone():
 
 
 def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):
-    """The heats before it stay, with those of the other contender."""
+    """The trials before it stay, with those of the other candidate."""
     real = race.trial
 
     def trial(config, candidate, steps, at, watch):
@@ -99,8 +99,8 @@ def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):
     assert [h.repeat for h in result.trials if h.candidate == 1] == [0]
 
 
-def test_a_slow_contender_shortens_the_heats_of_both(monkeypatch):
-    """A warm-up that takes too long ends early; all heats then have its steps."""
+def test_a_slow_candidate_shortens_the_trials_of_both(monkeypatch):
+    """A warm-up that takes too long ends early; all trials then have its steps."""
     monkeypatch.setattr(race, "WARM_UP_SECONDS", 0.0)
     result = race.race(CONFIG, PAIR, 100, 1)
     assert {trial.steps for trial in result.trials} == {race.FEWEST_STEPS}
@@ -116,7 +116,7 @@ def test_a_long_race_ends_with_the_fewest_repeats(monkeypatch):
 
 
 def test_it_can_be_cancelled():
-    """Cancelling ends it within a batch, in whatever heat."""
+    """Cancelling ends it within a batch, in whatever trial."""
     asked = []
 
     def cancelled():
@@ -128,11 +128,11 @@ def test_it_can_be_cancelled():
     assert len(asked) == 16
 
 
-def test_threads_are_set_for_a_heat_and_given_back(monkeypatch):
-    """Each contender runs with its own threads; afterwards all is as before."""
+def test_threads_are_set_for_a_trial_and_given_back(monkeypatch):
+    """Each candidate runs with its own threads; afterwards all is as before."""
     seen = []
 
-    def trial(_config, _contender, steps, at, *_):
+    def trial(_config, _candidate, steps, at, *_):
         seen.append(torch.get_num_threads())
         if len(seen) == 2:
             raise RuntimeError("the device has gone")

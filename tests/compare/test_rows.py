@@ -37,7 +37,7 @@ def test_every_row_has_all_it_is_read_with():
 
 
 def test_a_race_has_its_warm_up_apart():
-    """Median and spread are of the counted heats; the warm-up has its own row."""
+    """Median and spread are of the counted trials; the warm-up has its own row."""
     rows = {(r["contender"], r["what"]): r for r in flat.of_race(RACE)}
     training = rows["CPU, 2 threads", "training"]
     assert (training["median_seconds"], training["n"]) == (3.0, 3)

@@ -13,7 +13,7 @@ ONE, TWO = candidates.cpu(1), candidates.cpu(2)
 
 
 def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((), ())):
-    """A race with the given seconds of training in its counted heats."""
+    """A race with the given seconds of training in its counted trials."""
     trials = [
         Trial(c, repeat, 10, seconds, 640, seconds / 10, 1000, None, losses[c])
         for c, taken in enumerate((first, second))
@@ -46,7 +46,7 @@ def test_the_verdict_can_be_too_close_to_call():
 
 
 def test_who_failed_does_not_lose_by_a_factor():
-    """A contender that is out leaves no winner and no ratio in the sentence."""
+    """A candidate that is out leaves no winner and no ratio in the sentence."""
     failed = (CandidateFailure(1, "The memory ran out."),)
     said = verdict.verdict(a_race([1, 1, 1], [], failures=failed))
     assert "no winner" in said
@@ -54,7 +54,7 @@ def test_who_failed_does_not_lose_by_a_factor():
 
 
 def test_the_warm_up_counts_for_nothing():
-    """Heat 0, here of 99 seconds, is in no figure."""
+    """Trial 0, here of 99 seconds, is in no figure."""
     race = a_race([1, 2, 3], [1, 1, 1])
     assert race.seconds(0, "training") == [1, 2, 3]
     assert race.seconds(0, "both") == pytest.approx([1.1, 2.2, 3.3])

@@ -33,7 +33,7 @@ def test_a_winner_needs_an_interval_without_1(first, second, winner):
 
 
 @given(SECONDS, SECONDS)
-def test_exchanging_the_contenders_exchanges_the_winner(first, second):
+def test_exchanging_the_candidates_exchanges_the_winner(first, second):
     """The verdict does not depend on who is named first."""
     one, other = (
         speedup.speedup(first, second),
@@ -52,5 +52,5 @@ def test_confidence_is_that_of_the_sign_test():
 
 
 def test_no_pair_is_no_speedup():
-    """Where one contender has no heat there is no ratio."""
+    """Where one candidate has no trial there is no ratio."""
     assert speedup.speedup([], [1.0]) is None

@@ -30,7 +30,7 @@ def test_a_race_ends_with_a_verdict_and_files(engine):
 
 
 def compared():
-    """The contenders on the page."""
+    """The candidates on the page."""
     from core.ui.server import engine
 
     return candidates(engine().machine())
@@ -105,7 +105,7 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     assert "Testing card wins" in texts(at.markdown)
 
 
-def test_a_worker_that_dies_mid_race_leaves_its_heats():
+def test_a_worker_that_dies_mid_race_leaves_its_trials():
     """The page says why it ended, and keeps the bars of what was measured."""
 
     def draw():
