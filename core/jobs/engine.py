@@ -24,7 +24,7 @@ from distributed import Client, Future
 
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
-from core.jobs.job import Job, Jobs
+from core.jobs.job import Job, Jobs, Outcome
 from core.jobs.queue import Queue
 from core.measure.environment import Machine
 
@@ -105,7 +105,7 @@ class Engine:
             waited = time.time() - (job.started or time.time())
             if job.status == "starting" and waited > NO_WORKER_SECONDS:
                 in_background(self._stop, job_id, self._futures.get(job_id))
-                self._end(job_id, "failed", message=NO_WORKER)
+                self._end(job_id, Outcome("failed", message=NO_WORKER))
                 return self._jobs.get(job_id)
             return replace(job, place=self._queue.place(job_id))
 
@@ -122,16 +122,16 @@ class Engine:
             if job is None or job.ended:
                 return
             if job.status == "queued":
-                return self._end(job_id, "cancelled")
+                return self._end(job_id, Outcome("cancelled"))
             future = None
             if job.status == "starting":  # its worker may be starting too, and deaf
                 future = self._futures.get(job_id)
-                self._end(job_id, "cancelled")
+                self._end(job_id, Outcome("cancelled"))
         in_background(self._stop, job_id, future)
 
-    def _end(self, job_id: str, status: str, **outcome: Any) -> None:
+    def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock."""
-        self._jobs.end(job_id, status, **outcome)
+        self._jobs.end(job_id, outcome)
         self._queue.remove(job_id)
         self._futures.pop(job_id, None)
 
@@ -157,7 +157,9 @@ class Engine:
             worker.answer, address, arguments, resources={"lab": 1}, pure=False
         )
         try:
-            outcome = future.result(timeout=max(0.1, deadline - time.monotonic()))
+            outcome: Outcome = future.result(
+                timeout=max(0.1, deadline - time.monotonic())
+            )
         except TimeoutError:
             raise ExplainedError(
                 f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
@@ -167,9 +169,7 @@ class Engine:
             raise ExplainedError(LOST_WORKER) from None
         finally:
             future.release()
-        if outcome["status"] == "failed":
-            raise ExplainedError(outcome["message"])
-        return outcome["value"]
+        return outcome.get()
 
     def machine(self) -> Machine | None:
         """The last that the workers said of this machine; None while they start.
@@ -245,7 +245,7 @@ class Engine:
             client, self._client = self._client, None
             self._up.clear()
             for job_id in list(self._futures):
-                self._end(job_id, "failed", message=LOST_CLUSTER)
+                self._end(job_id, Outcome("failed", message=LOST_CLUSTER))
             self._starting = True
         if client is not None:
             in_background(client.close, 1)
@@ -297,9 +297,9 @@ class Engine:
                 outcome = future.result(timeout=30)
             except Exception as error:  # KilledWorker, or the connection broke
                 logger.warning("job %s was lost: %r", job_id, error)
-                outcome = {"status": "failed", "value": None, "message": LOST_WORKER}
+                outcome = Outcome("failed", message=LOST_WORKER)
             with self._lock:
-                self._end(job_id, **outcome)
+                self._end(job_id, outcome)
             future.release()
             self._dispatch()
 

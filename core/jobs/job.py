@@ -5,6 +5,8 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from core.errors import ExplainedError
+
 ENDED = ("finished", "failed", "cancelled")
 KEPT = 500  # ended jobs; half a megabyte each at most: events and a checkpoint
 
@@ -14,6 +16,21 @@ class PickedUp:
     """A worker has begun with a job; the first event of every job."""
 
     worker: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How work ended. An exception is a sentence: to read one might import torch."""
+
+    status: str  # one of ENDED
+    value: Any = None  # what the function returned
+    message: str = ""  # why it failed
+
+    def get(self) -> Any:
+        """The value; ExplainedError if the work failed."""
+        if self.status == "failed":
+            raise ExplainedError(self.message)
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +101,11 @@ class Jobs:
         """A worker gets the job; the job's first event says that it has begun."""
         self._begin(job_id, "starting")
 
-    def end(
-        self, job_id: str, status: str, value: Any = None, message: str = ""
-    ) -> None:
+    def end(self, job_id: str, outcome: Outcome) -> None:
         """The job has ended; what ends it a second time changes nothing."""
         job = self.get(job_id)
         if job is not None and not job.ended:
-            self._jobs[job_id] = replace(
-                job, status=status, value=value, message=message
-            )
+            self._jobs[job_id] = replace(job, **vars(outcome))
             del self._events[job_id]
 
     def _begin(self, job_id: str, status: str) -> None:

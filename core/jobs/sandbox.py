@@ -9,14 +9,14 @@ each one starts afresh.
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from core.errors import ExplainedError, explain
-from core.jobs.address import resolve
+from core.errors import ExplainedError
+from core.jobs.address import outcome_of
+from core.jobs.job import Outcome
 
 SECONDS = 30.0
 
@@ -61,7 +61,7 @@ def call(
             raise ChildDiedError(
                 f"It took more than {seconds:.0f} seconds and was ended."
             )
-        outcome = answers.recv()
+        outcome: Outcome = answers.recv()
     except EOFError:
         process.join(5)
         raise ChildDiedError(f"Its process {_how(process.exitcode)}.") from None
@@ -69,9 +69,7 @@ def call(
         process.kill()
         process.join(5)
         answers.close()
-    if outcome["status"] == "failed":
-        raise ExplainedError(outcome["message"])
-    return outcome["value"]
+    return outcome.get()
 
 
 def _context() -> BaseContext:
@@ -101,12 +99,7 @@ def _work(
         signal.alarm(int(seconds) + 5)
     if memory_bytes is not None:
         _limit_memory(memory_bytes)
-    try:
-        function: Callable[..., Any] = resolve(address)
-        outcome = {"status": "finished", "value": function(*arguments)}
-    except Exception as error:
-        outcome = {"status": "failed", "message": explain(error)}
-    answer.send(outcome)
+    answer.send(outcome_of(address, arguments))
 
 
 def _limit_memory(more_bytes: int) -> None:

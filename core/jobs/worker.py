@@ -7,15 +7,14 @@ Nothing but plain data leaves a worker, failures included: the web server must n
 to import torch in order to read an exception.
 """
 
-import inspect
 import multiprocessing
 import pickle
 import threading
 from typing import Any
 
-from core.errors import CancelledError, ExplainedError, explain
-from core.jobs.address import resolve
-from core.jobs.job import PickedUp
+from core.errors import ExplainedError
+from core.jobs.address import outcome_of
+from core.jobs.job import Outcome, PickedUp
 from core.watch import Watch
 
 WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
@@ -57,12 +56,8 @@ def _rehearse() -> None:
         pass
 
 
-def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> dict:
-    """Call the function at `address` ("core.training:run") and tell how it ended.
-
-    The function gets `arguments`, and a Watch where it has a parameter `watch`. What it
-    reports becomes an event of the job. Returns {"status", "value", "message"}.
-    """
+def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Outcome:
+    """Call the function at `address`; what it reports becomes an event of the job."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -71,35 +66,20 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> dic
         # Dask's event log takes bytes, not objects.
         worker.log_event(topic, pickle.dumps((job_id, event)))
 
-    watch = Watch(report, lambda: job_id in _cancelled)
     report(PickedUp(worker.name))
     keep_threads()
     try:
-        watch.check()
-        function = resolve(address)
-        watched = "watch" in inspect.signature(function).parameters
-        value = function(*arguments, **({"watch": watch} if watched else {}))
-        return {"status": "finished", "value": value, "message": ""}
-    except CancelledError:
-        return {"status": "cancelled", "value": None, "message": ""}
-    except Exception as error:
-        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+        watch = Watch(report, lambda: job_id in _cancelled)
+        return outcome_of(address, arguments, watch)
     finally:
         _cancelled.discard(job_id)
         _free_memory()
 
 
-def answer(address: str, arguments: tuple[Any, ...]) -> dict:
-    """Call a quick function, without events, and tell how it ended, as `do` does."""
+def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
+    """Call a quick function, without events."""
     keep_threads()
-    try:
-        return {
-            "status": "finished",
-            "value": resolve(address)(*arguments),
-            "message": "",
-        }
-    except Exception as error:
-        return {"status": "failed", "value": None, "message": explain(error, arguments)}
+    return outcome_of(address, arguments)
 
 
 def keep_threads() -> None:

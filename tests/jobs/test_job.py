@@ -3,7 +3,7 @@
 import pytest
 
 from core.jobs import job
-from core.jobs.job import Job, Jobs, PickedUp
+from core.jobs.job import Job, Jobs, Outcome, PickedUp
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def test_a_job_runs_once_its_worker_says_so(jobs):
 def test_a_job_ends_once(jobs):
     """Its outcome and its events stay as they were, whatever comes after."""
     jobs.receive("a", "one step")
-    jobs.end("a", "finished", value=42)
+    jobs.end("a", Outcome("finished", 42))
     ended = jobs.get("a")
     jobs.receive("a", "too late")
-    jobs.end("a", "failed", message="too late")
+    jobs.end("a", Outcome("failed", message="too late"))
     assert jobs.get("a") is ended
     assert (ended.status, ended.value, ended.events) == ("finished", 42, ("one step",))
 
@@ -49,7 +49,7 @@ def test_the_oldest_ended_jobs_are_forgotten(jobs, monkeypatch):
     monkeypatch.setattr(job, "KEPT", 1)
     for name in ("c", "d"):
         jobs.add(Job(name, "core.training:run", (), "train"))
-        jobs.end(name, "finished")
+        jobs.end(name, Outcome("finished"))
     jobs.add(Job("e", "core.training:run", (), "train"))
     assert jobs.get("c") is None
     assert [jobs.get(name).status for name in "abde"] == [

@@ -1,21 +1,22 @@
 """What a worker answers: plain data, also where the work failed."""
 
 import pickle
+import re
 import time
 
 import pytest
 import torch
 
+from core.errors import ExplainedError
 from core.jobs import worker
+from core.jobs.job import Outcome
 
 
 def test_answer_returns_the_value() -> None:
     """A question that is answered has its value, and no message."""
-    assert worker.answer("core.ui.format:duration", (80,)) == {
-        "status": "finished",
-        "value": "1 min 20 s",
-        "message": "",
-    }
+    outcome = worker.answer("core.ui.format:duration", (80,))
+    assert outcome == Outcome("finished", "1 min 20 s")
+    assert outcome.get() == "1 min 20 s"
 
 
 @pytest.mark.parametrize(
@@ -30,10 +31,12 @@ def test_answer_returns_the_value() -> None:
 def test_failures_are_plain_data(address: str, said: str) -> None:
     """Whatever fails, the answer is a message, never an exception that travels."""
     outcome = worker.answer(address, ("tpu",))
-    assert outcome["status"] == "failed"
-    assert outcome["value"] is None
-    assert outcome["message"].startswith(said)
+    assert outcome.status == "failed"
+    assert outcome.value is None
+    assert outcome.message.startswith(said)
     assert pickle.loads(pickle.dumps(outcome)) == outcome
+    with pytest.raises(ExplainedError, match=re.escape(outcome.message)):
+        outcome.get()
 
 
 def test_a_job_has_the_threads_of_its_process(engine):
