@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.data.results import Download
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.ui import format, job_panel
 from core.ui.server import engine

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.ui.server import engine, visitor
 
 POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 import pandas as pd
 
 from core.config import RunConfig
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.results import (
     DRAWN_STEPS,
     Epoch,

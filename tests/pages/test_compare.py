@@ -110,7 +110,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
 
     def draw():
         from core.compare.results import RaceStarted
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.ui import job_panel
         from core.ui.compare import race
         from tests.samples import RACE

@@ -68,7 +68,7 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
     monkeypatch.setattr(records, "records", lambda: found)
 
     def draw():
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.move.results import Transfer
         from core.ui.move import transfers
 

@@ -57,7 +57,7 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
     """Charts, sentences and failures of results as a GPU machine brings them."""
 
     def draw():
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.ui.speed import copies, loader, memory, vectorize
         from tests import samples
 
@@ -96,7 +96,7 @@ def test_where_memory_is_not_counted_time_is_shown():
     def draw():
         from dataclasses import replace
 
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.ui.speed import memory
         from tests.samples import MEMORY
 
@@ -117,7 +117,7 @@ def drawn_climb(status: str, rungs: int, **state) -> AppTest:
     def draw(status, rungs):
         from dataclasses import replace
 
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.speed.ladder import Climb, Climbed
         from core.ui.speed import ladder
         from tests.samples import CLIMBED
@@ -160,7 +160,7 @@ def test_without_the_textbook_the_others_have_their_figures():
     def draw():
         from dataclasses import replace
 
-        from core.jobs.engine import Job
+        from core.jobs.job import Job
         from core.speed.ladder import Climb, Result
         from core.ui.speed import ladder
         from tests.samples import CLIMBED

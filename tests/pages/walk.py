@@ -7,7 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
 from core.jobs.cluster import ROOT
-from core.jobs.engine import Engine, Job
+from core.jobs.engine import Engine
+from core.jobs.job import Job
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.checkpoints.results import RESUME_IMAGES, PartLosses, Resumed
 from core.config import RunConfig
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.ui import controls, figures, format
 from core.ui.charts import checkpoints as charts
 from core.ui.job_panel import JobPanel

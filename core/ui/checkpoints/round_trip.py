@@ -6,7 +6,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.checkpoints.results import RoundTrip
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.ui import controls, figures, format
 from core.ui.job_panel import JobPanel
 from core.ui.runs import Run

@@ -19,7 +19,7 @@ from core.compare.results import (
 )
 from core.compare.verdict import agreement, verdict
 from core.config import RunConfig
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
 from core.ui import controls, downloads, figures, format

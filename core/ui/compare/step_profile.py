@@ -9,7 +9,7 @@ import streamlit as st
 from core.compare import rows as flat
 from core.compare.results import PARTS, StepProfile
 from core.config import FEEDS, RunConfig
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.records import Record
 from core.ui import controls, downloads, format
 from core.ui.charts import compare as charts

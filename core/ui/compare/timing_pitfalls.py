@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.compare import rows as flat
 from core.compare.results import WAYS, Reading, TimingLab
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.records import Record
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import compare as charts

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import ExplainedError
 from core.evaluate.results import Evaluation, ModeCost
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.ui import figures, format
 from core.ui.charts import evaluate as charts
 from core.ui.job_panel import JobPanel

@@ -7,7 +7,7 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Environment
 from core.move.results import Move, MoveTime, OptimizerFinding
 from core.ui import controls, figures, format

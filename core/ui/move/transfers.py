@@ -6,7 +6,7 @@ from statistics import median, quantiles
 import pandas as pd
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure import records
 from core.move.results import Transfer, Transfers
 from core.ui import format

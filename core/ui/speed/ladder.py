@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import ladder
 from core.speed import rows as flat

@@ -6,7 +6,7 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import results
 from core.speed import rows as flat

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs.engine import Job
+from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
