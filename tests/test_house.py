@@ -1,6 +1,7 @@
 """The house rules: what may import what, and how long a file may be."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from itertools import chain
@@ -153,6 +154,12 @@ def test_tests_stand_where_their_modules_stand() -> None:
         if not any(each.is_dir() or each.with_suffix(".py").exists() for each in found):
             wrong.append(path.as_posix())
     assert wrong == ["test_addresses.py", "test_house.py"]
+
+
+def test_no_test_imports_another() -> None:
+    """What tests share stands in modules beside them, such as tests.samples."""
+    line = re.compile(r"^ *(from|import) tests\b.*\btest_", re.MULTILINE)
+    assert [file.name for file in TESTS if line.search(file.read_text("utf-8"))] == []
 
 
 def test_packages_say_nothing_by_themselves() -> None:
