@@ -53,20 +53,14 @@ def fixed_pickle_refused(device):
 def broken_wrong_architecture(device):
     checkpoint = saved(CNN())
     model = ANN()
-    state = torch.load(
-        checkpoint,
-        weights_only=True,
-    )
+    state = torch.load(checkpoint)
     return model.load_state_dict(state)
 
 
 def fixed_wrong_architecture(device):
     checkpoint = saved(CNN())
     model = CNN()
-    state = torch.load(
-        checkpoint,
-        weights_only=True,
-    )
+    state = torch.load(checkpoint)
     return model.load_state_dict(state)
 
 
