@@ -4,10 +4,10 @@ import json
 
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.machine.diagnosis import CAUSES, diagnose
-from core.ui import frame, machine
+from core.ui import downloads, frame, machine
 from core.ui.course import lesson
+from core.ui.server import explained
 from core.ui.source import code_tabs, source
 
 HERE = lesson("Device")
@@ -24,13 +24,13 @@ MISSES = {
 
 frame.begin(HERE)
 
-try:
-    with st.spinner("The worker is looking around"):
-        facts = machine.facts()
-        devices = machine.devices()
-        answers = machine.answers()
-except ExplainedError as error:
-    st.error(str(error), title="The worker could not look around")
+facts = None
+with (
+    explained("The worker could not look around"),
+    st.spinner("The worker is looking around"),
+):
+    facts, devices, answers = machine.facts(), machine.devices(), machine.answers()
+if facts is None:
     frame.end(HERE)
     st.stop()
 found = diagnose(facts)
@@ -62,12 +62,9 @@ st.markdown(
 )
 
 st.subheader("A default device")
-try:
+with explained("The default device was not tried"):
     with st.spinner("Tensors are being made"):
         compared = machine.default_device()
-except ExplainedError as error:
-    st.error(str(error), title="The default device was not tried")
-else:
     machine.default_places(compared)
 
 st.subheader("The code that ran")
@@ -104,14 +101,12 @@ st.markdown(
     "A question on a forum is answered faster with these facts in it. The report names "
     "hardware, versions and settings, but no person, no host and no folder."
 )
-st.download_button(
+downloads.button(
     "Download the report",
     report,
-    file_name="device-report.json",
+    "device-report.json",
+    "download_report",
     mime="application/json",
-    icon=":material/download:",
-    on_click="ignore",
-    key="download_report",
 )
 with st.expander("Read it first", icon=":material/visibility:"):
     st.code(report, language="json", wrap_lines=True)

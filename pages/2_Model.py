@@ -20,7 +20,7 @@ st.subheader("In place, or a copy?")
 model_to.in_place(device, machine.devices[0])
 
 st.subheader("One batch, step by step")
-task = "fashion-mnist" if dataset.is_here(machine) else "sprites"
+task = dataset.default_task(machine)
 st.markdown(
     f"A real batch of {format.NAMES[task]}, the {format.NAMES[model]}, on "
     f"{format.NAMES.get(real, real)}. Go through the loop as the computer does."

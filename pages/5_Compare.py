@@ -11,9 +11,7 @@ HERE = lesson("Compare")
 
 frame.begin(HERE)
 machine = frame.machine()
-has_data = dataset.is_here(machine)
 devices = [each.device for each in machine.devices]
-task = "fashion-mnist" if has_data else "sprites"
 recorded = records.recordings()
 
 st.subheader("The race")
@@ -22,7 +20,7 @@ if len(devices) == 1:
         "There is no accelerator here, so one CPU thread races all of them. The rules "
         "are the same as between a CPU and a GPU."
     )
-pair = race.draw(machine, has_data, recorded)
+pair = race.draw(machine, dataset.is_here(machine), recorded)
 
 st.subheader("Why is your timing wrong?")
 timing_pitfalls.draw(devices, recorded)
@@ -31,7 +29,7 @@ st.subheader("Where the time goes")
 st.markdown(
     "One training step with each feed on each device, taken apart by `torch.profiler`."
 )
-step_profile.draw(task, devices, recorded)
+step_profile.draw(dataset.default_task(machine), devices, recorded)
 
 st.subheader("The crossover map")
 st.markdown(

@@ -16,6 +16,11 @@ def is_here(machine: Machine | None) -> bool:
     return machine is None or machine.fashion_mnist.usable
 
 
+def default_task(machine: Machine | None) -> str:
+    """The task on images that this machine has the data for."""
+    return "fashion-mnist" if is_here(machine) else "sprites"
+
+
 def offer(machine: Machine) -> None:
     """Say what is the matter with the data, and offer to fetch it where that helps."""
     status = machine.fashion_mnist

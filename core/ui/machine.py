@@ -6,12 +6,11 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.machine.diagnosis import CAUSES
 from core.machine.results import Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
-from core.ui.server import engine
+from core.ui.server import engine, explained
 
 LIVE_SECONDS = 2.0
 # In the order in which they are shown; all of them from core.machine.hardware.
@@ -82,14 +81,11 @@ def verdict(found: Diagnosis) -> None:
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
     """A card a device: what it is, and how full and how busy it is now."""
-    try:
-        described, figures = devices(), live()
-    except ExplainedError as error:
-        st.error(str(error), title="The devices were not described")
-        return
-    for device in described:
-        with st.container(border=True):
-            _card(device, figures.get(device["device"], {}))
+    with explained("The devices were not described"):
+        figures = live()
+        for device in devices():
+            with st.container(border=True):
+                _card(device, figures.get(device["device"], {}))
 
 
 def _card(device: dict[str, Any], figures: dict[str, Any]) -> None:

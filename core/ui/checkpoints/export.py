@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.checkpoints import export
 from core.results import RunResult
+from core.ui import downloads as files
 from core.ui.runs import Run
 
 NEEDS = {  # beside torch
@@ -33,14 +34,13 @@ def downloads(shown: Run) -> None:
     )
     with st.container(horizontal=True):
         for label, write, ending, kind, icon in FILES:
-            st.download_button(
+            files.button(
                 f"{label} (.{ending})",
                 write(result),
                 f"{file_name(shown)}.{ending}",
-                kind,
-                key=f"download_{label.lower()}",
+                f"download_{label.lower()}",
+                mime=kind,
                 icon=f":material/{icon}:",
-                on_click="ignore",
             )
     st.markdown("Or with this app's own code, in its folder:")
     st.code(export.command(result.config), language="bash", wrap_lines=True)

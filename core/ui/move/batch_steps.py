@@ -2,14 +2,12 @@
 
 import math
 
-import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.move.results import BatchStage, SteppedBatch
-from core.ui import format
+from core.ui import figures, format
 from core.ui.charts import move as charts
-from core.ui.server import engine
+from core.ui.server import engine, explained
 from core.ui.source import lines_with
 
 MOST_BATCHES = 100  # as core.move.batch_steps has them
@@ -62,11 +60,11 @@ def stepper(task: str, model: str, device: str) -> None:
     state = st.session_state
     number = state.setdefault("batch_number", 1)
     place = state.setdefault("batch_place", 0)
-    try:
-        seen = batch(task, model, device, number)
-    except ExplainedError as error:
-        st.error(str(error), title="The step could not be made")
-        return
+    with explained("The step could not be made"):
+        _step(batch(task, model, device, number), number, place)
+
+
+def _step(seen: SteppedBatch, number: int, place: int) -> None:
     name = NAMES[place]
     with st.container(border=True):
         st.markdown(f"**Batch {number}** · " + _trail(place))
@@ -122,23 +120,19 @@ def _trail(place: int) -> str:
 def _tensors(seen: SteppedBatch, place: int) -> None:
     """Every tensor of the batch so far, with where it is and what it holds."""
     looks = [look for stage in seen.stages[: place + 1] for look in stage.tensors]
-    st.dataframe(
-        pd.DataFrame(
-            [
-                (
-                    look.name,
-                    look.device,
-                    format.shape(look.shape),
-                    look.dtype,
-                    f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}",
-                )
-                for look in looks
-            ],
-            columns=["Tensor", "Device", "Shape", "dtype", "Values"],
-        ),
-        hide_index=True,
-        height="content",
-        alt="The tensors of the batch: device, shape, dtype and values",
+    figures.table(
+        [
+            (
+                look.name,
+                look.device,
+                format.shape(look.shape),
+                look.dtype,
+                f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}",
+            )
+            for look in looks
+        ],
+        ["Tensor", "Device", "Shape", "dtype", "Values"],
+        "The tensors of the batch: device, shape, dtype and values",
     )
 
 
@@ -160,16 +154,14 @@ def _zeroed(seen: SteppedBatch, place: int) -> None:
             "before and after. Come here again in the next batch."
         )
         return
-    rows = [
-        (name, f"{norm:.4g}", str(now.gradients[name]))
-        for name, norm in before.gradients.items()
-        if norm is not None
-    ]
-    st.dataframe(
-        pd.DataFrame(rows, columns=["Parameter", "Norm of .grad before", ".grad now"]),
-        hide_index=True,
-        height="content",
-        alt="The gradient of each parameter before and after zero_grad",
+    figures.table(
+        [
+            (name, f"{norm:.4g}", str(now.gradients[name]))
+            for name, norm in before.gradients.items()
+            if norm is not None
+        ],
+        ["Parameter", "Norm of .grad before", ".grad now"],
+        "The gradient of each parameter before and after zero_grad",
     )
 
 
@@ -183,29 +175,22 @@ def _logits(seen: SteppedBatch, place: int) -> None:
 
 def _loss(seen: SteppedBatch, place: int) -> None:
     loss = seen.stages[place].tensors[0].mean
-    sure = [
-        row[label] for row, label in zip(seen.probabilities, seen.labels, strict=True)
-    ]
-    with st.container(horizontal=True):
-        st.metric("Loss", f"{loss:.4f}", border=True, width=160)
-        st.metric("Guessing: ln 10", f"{math.log(10):.4f}", border=True, width=160)
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "True class": [seen.classes[label] for label in seen.labels],
-                "Its probability p": sure,
-                "−ln p": [-math.log(max(p, 1e-38)) for p in sure],
-            }
-        ),
-        hide_index=True,
-        height="content",
+    figures.metrics(
+        {"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{math.log(10):.4f}"}, 160
+    )
+    figures.table(
+        [
+            (seen.classes[label], row[label], -math.log(max(row[label], 1e-38)))
+            for row, label in zip(seen.probabilities, seen.labels, strict=True)
+        ],
+        ["True class", "Its probability p", "−ln p"],
+        "The probability of the true class for the first eight images",
         column_config={
             "Its probability p": st.column_config.ProgressColumn(
                 format="percent", min_value=0, max_value=1
             ),
             "−ln p": st.column_config.NumberColumn(format="%.3f"),
         },
-        alt="The probability of the true class for the first eight images",
     )
 
 

@@ -39,7 +39,7 @@ def draw(machine: Machine) -> None:
         lambda workers: "None" if workers == 0 else f"{workers}",
     )
     budget = controls.budget("loader_budget", BUDGETS)
-    task = "fashion-mnist" if dataset.is_here(machine) else "sprites"
+    task = dataset.default_task(machine)
     device = machine.devices[0].device
     PANEL.buttons(
         "Measure loaders", None if guessed is None else (task, device, plan, budget)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.speed import ladder
 from core.speed.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, SAME, Gain, Result, Rung
-from core.ui import format, guess
+from core.ui import figures, format, guess
 from core.ui.source import body, changes
 
 TITLES = tuple(rung.title for rung in RUNGS)
@@ -136,9 +136,7 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
         "Test accuracy": f"{result.accuracy:.2%}",
         "Peak memory": format.size(result.peak_bytes),
     }
-    with st.container(horizontal=True):
-        for label, value in measured.items():
-            st.metric(label, value, border=True, width=128)
+    figures.metrics(measured, 128)
     first = find(every, RUNGS[0].name)
     if before is not None and first is not None:
         for sentence in remarks(result, before, first, found):

@@ -8,10 +8,8 @@ import streamlit as st
 
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
-from core.ui import format
+from core.ui import controls
 from core.ui.course import lesson
-
-WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
 
 def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
@@ -91,7 +89,9 @@ def draw(devices: list[str]) -> None:
 
 
 def _flips() -> None:
-    with st.container(width=WIDTH, height="stretch", vertical_alignment="bottom"):
+    with st.container(
+        width=controls.WIDTH, height="stretch", vertical_alignment="bottom"
+    ):
         st.toggle(
             "Flip images",
             key="augment",
@@ -103,21 +103,15 @@ def _flips() -> None:
 def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
     if st.session_state[key] not in options:  # cuda asked for where there is none
         options = (*options, st.session_state[key])
-    st.selectbox(
-        label,
-        options,
-        format_func=lambda value: format.NAMES[value],
-        key=key,
-        width=WIDTH,
-        persist_state="session",
-        **more,
-    )
+    controls.choice(label, key, options, persist_state="session", **more)
 
 
 def _number(label: str, key: str, **more: Any) -> None:
     # Without limits here: a widget drops what it does not allow without a word, and
     # trains with the value before. RunConfig says what is wrong, when it is started.
-    st.number_input(label, key=key, width=WIDTH, persist_state="session", **more)
+    st.number_input(
+        label, key=key, width=controls.WIDTH, persist_state="session", **more
+    )
 
 
 def fast_setting() -> None:

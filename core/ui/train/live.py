@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.results import RunResult, Started
-from core.ui import format
+from core.ui import figures, format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
 from core.ui.checkpoints import export
@@ -169,7 +169,7 @@ def _figures(current: Run) -> None:
     if current.result is not None:
         seconds = current.result.seconds
     last = history[-1] if history else None
-    figures = {
+    measured = {
         "Training loss": "–" if loss is None else f"{loss:.3f}",
         "Samples/s": f"{speed:,.0f}" if speed else "–",
         "Elapsed": format.duration(seconds),
@@ -182,9 +182,7 @@ def _figures(current: Run) -> None:
             "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
         }
     width = 160 if len(quality) == 1 else 128  # all in a row beside the sidebar
-    with st.container(horizontal=True):
-        for label, value in (quality | figures).items():
-            st.metric(label, value, border=True, width=width)
+    figures.metrics(quality | measured, width)
 
 
 def _charts(current: Run, started: Started) -> None:
