@@ -43,8 +43,8 @@ class Training:
         self.model = models.build(config.model).to(device)
         self.criterion = criteria.build(config.criterion).to(device)
         # What the criterion has to learn is learnt together with the weights.
-        learning = nn.ModuleList([self.model, self.criterion])
-        self.optimizer = make_optimizer(learning, config, device)
+        learned = nn.ModuleList([self.model, self.criterion])
+        self.optimizer = make_optimizer(learned, config, device)
         self.feed = batches.make(
             config.feed,
             split,

@@ -49,7 +49,7 @@ def tabs(task: str, model: str, criterion: str) -> None:
         "# once, in core/training.py\n"
         + lines_with("core.training:Training", ".to(device)")
         + "\n"
-        + lines_with("core.training:Training", "make_optimizer")
+        + lines_with("core.training:Training", "learned")
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core.loops:train_epoch", ".to(device)")
     )
