@@ -1,22 +1,18 @@
 """The devices of this machine in detail: what they are, what they are fast in, and
 how full and how busy they are now.
-
-Each device is a dict of plain data. Keys that a device does not tell are left out:
-device, device_name, backend, total_bytes, then those of LABELS in core.ui.machine.
 """
 
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from core import devices
+from core.machine.results import DeviceDetails, DeviceLoad
 from core.measure import nvml
-
-Device = dict[str, Any]
 
 
 def every_device() -> list[torch.device]:
@@ -28,60 +24,58 @@ def every_device() -> list[torch.device]:
     return [*(torch.device(found.type, i) for i in range(count)), torch.device("cpu")]
 
 
-def describe() -> list[Device]:
+def describe() -> list[DeviceDetails]:
     """What does not change while the app runs, for every device."""
-    tell = {"cuda": cuda, "xpu": xpu, "mps": mps, "cpu": cpu}
-    return [
-        {
-            "device": str(each),
-            "device_name": devices.name(each),
-            "backend": devices.backend(each),
-            "total_bytes": devices.memory(each)[1],
-            **(tell[each.type](each) if each.type in tell else {}),
-        }
-        for each in every_device()
-    ]
+    driver = nvml.read()
+    return [details(each, driver) for each in every_device()]
 
 
-def now() -> list[Device]:
+def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
+    """All that one device tells; `driver` is NVIDIA's."""
+    here = DeviceDetails(
+        str(device),
+        devices.name(device),
+        devices.backend(device),
+        devices.memory(device)[1],
+    )
+    if device.type == "cuda":
+        return cuda(here, driver)
+    tell = {"xpu": xpu, "mps": mps, "cpu": cpu}.get(device.type)
+    return tell(here) if tell else here
+
+
+def now() -> list[DeviceLoad]:
     """What changes: memory, and for NVIDIA GPUs how busy and how warm they are."""
     gpus = {gpu.uuid: gpu for gpu in nvml.read().gpus}
     found = []
     for each in every_device():
-        free, total = devices.memory(each)
-        figures: Device = {"device": str(each), "free_bytes": free}
-        figures["total_bytes"] = total
-        if free is not None and total is not None:
-            figures["used_bytes"] = total - free
-        gpu = gpus.get(devices.uuid(each))
-        if gpu is not None:
-            figures |= {"busy_percent": gpu.busy_percent, "celsius": gpu.celsius}
-        found.append(figures)
+        load = DeviceLoad(str(each), *devices.memory(each))
+        if gpu := gpus.get(devices.uuid(each)):
+            load = replace(load, busy_percent=gpu.busy_percent, celsius=gpu.celsius)
+        found.append(load)
     return found
 
 
-def cuda(device: torch.device) -> Device:
+def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
     """Of an NVIDIA GPU, or of an AMD GPU in a build for ROCm."""
-    told = torch.cuda.get_device_properties(device)
+    told = torch.cuda.get_device_properties(here.device)
+    here = replace(here, multiprocessors=told.multi_processor_count)
     if torch.version.hip:
-        return {
-            "architecture": told.gcnArchName.partition(":")[0],
-            "multiprocessors": told.multi_processor_count,
-            "runtime": f"ROCm {torch.version.hip}",
-        }
+        architecture = told.gcnArchName.partition(":")[0]
+        runtime = f"ROCm {torch.version.hip}"
+        return replace(here, architecture=architecture, runtime=runtime)
     cudnn = torch.backends.cudnn.version() or 0
-    driver = nvml.read()
-    found: Device = {
-        "compute_capability": f"{told.major}.{told.minor}",
-        "multiprocessors": told.multi_processor_count,
-        "fast_formats": cuda_formats(told.major, told.minor),
-        "runtime": f"CUDA {torch.version.cuda}"
+    return replace(
+        here,
+        compute_capability=f"{told.major}.{told.minor}",
+        fast_formats=cuda_formats(told.major, told.minor),
+        runtime=f"CUDA {torch.version.cuda}"
         # 91900 stands for 9.19.0
         + (f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}" if cudnn else ""),
-    }
-    if driver.version:
-        found["driver"] = f"{driver.version}, runs CUDA up to {driver.cuda}"
-    return found
+        driver=f"{driver.version}, runs CUDA up to {driver.cuda}"
+        if driver.version
+        else None,
+    )
 
 
 def cuda_formats(major: int, minor: int) -> list[str]:
@@ -95,47 +89,39 @@ def cuda_formats(major: int, minor: int) -> list[str]:
     return [name for name, least in since.items() if (major, minor) >= least]
 
 
-def xpu(device: torch.device) -> Device:
+def xpu(here: DeviceDetails) -> DeviceDetails:
     """Of an Intel GPU."""
-    told = torch.xpu.get_device_properties(device)
-    found: Device = {
-        "runtime": f"XPU {getattr(torch.version, 'xpu', '') or ''}".strip()
-    }
-    for key, name in {
-        "multiprocessors": "max_compute_units",
-        "driver": "driver_version",
-    }.items():
-        if getattr(told, name, None):
-            found[key] = getattr(told, name)
-    if getattr(told, "has_fp16", False):
-        found["fast_formats"] = ["fp16"]
-    if not getattr(told, "has_fp64", True):
-        found["lacks"] = ["float64"]
-    return found
+    told = torch.xpu.get_device_properties(here.device)
+    return replace(
+        here,
+        runtime=f"XPU {getattr(torch.version, 'xpu', '') or ''}".strip(),
+        multiprocessors=getattr(told, "max_compute_units", None) or None,
+        driver=getattr(told, "driver_version", None) or None,
+        fast_formats=["fp16"] if getattr(told, "has_fp16", False) else None,
+        lacks=None if getattr(told, "has_fp64", True) else ["float64"],
+    )
 
 
-def mps(_: torch.device) -> Device:
+def mps(here: DeviceDetails) -> DeviceDetails:
     """Of the GPU in Apple silicon. Its memory is the Mac's."""
-    found: Device = {"runtime": "Metal", "lacks": ["float64"]}
     if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
-        found["multiprocessors"] = torch.backends.mps.get_core_count()
-    found["shared_memory"] = True
-    return found
+        here = replace(here, multiprocessors=torch.backends.mps.get_core_count())
+    return replace(here, runtime="Metal", lacks=["float64"], shared_memory=True)
 
 
-def cpu(_: torch.device) -> Device:
+def cpu(here: DeviceDetails) -> DeviceDetails:
     """Of the CPU: cores, the threads that training takes, what torch makes of it."""
     has = capabilities()
-    found: Device = {
-        "cores": physical_cores(),
-        "logical_cores": os.cpu_count(),
-        "threads": devices.training_threads(),
-        "fast_formats": cpu_formats(has),
-        "vectors": [label for flag, label in VECTORS.items() if flag in has],
-        "kernels": torch.backends.cpu.get_cpu_capability(),
-        "blas": blas(),
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    return replace(
+        here,
+        cores=physical_cores(),
+        logical_cores=os.cpu_count(),
+        threads=devices.training_threads(),
+        fast_formats=cpu_formats(has),
+        vectors=[label for flag, label in VECTORS.items() if flag in has],
+        kernels=torch.backends.cpu.get_cpu_capability(),
+        blas=blas(),
+    )
 
 
 # Vector and matrix instructions worth knowing, as torch.cpu.get_capabilities and

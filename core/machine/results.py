@@ -101,3 +101,44 @@ class Diagnosis:
     way_out: str
     command: str = ""  # to be pasted into a terminal; "" where none helps
     cause: str = ""  # name of the function that found it: `diagnose` fills it in
+
+
+@dataclass(frozen=True)
+class DeviceDetails:
+    """What a device is, for as long as the app runs. None: it does not tell."""
+
+    device: str  # "cuda:0"
+    device_name: str
+    backend: str
+    total_bytes: int | None
+    compute_capability: str | None = None  # "9.0"
+    architecture: str | None = None  # "gfx1100"
+    multiprocessors: int | None = None
+    cores: int | None = None  # without hyper-threading
+    logical_cores: int | None = None
+    threads: int | None = None  # that training takes
+    fast_formats: list[str] | None = None  # multiplied faster than float32
+    lacks: list[str] | None = None  # formats that it can't compute in
+    vectors: list[str] | None = None  # instructions of the CPU
+    kernels: str | None = None  # of torch, for these instructions
+    blas: str | None = None
+    driver: str | None = None
+    runtime: str | None = None
+    shared_memory: bool | None = None  # with the CPU
+
+
+@dataclass(frozen=True)
+class DeviceLoad:
+    """How full and how busy a device is now. None: it does not tell."""
+
+    device: str
+    free_bytes: int | None
+    total_bytes: int | None
+    busy_percent: int | None = None  # share of the last moment in which a kernel ran
+    celsius: int | None = None
+
+    @property
+    def used_bytes(self) -> int | None:
+        if self.free_bytes is None or self.total_bytes is None:
+            return None
+        return self.total_bytes - self.free_bytes

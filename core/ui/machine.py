@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.machine.diagnosis import CAUSES
-from core.machine.results import Diagnosis, Facts
+from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
 from core.ui.server import engine, explained
@@ -41,14 +41,14 @@ def facts() -> Facts:
 
 
 @st.cache_data(ttl=20, show_spinner=False)
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[DeviceDetails]:
     return engine().ask("core.machine.hardware:describe")
 
 
 @st.cache_data(ttl=LIVE_SECONDS / 2, show_spinner=False)
-def live() -> dict[str, dict[str, Any]]:
+def live() -> dict[str, DeviceLoad]:
     """Memory and load of each device, by its name."""
-    return {each["device"]: each for each in engine().ask("core.machine.hardware:now")}
+    return {each.device: each for each in engine().ask("core.machine.hardware:now")}
 
 
 @st.cache_data(ttl=20, show_spinner=False)
@@ -85,37 +85,41 @@ def cards() -> None:
         figures = live()
         for device in devices():
             with st.container(border=True):
-                _card(device, figures.get(device["device"], {}))
+                _card(device, figures.get(device.device))
 
 
-def _card(device: dict[str, Any], figures: dict[str, Any]) -> None:
-    color = frame.device_color(device["backend"])
+def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
+    color = frame.device_color(device.backend)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(device["device"], icon=":material/memory:", color=color)
-        st.markdown(f"**{device['device_name']}**")
-    used, total = figures.get("used_bytes"), figures.get("total_bytes")
+        st.badge(device.device, icon=":material/memory:", color=color)
+        st.markdown(f"**{device.device_name}**")
+    used, total = (load.used_bytes, load.total_bytes) if load else (None, None)
     shown: dict[str, Any] = {}
     if used is not None and total:
         st.vega_lite_chart(
             pd.DataFrame({"share": [used / total]}),
-            charts.share(device["backend"]),
-            key=f"memory_{device['device']}",
+            charts.share(device.backend),
+            key=f"memory_{device.device}",
             alt=f"{used / total:.0%} of the memory is used",
         )
         shown["Memory used"] = format.size(used)
         shown["Memory free"] = format.size(total - used)
-        shared = ", the CPU's too" if device.get("shared_memory") else ""
+        shared = ", the CPU's too" if device.shared_memory else ""
         shown["Memory in all"] = f"{format.size(total)}{shared}"
-    if figures.get("busy_percent") is not None:
-        shown["Busy"] = f"{figures['busy_percent']} % of the time"
-    if figures.get("celsius") is not None:
-        shown["Temperature"] = f"{figures['celsius']} °C"
-    shown |= {
-        label: _text(device[key]) for key, label in LABELS.items() if key in device
-    }
+    if load and load.busy_percent is not None:
+        shown["Busy"] = f"{load.busy_percent} % of the time"
+    if load and load.celsius is not None:
+        shown["Temperature"] = f"{load.celsius} °C"
+    told = _told(device)
+    shown |= {label: _text(told[key]) for key, label in LABELS.items() if key in told}
     with st.grid(min_column_width=150):
         for label, text in shown.items():
             st.markdown(f"{label}  \n**{text}**")
+
+
+def _told(device: DeviceDetails) -> dict[str, Any]:
+    """What the device does tell."""
+    return {name: each for name, each in asdict(device).items() if each is not None}
 
 
 def _text(value: Any) -> str:
@@ -125,7 +129,7 @@ def _text(value: Any) -> str:
 
 
 def report(
-    found: Diagnosis, known: Facts, described: list[dict[str, Any]]
+    found: Diagnosis, known: Facts, described: list[DeviceDetails]
 ) -> dict[str, Any]:
     """All that the page knows, to be pasted into a question on a forum."""
     machine = engine().machine()
@@ -134,7 +138,7 @@ def report(
         "cause": found.cause,
         "python": machine.devices[0].python if machine else None,
         "facts": {k: v for k, v in asdict(known).items() if k != "releases"},
-        "devices": described,
+        "devices": [_told(each) for each in described],
         "answers": answers(),
     }
 

@@ -33,7 +33,10 @@ def test_facts_agree_with_torch() -> None:
 
 def test_a_report_names_no_person_host_or_folder() -> None:
     """Nobody learns from it who asks, or on which machine."""
-    text = json.dumps([asdict(facts.probe()), hardware.describe(), idioms.answers()])
+    text = json.dumps(
+        [asdict(each) for each in (facts.probe(), *hardware.describe())]
+        + [idioms.answers()]
+    )
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home())):
         if len(private) > 1:  # "/" is the home of some users
             assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)

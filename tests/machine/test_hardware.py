@@ -10,6 +10,8 @@ import torch
 
 from core import devices
 from core.machine import hardware
+from core.machine.results import DeviceDetails
+from core.measure import nvml
 from core.ui.machine import LABELS
 from tests.fake_nvml import fake_pynvml
 
@@ -33,6 +35,16 @@ def test_formats_come_with_the_compute_capability(
     assert hardware.cuda_formats(*capability) == formats
 
 
+GPU = DeviceDetails("cuda:0", "A GPU", "CUDA", 100)
+CPU = DeviceDetails("cpu", "A processor", "CPU", 100)
+
+
+def labelled(found: DeviceDetails) -> bool:
+    """Whether the page has a label for all that is told beyond these."""
+    told = {name for name, value in vars(found).items() if value is not None}
+    return told - {name for name, value in vars(CPU).items() if value} <= set(LABELS)
+
+
 def cuda_properties(**more: Any) -> types.SimpleNamespace:
     return types.SimpleNamespace(
         major=9, minor=0, multi_processor_count=132, uuid="0", **more
@@ -47,13 +59,13 @@ def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.version, "hip", None)
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
-    found = hardware.cuda(torch.device("cuda:0"))
-    assert found["compute_capability"] == "9.0"
-    assert found["multiprocessors"] == 132
-    assert "fp8" in found["fast_formats"]
-    assert found["driver"].startswith("580.95.05")
-    assert found["runtime"].startswith("CUDA 13.0")
-    assert set(found) <= set(LABELS)
+    found = hardware.cuda(GPU, nvml.read())
+    assert found.compute_capability == "9.0"
+    assert found.multiprocessors == 132
+    assert "fp8" in found.fast_formats
+    assert found.driver.startswith("580.95.05")
+    assert found.runtime.startswith("CUDA 13.0")
+    assert labelled(found)
 
 
 def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +76,9 @@ def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "uuid", lambda each: f"GPU-{1 - each.index}")
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
     first, second = hardware.now()
-    assert first["busy_percent"] is None  # NVML's number 1, which tells nothing
-    assert (second["busy_percent"], second["celsius"]) == (37, 51)
-    assert first["used_bytes"] == 40
+    assert first.busy_percent is None  # NVML's number 1, which tells nothing
+    assert (second.busy_percent, second.celsius) == (37, 51)
+    assert first.used_bytes == 40
 
 
 def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,18 +86,18 @@ def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -
     told = cuda_properties(gcnArchName="gfx942:sramecc+:xnack-")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
     monkeypatch.setattr(torch.version, "hip", "6.4")
-    found = hardware.cuda(torch.device("cuda:0"))
-    assert found["architecture"] == "gfx942"
-    assert "compute_capability" not in found
+    found = hardware.cuda(GPU, nvml.read())
+    assert found.architecture == "gfx942"
+    assert found.compute_capability is None
     assert devices.uuid(torch.device("cuda:0")) == ""
 
 
 def test_the_cpu_is_described() -> None:
     """Cores, threads in training, formats and libraries, each with a label."""
-    found = hardware.cpu(torch.device("cpu"))
-    assert 1 <= found["threads"] <= found["logical_cores"]
-    assert found["kernels"] == torch.backends.cpu.get_cpu_capability()
-    assert set(found) <= set(LABELS)
+    found = hardware.cpu(CPU)
+    assert 1 <= found.threads <= found.logical_cores
+    assert found.kernels == torch.backends.cpu.get_cpu_capability()
+    assert labelled(found)
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="reads /proc/cpuinfo")
@@ -115,11 +127,11 @@ def test_a_cpu_is_fast_in_what_it_has_instructions_for(
 def test_memory_is_used_and_free() -> None:
     """Used and free are the whole, on every device that is here."""
     found = hardware.now()
-    assert [each["device"] for each in found] == [
-        each["device"] for each in hardware.describe()
+    assert [each.device for each in found] == [
+        each.device for each in hardware.describe()
     ]
     for each in found:
-        assert each["used_bytes"] + each["free_bytes"] == each["total_bytes"]
+        assert each.used_bytes + each.free_bytes == each.total_bytes
 
 
 @pytest.mark.gpu
@@ -127,6 +139,6 @@ def test_memory_is_used_and_free() -> None:
 def test_the_accelerator_is_described() -> None:
     """The accelerator comes first, with a runtime and its memory."""
     first = hardware.describe()[0]
-    assert first["backend"] in ("CUDA", "ROCm", "XPU", "MPS")
-    assert first["runtime"]
-    assert first["total_bytes"] > 0
+    assert first.backend in ("CUDA", "ROCm", "XPU", "MPS")
+    assert first.runtime
+    assert first.total_bytes > 0

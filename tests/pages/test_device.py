@@ -41,7 +41,7 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     known = engine.ask("core.jobs.sandbox:call", "core.machine.facts:probe", seconds=60)
     assert diagnose(known).verdict in shown
     for device in engine.ask("core.machine.hardware:describe"):
-        assert device["device_name"] in shown
+        assert device.device_name in shown
     report = json.loads(
         next(each.value for each in at.code if each.value.startswith("{"))
     )
