@@ -88,13 +88,7 @@ def test_what_the_optimizer_does_not_have_is_not_learnt() -> None:
     "device",
     [
         torch.device("meta"),
-        pytest.param(
-            accelerator(),
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(accelerator() is None, reason="no accelerator here"),
-            ],
-        ),
+        pytest.param(accelerator(), marks=pytest.mark.gpu),
     ],
 )
 def test_the_move_must_not_be_forgotten(

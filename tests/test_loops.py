@@ -13,30 +13,18 @@ from core.devices import accelerator
 
 CPU = torch.device("cpu")
 HERE = pytest.mark.parametrize(
-    "device",
-    [
-        CPU,
-        pytest.param(
-            accelerator(),
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(accelerator() is None, reason="no accelerator here"),
-            ],
-        ),
-    ],
+    "device", [CPU, pytest.param(accelerator(), marks=pytest.mark.gpu)]
 )
 
 Batch = tuple[Tensor, Tensor]
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors on a busy machine: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def seed() -> None:
+    """The same weights and images in every test."""
     torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

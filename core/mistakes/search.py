@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from core.mistakes.catalogue import MISTAKES, Failure
 
 MOST_CHARACTERS = 20_000  # of a text that are read; its end, where the error stands
-# What fits: tests/test_mistake_search.py has messages on both sides of these.
+# What fits: tests/mistakes/test_search.py has messages on both sides of these.
 LEAST_SCORE = 0.13  # of the message
 LEAST_SCORE_OF_QUESTION = 0.2  # of a text that has no error in it
 LEAST_SHARED = 4  # words, or all where the message has fewer

@@ -9,7 +9,6 @@ import pytest
 from core.checkpoints import resume
 from core.checkpoints.results import PartLosses, Resumed
 from core.config import RunConfig
-from core.devices import accelerator
 from core.errors import CancelledError
 from core.training import Training
 from core.watch import Watch
@@ -84,7 +83,6 @@ def test_resuming_is_cancelled() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
 def test_resuming_on_the_accelerator() -> None:
     """On the accelerator the resumed curve follows the other closely."""
     found = resume.compare(replace(CNN, device="auto"))

@@ -76,7 +76,6 @@ def test_a_rounded_file_is_seen() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(accelerator() is None, reason="no accelerator here")
 def test_a_round_trip_between_devices_is_nearly_exact() -> None:
     """Saved on the accelerator, the file says so, and the CPU answers nearly alike."""
     there = str(accelerator())

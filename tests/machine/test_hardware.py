@@ -135,7 +135,6 @@ def test_memory_is_used_and_free() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(devices.accelerator() is None, reason="no accelerator here")
 def test_the_accelerator_is_described() -> None:
     """The accelerator comes first, with a runtime and its memory."""
     first = hardware.describe()[0]
