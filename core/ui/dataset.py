@@ -61,10 +61,10 @@ def _show(job: Job) -> None:
         st.success("Fashion-MNIST has arrived and is being checked.")
         _show_when_checked()
     elif not job.ended:
-        latest = job.events[-1] if job.events else None
-        if isinstance(latest, Download):
-            share = min(1.0, latest.done_bytes / latest.total_bytes)
-            done, total = map(format.size, (latest.done_bytes, latest.total_bytes))
+        now = job_panel.latest(job, Download)
+        if now is not None:
+            share = min(1.0, now.done_bytes / now.total_bytes)
+            done, total = map(format.size, (now.done_bytes, now.total_bytes))
             st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
         else:
             st.progress(0.0, "Asking the mirror for Fashion-MNIST")

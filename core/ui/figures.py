@@ -32,8 +32,17 @@ def metrics(
             st.metric(label, value, border=True, width=width, help=note)
 
 
-def readings(seconds: Sequence[float], unit: float) -> tuple[float, float, float, str]:
-    """Median, ends of the middle half, in units of so many a second; and in words."""
-    low, high = format.middle_half(seconds)
-    typical = median(seconds)
-    return typical * unit, low * unit, high * unit, format.precise(typical)
+def readings(found: Sequence[Any], *names: str, **unit: float) -> pd.DataFrame:
+    """A row for each: what it is, its median and where the middle half begins and ends.
+
+    The first columns are the fields of these names. `unit`, say microseconds=1e6, is
+    the column of the median; low and high are in it too, and time is it in words.
+    """
+    ((column, scale),) = unit.items()
+    rows = []
+    for each in found:
+        fields = [getattr(each, name) for name in names]
+        values = (median(each.seconds), *format.middle_half(each.seconds))
+        row = (*fields, *(value * scale for value in values))
+        rows.append((*row, format.precise(values[0])))
+    return pd.DataFrame(rows, columns=[*names, column, "low", "high", "time"])

@@ -30,6 +30,11 @@ def missing(guessed: Any | None) -> bool:
     return guessed is None
 
 
+def scale(factor: float) -> int:
+    """Which of three answers is right: about as long, up to ten times, or more."""
+    return 0 if factor < 2 else 1 if factor <= 10 else 2
+
+
 def judge(found: str, guessed: str, right: bool) -> None:
     """What was found, in a sentence, beside what was guessed."""
     if right:

@@ -6,7 +6,7 @@ visitor, so that results survive a reload and are the same in all tabs.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machin
 CANCELLED = "Cancelled. What was measured until then stays here."
 
 Draw = Callable[[Job], None]
+Event = TypeVar("Event")
 
 
 def anything(*_arguments: Any) -> bool:
@@ -135,6 +136,16 @@ def follow(job: Job, what: str, draw: Draw) -> None:
             draw(now)
 
     live()
+
+
+def reported(job: Job, kind: type[Event]) -> list[Event]:
+    """What a job has reported of a kind, in order."""
+    return [event for event in job.events if isinstance(event, kind)]
+
+
+def latest(job: Job, kind: type[Event]) -> Event | None:
+    """The newest that a job has reported of a kind."""
+    return next((e for e in reversed(job.events) if isinstance(e, kind)), None)
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:

@@ -11,7 +11,7 @@ from core.config import RunConfig
 from core.jobs.job import Job
 from core.ui import controls, figures, format
 from core.ui.charts import checkpoints as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 from core.ui.runs import Run
 from core.ui.server import engine
 
@@ -57,7 +57,7 @@ def result(job: Job) -> None:
     config: RunConfig = job.arguments[0]
     per_epoch = ceil(RESUME_IMAGES / config.batch_size)
     steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
-    reports = [each for each in job.events if isinstance(each, PartLosses)]
+    reports = reported(job, PartLosses)
     rows = [
         (charts.PARTS[each.part], step, loss)
         for each in reports

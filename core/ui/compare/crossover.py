@@ -14,7 +14,7 @@ from core.measure.records import Record
 from core.ui import controls, downloads, format
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 
 PANEL = JobPanel("core.compare.crossover:measure", "The map", "measure_map")
 BUDGETS = (10, 30, 60, 120)  # seconds
@@ -38,11 +38,9 @@ def draw(pair: tuple[Candidate, Candidate], recorded: Sequence[Record]) -> None:
 def result(job: Job) -> None:
     """The map as far as it is measured."""
     done: Crossover | None = job.value
-    cells = [event for event in job.events if isinstance(event, Cell)]
+    cells = list(done.cells) if done else reported(job, Cell)
     candidates: tuple[Candidate, Candidate] = job.arguments[0]
-    if done is not None:
-        cells = list(done.cells)
-    elif not job.ended:
+    if not job.ended:
         st.info(f"Measuring, coarse to fine: {len(cells)} cells so far.")
     if not cells:
         if done is not None:

@@ -26,7 +26,7 @@ from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, latest, reported
 
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 PANEL = JobPanel(
@@ -123,10 +123,10 @@ def gather(job: Job) -> Race | None:
     """The race as far as it has come; None before it has begun."""
     if isinstance(job.value, Race):
         return job.value
-    started = next((e for e in job.events if isinstance(e, RaceStarted)), None)
+    started = latest(job, RaceStarted)
     if started is None:
         return None
-    trials = tuple(event for event in job.events if isinstance(event, Trial))
+    trials = tuple(reported(job, Trial))
     return Race(
         started.candidates,
         (None, None),
@@ -134,7 +134,7 @@ def gather(job: Job) -> Race | None:
         min([started.steps, *(trial.steps for trial in trials)]),
         started.repeats,
         trials,
-        tuple(event for event in job.events if isinstance(event, CandidateFailure)),
+        tuple(reported(job, CandidateFailure)),
         "",
     )
 
@@ -168,9 +168,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
 
 
 def _progress(job: Job, race: Race) -> None:
-    progress = next(
-        (e for e in reversed(job.events) if isinstance(e, TrialProgress)), None
-    )
+    progress = latest(job, TrialProgress)
     trials = 2 * (race.repeats + 1) - len(race.failures)
     text = "The data is being loaded"
     share = len(race.trials) / trials
@@ -286,9 +284,8 @@ def _curves(job: Job, race: Race) -> None:
         if not losses:
             losses = [
                 loss
-                for event in job.events
-                if isinstance(event, TrialProgress)
-                and (event.candidate, event.repeat) == (index, 1)
+                for event in reported(job, TrialProgress)
+                if (event.candidate, event.repeat) == (index, 1)
                 for loss in event.losses
             ]
         rows.extend((name, *loss) for loss in losses)

@@ -14,7 +14,7 @@ from core.measure.records import Record
 from core.ui import controls, downloads, format
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 
 PANEL = JobPanel("core.compare.step_profile:measure", "The profile", "take_apart")
 REMEDIES = {
@@ -51,10 +51,8 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
 
 def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
     """Stacked bars, a sentence for each, and the traces."""
-    found = [e for e in job.events if isinstance(e, StepProfile)]
-    if job.value is not None:
-        found = list(job.value)
-    elif not job.ended:
+    found = list(job.value or reported(job, StepProfile))
+    if not job.ended:
         st.info(f"Profiling: {len(found)} of {len(job.arguments[1])} done.")
     if not found:
         return

@@ -13,7 +13,7 @@ from core.measure.records import Record
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 
 GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
 PANEL = JobPanel("core.compare.timing_pitfalls:measure", "The measurement", "time_it")
@@ -51,17 +51,16 @@ def result(job: Job, guessed: str | None) -> None:
     done: TimingLab | None = job.value
     if done is None:
         if not job.ended:
-            ways = [e.way for e in job.events if isinstance(e, Reading)]
             st.info(
-                f"Measuring, each way in a process of its own: {len(ways)} of "
-                f"{len(WAYS)} done."
+                "Measuring, each way in a process of its own: "
+                f"{len(reported(job, Reading))} of {len(WAYS)} done."
             )
         return
     if guess.missing(guessed):
         return
     assert guessed is not None
     factor = first_call(done)
-    truth = GUESSES[0 if factor < 2 else 1 if factor <= 10 else 2]
+    truth = GUESSES[guess.scale(factor)]
     text = f"The first call took **{factor:.3g} times** as long as a later one."
     guess.judge(text, guessed.lower(), guessed == truth)
     readings(done)

@@ -11,7 +11,7 @@ from core.measure import records
 from core.move.results import Transfer, Transfers
 from core.ui import format
 from core.ui.charts import move as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 
 HERE = "here, now"
 
@@ -37,11 +37,9 @@ def draw(devices: Sequence[str]) -> None:
 
 def result(job: Job) -> None:
     """The curves as far as they are measured, and where they level out."""
-    measured = [each for each in job.events if isinstance(each, Transfer)]
     done: Transfers | None = job.value
-    if done is not None:
-        measured = list(done.measured)
-    elif not job.ended:
+    measured = list(done.measured) if done else reported(job, Transfer)
+    if not job.ended:
         st.info(
             f"Measuring: {len(measured)} kinds and sizes of copies so far, each warmed "
             "up, repeated and synchronized."

@@ -2,7 +2,6 @@
 
 from statistics import median
 
-import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
@@ -67,7 +66,7 @@ def result(job: Job, guessed: str | None) -> None:
         return
     one, many = done.copied[0], done.copied[-1]
     times = median(many.seconds) / median(one.seconds)
-    truth = GUESSES[0 if times < 2 else 1 if times <= 10 else 2]
+    truth = GUESSES[guess.scale(times)]
     guess.judge(
         f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
         f"**{format.rounded(times)} times** as long as in one.",
@@ -77,11 +76,7 @@ def result(job: Job, guessed: str | None) -> None:
     backend = done.environment.backend
     st.altair_chart(
         charts.pieces(
-            pd.DataFrame(
-                [(e.pieces, *figures.readings(e.seconds, 1e6)) for e in done.copied],
-                columns=["pieces", "microseconds", "low", "high", "time"],
-            ),
-            backend,
+            figures.readings(done.copied, "pieces", microseconds=1e6), backend
         ),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
@@ -89,11 +84,7 @@ def result(job: Job, guessed: str | None) -> None:
     st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
     st.altair_chart(
         charts.fetches(
-            pd.DataFrame(
-                [(e.way, *figures.readings(e.seconds, 1e3)) for e in done.fetched],
-                columns=["way", "milliseconds", "low", "high", "time"],
-            ),
-            backend,
+            figures.readings(done.fetched, "way", milliseconds=1e3), backend
         ),
         alt="Milliseconds of three ways to fetch a number from each step",
     )

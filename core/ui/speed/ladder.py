@@ -15,7 +15,7 @@ from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, 
 from core.ui import controls, downloads, figures, format, job_panel
 from core.ui.charts import speed as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, latest, reported
 from core.ui.speed import rungs
 
 PANEL = JobPanel(
@@ -75,12 +75,7 @@ def results(job: Job) -> tuple[Result, ...]:
     if isinstance(job.value, Climbed):
         return job.value.results
     done = job.arguments[1] if len(job.arguments) > 1 else ()
-    return (*done, *(event for event in job.events if isinstance(event, Result)))
-
-
-def found_limit(job: Job) -> Roofline | None:
-    """The machine's limit, once it is measured."""
-    return next((event for event in job.events if isinstance(event, Roofline)), None)
+    return (*done, *reported(job, Result))
 
 
 def buttons(wanted: Climb | None) -> None:
@@ -134,7 +129,7 @@ def climb(job: Job, backend: str) -> None:
     """What is known of a climb: status, chart, table, and the rung that is chosen."""
     _status(job)
     found = results(job)
-    limit = found_limit(job) or (job.value.limit if job.value is not None else None)
+    limit = job.value.limit if job.value else latest(job, Roofline)
     wanted: Climb = job.arguments[0]
     shown = [each for each in found if rungs.is_revealed(each)]
     if any(each.measured for each in shown):
@@ -166,7 +161,7 @@ def _status(job: Job) -> None:
 
 
 def _progress(job: Job) -> str:
-    now = next((e for e in reversed(job.events) if isinstance(e, Progress)), None)
+    now = latest(job, Progress)
     if now is None:
         return "The limit of this machine is being measured"
     title = BY_NAME[now.rung].title

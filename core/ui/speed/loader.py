@@ -13,7 +13,7 @@ from core.speed import rows as flat
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, format, guess
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 from core.ui.source import code_tabs
 
 BUDGETS = (10, 30, 60)  # seconds
@@ -75,10 +75,9 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     """The cells as far as they are measured; once the learner has guessed."""
     plan: LoaderPlan = job.arguments[2]
     done: LoaderLab | None = job.value
-    cells = [event for event in job.events if isinstance(event, LoaderCell)]
-    if done is not None:
-        cells, cores = list(done.cells), done.cores
-    elif not job.ended:
+    cells = list(done.cells) if done else reported(job, LoaderCell)
+    cores = done.cores if done else cores
+    if not job.ended:
         st.info(f"Measuring: {len(cells)} of {plan.cells} cells so far.")
     if done is not None and not cells:
         st.warning("The time was over before the first cell. Give it more.")

@@ -18,7 +18,7 @@ from core.speed.results import (
 )
 from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 from core.ui.source import code_tabs
 
 WAYS = 6
@@ -57,7 +57,7 @@ def draw(machine: Machine) -> None:
 def result(job: Job) -> None:
     done: MemoryLab | None = job.value
     if done is None:
-        peaks = [event for event in job.events if isinstance(event, Peak)]
+        peaks = reported(job, Peak)
         if not job.ended:
             st.info(
                 f"Peak memory of {len(peaks)} of {WAYS} ways measured"

@@ -1,6 +1,5 @@
 """A loop against vectorized code, as the Speed page shows it."""
 
-import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
@@ -9,7 +8,7 @@ from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, reported
 from core.ui.source import code_tabs
 
 PANEL = JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab")
@@ -48,10 +47,8 @@ def draw(machine: Machine) -> None:
 
 def result(job: Job, guessed: str | None) -> None:
     done: VectorizeLab | None = job.value
-    found = [event for event in job.events if isinstance(event, Vectorized)]
-    if done is not None:
-        found = list(done.found)
-    elif not job.ended:
+    found = list(done.found) if done else reported(job, Vectorized)
+    if not job.ended:
         st.info(f"Measuring: {len(found)} bars so far.")
     if not found or guess.missing(guessed):
         return
@@ -61,8 +58,9 @@ def result(job: Job, guessed: str | None) -> None:
         text = f"For a single point **{best}** is fastest: "
         text += f"{format.precise(times[best])}."
         guess.judge(text, str(guessed), guessed == best)
+    bars = figures.readings(found, "points", "way", microseconds=1e6)
     st.altair_chart(
-        charts.vectorized(frame(found)),
+        charts.vectorized(bars.assign(points=bars["points"].map(_points))),
         alt="Time of each way for each number of points, logarithmic",
     )
     if done is None:
@@ -84,14 +82,6 @@ def result(job: Job, guessed: str | None) -> None:
         f"{done.date[:10]}."
     )
     downloads.both("vectorize", rows.of_vectorize(done))
-
-
-def frame(found: list[Vectorized]) -> pd.DataFrame:
-    """A row a bar, as core.ui.charts.speed.vectorized wants it."""
-    return pd.DataFrame(
-        [(_points(e.points), e.way, *figures.readings(e.seconds, 1e6)) for e in found],
-        columns=["points", "way", "microseconds", "low", "high", "time"],
-    )
 
 
 def in_words(done: VectorizeLab) -> list[str]:
