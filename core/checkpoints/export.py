@@ -19,6 +19,7 @@ from core.results import RunResult
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).with_name("script_template.py")
+SPRITES = ROOT / "core/data/sprites.py"  # which a script on sprites imports
 WIDTH = 79
 ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
 TASKS = {
@@ -68,7 +69,12 @@ def heart(result: RunResult) -> str:
 def notebook(result: RunResult) -> str:
     """The same as a Jupyter notebook, format 4.5: a text and a code cell a section."""
     parts = [("markdown", f"# {_introduction(result)}")]
-    for title, about, code in sections(result):
+    steps = sections(result)
+    if result.config.task == "sprites":  # a notebook is one file
+        steps = [each._replace(code=_without_sprites(each.code)) for each in steps]
+        text = SPRITES.read_text("utf-8")
+        steps.insert(1, Section("The drawing", "What draws the sprites.", text))
+    for title, about, code in steps:
         text = re.sub("^# ", "", about, flags=re.MULTILINE)
         parts += [("markdown", f"## {title}\n\n{text}".strip()), ("code", code)]
     cells: list[dict[str, Any]] = [
@@ -81,6 +87,11 @@ def notebook(result: RunResult) -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, indent=1)
+
+
+def _without_sprites(code: str) -> str:
+    """With the drawing itself in the place of its import."""
+    return code.replace("import sprites\n", "").replace("sprites.draw", "draw")
 
 
 def _introduction(result: RunResult) -> str:
@@ -198,6 +209,8 @@ def _imports(sources: list[str], used: set[str]) -> str:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} & used
             module = getattr(node, "module", "")
+            if module.startswith("core"):  # the file beside the script
+                module = ""
             found[module] = found.get(module, set()) | names
     lines = [f"import {name}" for name in sorted(found.pop(""))]
     for module in sorted(filter(found.get, found)):

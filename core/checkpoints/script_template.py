@@ -67,14 +67,9 @@ if TASK == "fashion-mnist":
     test_inputs = read("t10k-images-idx3-ubyte", 16).view(-1, 1, 28, 28)
     test_targets = read("t10k-labels-idx1-ubyte", 8).long()
 elif TASK == "sprites":
-    # The ten kinds of clothes of Fashion-MNIST, drawn by a program. This is the
-    # longest part, and not about training: you may go on with the next one. A
-    # shape is where a < b < c holds for each of its chains (a, b, c).
+    # The ten kinds of clothes of Fashion-MNIST, drawn by sprites.py, which belongs
+    # beside this file; from two seeds, so that no test image is a training image.
     # inline core.data.datasets
-    # inline core.data.sprites
-
-    # %% The images
-    # Drawn from two seeds: no test image is a training image.
     train_inputs, train_targets = sprites.draw(datasets.SPRITES_TRAIN, seed=0)
     test_inputs, test_targets = sprites.draw(datasets.SPRITES_TEST, seed=1)
 else:

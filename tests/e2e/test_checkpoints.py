@@ -59,8 +59,9 @@ def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
 
     page.get_by_role("tab", name="Take it home").click()
     assert '"nbformat": 4' in download("download_notebook").read_text()
+    assert download("download_drawing").name == "sprites.py"
     done = subprocess.run(
-        [sys.executable, "-I", download("download_script")],
+        [sys.executable, "-s", download("download_script")],
         cwd=tmp_path,
         env={},
         capture_output=True,

@@ -9,7 +9,7 @@ from core.ui.runs import Run
 
 NEEDS = {  # beside torch
     "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
-    "sprites": "; the sprites are drawn by the script itself.",
+    "sprites": "; `sprites.py`, which draws the sprites, belongs beside it.",
     "regression": "; the points are drawn by the script itself.",
 }
 FILES = (  # label, text, ending, type, icon
@@ -41,6 +41,15 @@ def downloads(shown: Run) -> None:
                 f"download_{label.lower()}",
                 mime=kind,
                 icon=f":material/{icon}:",
+            )
+        if result.config.task == "sprites":
+            files.button(
+                "Drawing (.py)",
+                export.SPRITES.read_text("utf-8"),
+                export.SPRITES.name,
+                "download_drawing",
+                mime="text/x-python",
+                icon=":material/draw:",
             )
     st.markdown("Or with this app's own code, in its folder:")
     st.code(export.command(result.config), language="bash", wrap_lines=True)
