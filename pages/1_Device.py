@@ -8,19 +8,9 @@ from core.machine.diagnosis import CAUSES, diagnose
 from core.ui import downloads, frame, machine
 from core.ui.course import lesson
 from core.ui.server import explained
-from core.ui.source import code_tabs, source
+from core.ui.source import code_tabs
 
 HERE = lesson("Device")
-MISSES = {
-    "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
-    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and nobody notices but you, "
-    "who wait.",
-    "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
-    "each new kind of device is an `if` in every script of yours.",
-    "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
-    "where it does not exist. Like the others it believes the driver: that this build "
-    "has code for the GPU shows only when you compute.",
-}
 
 frame.begin(HERE)
 
@@ -45,16 +35,7 @@ st.markdown(
 
 st.subheader("Three ways to ask for a device")
 st.markdown("All three ran on the worker just now; their answers stand beside them.")
-for name, label in zip(
-    MISSES, ("The classic line", "With MPS", "torch.accelerator"), strict=True
-):
-    with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{label}** answers")
-            on = "CPU" if answers[name] == "cpu" else "accelerator"
-            st.badge(answers[name], color=frame.device_color(on))
-        st.code(source(f"core.machine.idioms:{name}"))
-        st.markdown(MISSES[name])
+machine.idioms(answers)
 st.markdown(
     "One trap: without `is_available()` in front, "
     "`torch.accelerator.current_accelerator()` tells what this torch was **built** "

@@ -22,12 +22,11 @@ if run is None:
 pressed = row.button(
     "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
 )
-chosen = run.id
 evaluated = state.setdefault("evaluated", set())
 if pressed:
-    evaluated.add(chosen)
+    evaluated.add(run.id)
 
-if chosen not in evaluated:
+if run.id not in evaluated:
     st.markdown(
         ":material/grid_on: Press **Evaluate**: the model answers all "
         f"{run.result.test_total:,} test images, and you see where it goes wrong."
@@ -35,7 +34,7 @@ if chosen not in evaluated:
 else:
     try:
         with st.spinner("The model is answering all test images"):
-            found = evaluation.evaluation(chosen)
+            found = evaluation.evaluation(run.id)
     except ExplainedError as error:
         st.error(str(error), title="The evaluation failed", icon=":material/error:")
         st.stop()
@@ -58,18 +57,13 @@ else:
     evaluation.class_table(found)
 
     st.subheader("The most confident mistakes")
-    pairs = zip(found.targets, found.predictions, strict=True)
-    wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if run.config.task == "fashion-mnist":
         st.markdown(
             "In bold what the label says, under it what the model says. About 1 image "
             "in 100 of Fashion-MNIST is arguably mislabelled (issue 166 of "
             "zalandoresearch/fashion-mnist): look before you blame the model."
         )
-    if wrong:
-        evaluation.gallery(run, found, wrong)
-    else:
-        st.markdown("There is none: all test images are classified correctly.")
+    evaluation.mistakes(run, found)
 
 st.subheader("Your own picture")
 picture.draw(run.result)

@@ -59,11 +59,7 @@ with trip:
         "another, and answers them again. Every logit is compared."
     )
     if len(devices) == 1:
-        st.markdown(
-            "This machine has only a CPU, so both ends are the CPU; with float32 in "
-            "the file, the difference must be exactly 0. With an accelerator you can "
-            "choose another device for each end."
-        )
+        st.markdown(round_trip.ON_ONE_DEVICE)
     if run is None:
         run_choice.nothing_yet(":material/save: The comparison appears here.")
     else:

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from core.mistakes.catalogue import BY_SLUG, MISTAKES
-from core.mistakes.search import MOST_CHARACTERS
 from core.ui import frame, mistakes
 from core.ui.course import lesson
 from core.ui.server import engine
@@ -12,56 +11,8 @@ from core.ui.source import code_tabs
 HERE = lesson("Mistakes")
 
 frame.begin(HERE)
-state = st.session_state
 machine = engine().machine()
-learning = mistakes.learn_messages()
-
-with st.form("find_mistake"):
-    st.text_area(
-        "Paste an error message or a traceback",
-        key="pasted_error",
-        height=120,
-        placeholder="RuntimeError: Expected all tensors to be on the same device ...",
-        persist_state="session",
-    )
-    if st.form_submit_button("Find the mistake", icon=":material/search:"):
-        state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
-        st.query_params.pop("mistake", None)
-
-wanted = st.query_params.get("mistake")
-text = state.get("searched_error", "")
-first: list[str] = []
-if wanted in BY_SLUG:
-    first = [wanted]
-    st.subheader("The mistake of this link")
-elif wanted is not None:
-    st.warning(
-        "The address names a mistake that is not on this page. All that are stand "
-        "below.",
-        icon=":material/info:",
-    )
-elif text:
-    with st.spinner("Comparing it with what the mistakes raise on this machine"):
-        index = mistakes.index(learning)
-    if index is None:
-        st.warning(
-            "The mistakes could not be run yet, so there is nothing to compare with. "
-            "Press the button again in a moment.",
-            icon=":material/hourglass_top:",
-        )
-    elif first := [match.slug for match in index.find(text)]:
-        st.subheader("It fits best")
-        if len(first) > 1:
-            st.markdown(
-                "The best first. A whole traceback tells more than its last line: the "
-                "code it names decides between mistakes with the same message."
-            )
-    else:
-        st.info(
-            f"None of the {len(MISTAKES)} mistakes fits that text. Paste the last "
-            "lines of the traceback too, or look through the list.",
-            icon=":material/search_off:",
-        )
+first = mistakes.searched()
 for place, slug in enumerate(first):
     mistakes.card(BY_SLUG[slug], opened=place == 0)
 

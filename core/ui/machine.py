@@ -11,6 +11,7 @@ from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
 from core.ui.server import engine, explained
+from core.ui.source import source
 
 LIVE_SECONDS = 2.0
 # In the order in which they are shown; all of them from core.machine.hardware.
@@ -28,6 +29,17 @@ LABELS = {
     "blas": "Matrix library",
     "driver": "Driver",
     "runtime": "Runtime",
+}
+
+MISSES = {
+    "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
+    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and nobody notices but you, "
+    "who wait.",
+    "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
+    "each new kind of device is an `if` in every script of yours.",
+    "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
+    "where it does not exist. Like the others it believes the driver: that this build "
+    "has code for the GPU shows only when you compute.",
 }
 
 
@@ -126,6 +138,20 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value) if value else "none"
     return str(value)
+
+
+def idioms(answers: dict[str, str]) -> None:
+    """Three ways to ask for a device: what each answers here, and what it misses."""
+    for name, label in zip(
+        MISSES, ("The classic line", "With MPS", "torch.accelerator"), strict=True
+    ):
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{label}** answers")
+                on = "CPU" if answers[name] == "cpu" else "accelerator"
+                st.badge(answers[name], color=frame.device_color(on))
+            st.code(source(f"core.machine.idioms:{name}"))
+            st.markdown(MISSES[name])
 
 
 def report(

@@ -11,8 +11,15 @@ from contextlib import contextmanager
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.mistakes.catalogue import MISTAKES, Failure, Mistake, MistakeRun, Outcome
-from core.mistakes.search import Index
+from core.mistakes.catalogue import (
+    BY_SLUG,
+    MISTAKES,
+    Failure,
+    Mistake,
+    MistakeRun,
+    Outcome,
+)
+from core.mistakes.search import MOST_CHARACTERS, Index
 from core.ui import format
 from core.ui.server import engine, visitor
 from core.ui.source import body, source
@@ -75,6 +82,64 @@ def run(slug: str) -> MistakeRun | str:
 
 
 # The search
+
+
+def searched() -> list[str]:
+    """The slugs that fit the address, or the text that was pasted; the best first."""
+    state = st.session_state
+    learning = learn_messages()
+    with st.form("find_mistake"):
+        st.text_area(
+            "Paste an error message or a traceback",
+            key="pasted_error",
+            height=120,
+            placeholder="RuntimeError: Expected all tensors to be on the same device "
+            "...",
+            persist_state="session",
+        )
+        if st.form_submit_button("Find the mistake", icon=":material/search:"):
+            state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
+            st.query_params.pop("mistake", None)
+    wanted = st.query_params.get("mistake")
+    if wanted in BY_SLUG:
+        st.subheader("The mistake of this link")
+        return [wanted]
+    if wanted is not None:
+        st.warning(
+            "The address names a mistake that is not on this page. All that are stand "
+            "below.",
+            icon=":material/info:",
+        )
+        return []
+    text = state.get("searched_error", "")
+    return _fitting(learning, text) if text else []
+
+
+def _fitting(learning: str, text: str) -> list[str]:
+    with st.spinner("Comparing it with what the mistakes raise on this machine"):
+        known = index(learning)
+    if known is None:
+        st.warning(
+            "The mistakes could not be run yet, so there is nothing to compare with. "
+            "Press the button again in a moment.",
+            icon=":material/hourglass_top:",
+        )
+        return []
+    found = [match.slug for match in known.find(text)]
+    if not found:
+        st.info(
+            f"None of the {len(MISTAKES)} mistakes fits that text. Paste the last "
+            "lines of the traceback too, or look through the list.",
+            icon=":material/search_off:",
+        )
+        return []
+    st.subheader("It fits best")
+    if len(found) > 1:
+        st.markdown(
+            "The best first. A whole traceback tells more than its last line: the "
+            "code it names decides between mistakes with the same message."
+        )
+    return found
 
 
 def learn_messages() -> str:

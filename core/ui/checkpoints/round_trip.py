@@ -18,6 +18,11 @@ PANEL = JobPanel(
     icon=":material/compare_arrows:",
     primary=True,
 )
+ON_ONE_DEVICE = (
+    "This machine has only a CPU, so both ends are the CPU; with float32 in the file, "
+    "the difference must be exactly 0. With an accelerator you can choose another "
+    "device for each end."
+)
 
 
 def draw(run: Run, devices: Sequence[str]) -> None:

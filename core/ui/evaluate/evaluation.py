@@ -76,6 +76,16 @@ def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
                 st.markdown(f"**{true}**  \n:small[{said}]")
 
 
+def mistakes(shown: Run, found: Evaluation) -> None:
+    """The surest of the images that are not what the model says."""
+    pairs = zip(found.targets, found.predictions, strict=True)
+    wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
+    if wrong:
+        gallery(shown, found, wrong)
+    else:
+        st.markdown("There is none: all test images are classified correctly.")
+
+
 def confusion(shown: Run, found: Evaluation) -> None:
     """The confusion matrix, and the images of the cell that is selected."""
     names = [each.name for each in found.classes]
