@@ -26,12 +26,12 @@ def anything(*_arguments: Any) -> bool:
 
 @dataclass(frozen=True)
 class JobPanel:
-    """The jobs of this visitor that call the function at `path`.
+    """The jobs of this visitor that call the function at `address`.
 
     Of those whose arguments are what the page is `about`; without it, of all of them.
     """
 
-    path: str
+    address: str
     what: str  # how sentences about it begin: "The race"
     key: str  # of the start button; that of Cancel is made of it
     icon: str = ":material/timer:"
@@ -43,7 +43,7 @@ class JobPanel:
     @property
     def job(self) -> Job | None:
         """The newest."""
-        jobs = engine().jobs(self.path, visitor())
+        jobs = engine().jobs(self.address, visitor())
         return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
 
     @property
@@ -53,7 +53,7 @@ class JobPanel:
     def submit(self, *arguments: Any) -> None:
         """Queue a job, unless one goes on: a double click comes twice."""
         if not self.going_on:
-            engine().submit(self.path, *arguments, owner=visitor())
+            engine().submit(self.address, *arguments, owner=visitor())
 
     def start_button(
         self, label: str, arguments: tuple | None, key: str = "", **more: Any

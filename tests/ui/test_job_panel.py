@@ -1,0 +1,127 @@
+"""The panel of a long job: one goes on at a time, and the newest is shown."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.job import Job
+from core.ui import job_panel
+from core.ui.job_panel import JobPanel, latest, reported
+
+ADDRESS = "core.compare.race:race"
+
+
+class FakeEngine:
+    """Keeps jobs as they are given; nothing runs."""
+
+    problem = ""
+
+    def __init__(self, *jobs: Job) -> None:
+        self.known = list(jobs)
+
+    def jobs(self, address: str, owner: str) -> list[Job]:
+        return [
+            job for job in self.known if (job.address, job.owner) == (address, owner)
+        ]
+
+    def submit(self, address: str, *arguments: object, owner: str) -> None:
+        job = Job(str(len(self.known)), address, arguments, "train", owner)
+        self.known.append(job)
+
+    def job(self, job_id: str) -> Job:
+        return next(job for job in self.known if job.id == job_id)
+
+    def cancel(self, job_id: str) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """Put an engine with these jobs, all of this visitor, in the place of the real."""
+
+    def with_jobs(*jobs: Job) -> FakeEngine:
+        engine = FakeEngine(*jobs)
+        monkeypatch.setattr(job_panel, "engine", lambda: engine)
+        monkeypatch.setattr(job_panel, "visitor", lambda: "me")
+        return engine
+
+    return with_jobs
+
+
+def drawn() -> AppTest:
+    """A panel on a page of its own."""
+
+    def page() -> None:
+        import streamlit as st
+
+        from core.ui.job_panel import JobPanel
+
+        panel = JobPanel("core.compare.race:race", "The race", "start")
+        panel.buttons("Start", (1,))
+        panel.follow(lambda job: st.markdown(f"drawn {job.status}"), "Nothing yet.")
+
+    at = AppTest.from_function(page).run()
+    assert not at.exception
+    return at
+
+
+def job(job_id: str, status: str, *arguments: object, **more: object) -> Job:
+    """A job of this visitor."""
+    return Job(job_id, ADDRESS, arguments, "train", "me", status, **more)
+
+
+def test_a_double_click_starts_one_job(use):
+    """While a job goes on there is no second; when it has ended there is."""
+    engine = use()
+    panel = JobPanel(ADDRESS, "The race", "start")
+    panel.submit(1)
+    panel.submit(1)
+    assert len(engine.known) == 1
+    engine.known[0] = job("0", "finished", 1)
+    panel.submit(2)
+    assert [each.arguments for each in engine.known] == [(1,), (2,)]
+
+
+def test_the_page_is_about_some_of_the_jobs(use):
+    """The newest of those is the panel's, however new the others are."""
+    use(job("a", "finished", 1), job("b", "finished", 1), job("c", "running", 2))
+    panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
+    assert panel.job is not None
+    assert panel.job.id == "b"
+    assert not panel.going_on
+
+
+def test_without_a_job_it_says_what_will_appear(use):
+    use()
+    at = drawn()
+    assert at.markdown[0].value == "Nothing yet."
+    assert [button.label for button in at.button] == ["Start"]
+
+
+@pytest.mark.parametrize("status", ["queued", "running"])
+def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
+    """Where it waits its place is told; where it runs it is drawn."""
+    use(job("a", status, 1, place=2))
+    at = drawn()
+    assert at.button(key="start").disabled
+    assert at.button(key="cancel_start").label == "Cancel"
+    if status == "queued":
+        assert "The race: place 2 in the queue" in at.info[0].value
+    else:
+        assert at.markdown[0].value == "drawn running"
+
+
+@pytest.mark.parametrize(("status", "said"), [("failed", "why"), ("cancelled", "stay")])
+def test_a_bad_end_is_told_above_what_there_is(use, status, said):
+    """What was measured until then is drawn all the same."""
+    use(job("a", status, 1, message="why"))
+    at = drawn()
+    assert said in (at.error or at.info)[0].value
+    assert at.markdown[0].value == f"drawn {status}"
+    assert not at.button(key="start").disabled
+
+
+def test_events_are_told_apart_by_their_kind():
+    found = job("a", "running", events=("one", 1, "two", 2.0))
+    assert reported(found, str) == ["one", "two"]
+    assert latest(found, str) == "two"
+    assert latest(found, bytes) is None
