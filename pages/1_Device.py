@@ -92,23 +92,4 @@ downloads.button(
 with st.expander("Read it first", icon=":material/visibility:"):
     st.code(report, language="json", wrap_lines=True)
 
-frame.question(
-    "no_gpu",
-    "nvidia-smi lists the GPU of a laptop, and torch.cuda.is_available() is False. "
-    "Which of these can't be the reason?",
-    {
-        "torch was built without CUDA": "It can: such a torch never asks the driver. "
-        "`torch.version.cuda` is None then, and on Windows `pip install torch` brings "
-        "just that.",
-        "The driver is missing": "Right. `nvidia-smi` asks the driver, so an answer "
-        "means that there is one. What is left are the build, the driver's age, and "
-        "what the process may see.",
-        "The driver is too old for this torch": "It can: `nvidia-smi` works with every "
-        "driver, but a torch built with CUDA 13 needs one that runs CUDA 13. The "
-        "newest it can run stands in the head of what `nvidia-smi` prints.",
-        "CUDA_VISIBLE_DEVICES is set to -1": "It can: the variable hides GPUs from "
-        "CUDA, and so from torch. `nvidia-smi` does not look at it.",
-    },
-    right="The driver is missing",
-)
 frame.end(HERE)

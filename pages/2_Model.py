@@ -57,19 +57,4 @@ code_tabs(
     ),
 )
 
-frame.question(
-    "moved_without_assigning",
-    "You write `model.to(device)` and `x.to(device)`, each on a line by itself, and "
-    "then `model(x)`. What happens on an accelerator?",
-    {
-        "Both are moved, it works": "The model is moved, since a module moves in "
-        "place. But `x.to(device)` made a copy, and nobody kept it: `x` is still on "
-        "the host.",
-        "It fails: the model is on the device, x is on the host": "Yes. A module moves "
-        "in place, a tensor is copied. Write `x = x.to(device)`.",
-        "It fails: x is on the device, the model is on the host": "The other way "
-        "round: look at the two functions under “In place, or a copy?”.",
-    },
-    right="It fails: the model is on the device, x is on the host",
-)
 frame.end(HERE)

@@ -78,20 +78,4 @@ st.subheader("The code that ran" if current else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
 
-frame.question(
-    "batch_size",
-    "You make the batch four times as large and train for as many epochs. "
-    "What becomes of the steps?",
-    {
-        "As many steps as before": "An epoch is one pass over all images. With four "
-        "times as many in a step, a quarter of the steps is enough. Try it above and "
-        "compare the runs over steps.",
-        "A quarter of the steps": "Yes. Each step costs a little more, but there are "
-        "fewer of them, so an epoch is faster; and the weights are updated less often, "
-        "so it may learn less in it. Compare your runs over seconds, then over epochs.",
-        "Four times the steps": "The other way round: an epoch is one pass over all "
-        "images, and a larger batch takes a larger bite. Try it above and compare.",
-    },
-    right="A quarter of the steps",
-)
 frame.end(HERE)

@@ -105,18 +105,4 @@ code_tabs(
     ),
 )
 
-frame.question(
-    "eval_mode",
-    "You evaluate under torch.inference_mode() but forget model.eval(). What happens?",
-    {
-        "Nothing, inference mode includes it": "They are two different things: "
-        "inference mode is about autograd, eval() about how dropout and batch norm "
-        "behave. Forget eval(), and those two go on as in training.",
-        "Dropout and batch norm go on as in training": "Yes. Nothing complains, and "
-        "the accuracy is wrong: it depends on which batch an image happens to be in.",
-        "PyTorch raises an error": "If only it did. The result is wrong in silence, "
-        "which is why both calls stand in the function above.",
-    },
-    right="Dropout and batch norm go on as in training",
-)
 frame.end(HERE)

@@ -65,18 +65,4 @@ code_tabs(
     ),
 )
 
-frame.question(
-    "unsynchronized",
-    "You time `model(x)` on a GPU with two looks at the clock and read 0.1 ms. "
-    "What do you know?",
-    {
-        "The forward pass takes 0.1 ms": "Only if you waited for the device before "
-        "both looks. The call returns when the work is queued, not when it is done.",
-        "Queueing it takes 0.1 ms": "Yes. Synchronize before the clock starts and "
-        "before it stops, leave the first calls out, and repeat.",
-        "The GPU is broken": "It is well. You asked how long the call takes to return, "
-        "and it returns at once.",
-    },
-    right="Queueing it takes 0.1 ms",
-)
 frame.end(HERE)

@@ -32,18 +32,4 @@ with st.expander("How it is measured", icon=":material/timer:"):
 for lab in (loader, memory, vectorize, copies):
     lab.draw(machine)
 
-frame.question(
-    "compile_pays",
-    "`torch.compile` takes 20 s to build its kernels and then saves 0.1 s in every "
-    "epoch. You train for 50 epochs. Is it worth it?",
-    {
-        "Yes, every epoch is faster": "Every epoch is, the whole run is not: 50 times "
-        "0.1 s is 5 s, and 20 s went by before the first step.",
-        "No, it pays after 200 epochs": "Yes: 20 s over 0.1 s. On a model that trains "
-        "for days, or is compiled once and used a million times, it is another matter.",
-        "It depends on the batch size": "The batch size changes both numbers, and then "
-        "you measure again. With these two numbers the answer is known.",
-    },
-    right="No, it pays after 200 epochs",
-)
 frame.end(HERE)

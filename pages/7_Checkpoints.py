@@ -105,18 +105,4 @@ with home:
         st.markdown("**The heart of the script**, which repeats your run:")
         export.preview(run.result)
 
-frame.question(
-    "resume",
-    "You resume from the weights alone, with a new AdamW. What happens?",
-    {
-        "Nothing changes, the weights are the model": "They are the model, but not the "
-        "training: AdamW keeps two moments for each weight, and the schedule and the "
-        "order of the images begin anew. Look at the third curve of the round trip.",
-        "The loss goes another way": "Yes. The model is the same at that step, and "
-        "from the next one on it is not: other moments, other batches, another rate.",
-        "PyTorch raises an error": "It can't know that something is missing. A new "
-        "optimizer is a valid one, which is why this mistake is so common.",
-    },
-    right="The loss goes another way",
-)
 frame.end(HERE)

@@ -66,18 +66,4 @@ code_tabs(
     ),
 )
 
-frame.question(
-    "mistakes",
-    "You call `model.to(device)`, and `inputs.to(device)` in every step. PyTorch still "
-    "says that it found tensors on two devices. What is wrong?",
-    {
-        "The model has to be moved in every step too": "A module is moved in place, "
-        "once, with all its parameters. Moving it again changes nothing.",
-        "The copy that `.to` returned was not kept": "Yes. A tensor stays where it is: "
-        "write `inputs = inputs.to(device)`. Only a module moves in place.",
-        "The batch is too large for the device": "Then memory would run out, which is "
-        "another exception. Run **Out of memory** above and compare.",
-    },
-    right="The copy that `.to` returned was not kept",
-)
 frame.end(HERE)

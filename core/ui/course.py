@@ -1,6 +1,19 @@
-"""The course: its lessons in order, as the sidebar and the home page show them."""
+"""The course: its lessons in order, from course.toml, which a teacher can edit."""
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that the learner answers before the explanation shows."""
+
+    key: str
+    text: str
+    right: str  # the answer that is
+    answers: dict[str, str]  # each with what to say to somebody who chose it
 
 
 @dataclass(frozen=True)
@@ -11,72 +24,22 @@ class Lesson:
     title: str
     icon: str
     promise: str  # what you will be able to do after it, one sentence
+    question: Question | None = None  # at its end
 
 
-HOME = Lesson(
-    "home.py",
-    "Run PyTorch on an accelerator",
-    ":material/home:",
-    "A course that you do rather than read: every number on these pages is measured "
-    "here and now, and every snippet is the code that just ran.",
+def _lesson(file: str, told: dict[str, Any]) -> Lesson:
+    asked = Question(**told["question"]) if "question" in told else None
+    icon = f":material/{told['icon']}:"
+    return Lesson(file, told["title"], icon, told["promise"], asked)
+
+
+_course = tomllib.loads(
+    Path(__file__).parents[2].joinpath("course.toml").read_text(encoding="utf-8")
 )
-LESSONS = (
-    Lesson(
-        "pages/1_Device.py",
-        "Device",
-        ":material/memory:",
-        "After this page you can say what this machine trains on and why, and find "
-        "out the same on any other.",
-    ),
-    Lesson(
-        "pages/2_Model.py",
-        "Model",
-        ":material/move_down:",
-        "After this page you can say what `.to(device)` does to a model and to a "
-        "tensor, what each of the five training steps changes, and what a copy costs.",
-    ),
-    Lesson(
-        "pages/3_Train.py",
-        "Train",
-        ":material/model_training:",
-        "After this page you can train a model on any device, watch its loss fall, and "
-        "tell which setting made it faster.",
-    ),
-    Lesson(
-        "pages/4_Evaluate.py",
-        "Evaluate",
-        ":material/fact_check:",
-        "After this page you can say how good a model is, where it goes wrong, and "
-        "what evaluating it should cost.",
-    ),
-    Lesson(
-        "pages/5_Compare.py",
-        "Compare",
-        ":material/speed:",
-        "After this page you can say which of two devices is faster for your model, by "
-        "how much and why, and time it so that others believe you.",
-    ),
-    Lesson(
-        "pages/6_Speed.py",
-        "Speed",
-        ":material/stairs:",
-        "After this page you can make training many times faster, one understood "
-        "change at a time, and say how far it is to the limit of your machine.",
-    ),
-    Lesson(
-        "pages/7_Checkpoints.py",
-        "Checkpoints",
-        ":material/save:",
-        "After this page you can save what was trained, load it on another device, "
-        "prove that it is the same model, and say which files not to open.",
-    ),
-    Lesson(
-        "pages/8_Mistakes.py",
-        "Mistakes",
-        ":material/bug_report:",
-        "After this page you know the classic mistakes by their messages, and those "
-        "that give none by what they cost.",
-    ),
+HOME = _lesson("home.py", _course["home"])
+LESSONS = tuple(
+    _lesson(f"pages/{number}_{told['title']}.py", told)
+    for number, told in enumerate(_course["lessons"], 1)
 )
 
 

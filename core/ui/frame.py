@@ -32,7 +32,16 @@ def begin(lesson: Lesson) -> None:
 
 
 def end(lesson: Lesson) -> None:
-    """The last call of a lesson: the way on."""
+    """The last call of a lesson: its question, then the way on."""
+    if asked := lesson.question:
+        st.subheader("Before you go on")
+        options = list(asked.answers)
+        key = f"question_{asked.key}"
+        chosen = st.radio(asked.text, options, index=None, key=key)
+        if chosen == asked.right:
+            st.success(asked.answers[chosen], icon=":material/check:")
+        elif chosen is not None:
+            st.info(asked.answers[chosen], icon=":material/lightbulb:")
     st.space("small")
     if following := after(lesson):
         label, icon = f"Next: {following.title}", ":material/arrow_forward:"
@@ -79,17 +88,3 @@ def _machine_badge() -> None:
         icon=":material/memory:",
         color=device_color(best.backend),
     )
-
-
-def question(key: str, text: str, answers: dict[str, str], right: str) -> None:
-    """A question that the learner answers before the explanation shows.
-
-    `answers` maps each answer to what to say to somebody who chose it.
-    """
-    st.subheader("Before you go on")
-    chosen = st.radio(text, list(answers), index=None, key=f"question_{key}")
-    if chosen is not None:
-        if chosen == right:
-            st.success(answers[chosen], icon=":material/check:")
-        else:
-            st.info(answers[chosen], icon=":material/lightbulb:")

@@ -1,0 +1,31 @@
+"""core.ui.course: the lessons of course.toml."""
+
+import pytest
+
+from core.ui.course import HOME, LESSONS, Lesson, after, lesson
+from tests.process import ROOT
+
+
+def test_every_page_is_a_lesson() -> None:
+    """In the order of their numbers; each is found by its title."""
+    files = sorted(path.name for path in ROOT.glob("pages/*.py"))
+    assert [f"pages/{name}" for name in files] == [each.file for each in LESSONS]
+    assert [lesson(each.title) for each in LESSONS] == list(LESSONS)
+    assert (ROOT / HOME.file).exists()
+
+
+@pytest.mark.parametrize("each", LESSONS, ids=lambda each: each.title)
+def test_a_question_has_one_right_answer_among_several(each: Lesson) -> None:
+    """And something to say to whoever chose another."""
+    assert each.question is not None
+    assert each.question.right in each.question.answers
+    assert len(each.question.answers) >= 3
+    assert all(each.question.answers.values())
+
+
+def test_the_way_on_leads_through_all_lessons() -> None:
+    """From the first to the last, which has none after it."""
+    way: list[Lesson | None] = [LESSONS[0]]
+    while way[-1] is not None:
+        way.append(after(way[-1]))
+    assert way == [*LESSONS, None]
