@@ -1,7 +1,7 @@
 """What is known of a machine, and what follows: plain data, without torch."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 # Variables that hide GPUs from a build: NVIDIA's CUDA programming guide, AMD's "GPU
 # isolation techniques", Intel's Level Zero specification.
@@ -101,6 +101,12 @@ class Diagnosis:
     way_out: str
     command: str = ""  # to be pasted into a terminal; "" where none helps
     cause: str = ""  # name of the function that found it: `diagnose` fills it in
+
+    @classmethod
+    def on_cpu(cls, reason: str, why: str, way_out: str, command: str = "") -> Self:
+        """Of a machine that trains on the CPU for that reason."""
+        verdict = f"This machine trains on the CPU, because {reason}."
+        return cls("cpu", verdict, why.strip(), way_out, command)
 
 
 @dataclass(frozen=True)

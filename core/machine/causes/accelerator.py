@@ -1,15 +1,6 @@
 """torch sees an accelerator: it computes, or it does not."""
 
-from core.machine.causes.wording import (
-    ROCM_GPUS,
-    SELECTOR,
-    install_release,
-    name_of,
-    newest_release,
-    quote,
-    shown,
-    torch_of,
-)
+from core.machine.causes import wording
 from core.machine.results import Diagnosis, Facts
 
 
@@ -18,10 +9,10 @@ def works(facts: Facts) -> Diagnosis | None:
     if not facts.accelerator or (facts.first and facts.first.complaint):
         return None
     kind = "MPS" if facts.accelerator == "mps" else facts.build
-    first = name_of(facts.first) if facts.first else kind
+    first = wording.name_of(facts.first) if facts.first else kind
     why = (
-        f"{torch_of(facts)} was built for {kind}, the driver answers, and a small "
-        "computation on the device gave the right result just now."
+        f"{wording.torch_of(facts)} was built for {kind}, the driver answers, and a "
+        "small computation on the device gave the right result just now."
     )
     if len(facts.seen) > 1:
         why += (
@@ -31,11 +22,11 @@ def works(facts: Facts) -> Diagnosis | None:
         )
     failing = [each for each in facts.seen if each.complaint]
     if failing:
-        names = ", ".join(name_of(each) for each in failing)
+        names = ", ".join(wording.name_of(each) for each in failing)
         why += f" Not all of them compute, though: {names}."
     hidden = len(facts.nvidia_gpus) - len(facts.seen)
     if kind == "CUDA" and facts.setting and hidden > 0:
-        why += f" {shown(facts.setting)} hides {hidden} more."
+        why += f" {wording.shown(facts.setting)} hides {hidden} more."
     return Diagnosis(
         "accelerator",
         f"This machine trains on the {first}, because torch can use it through {kind}.",
@@ -57,28 +48,29 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
     wheel = ""
     if facts.build == "ROCm":
         way = (
-            f"Look the GPU up in [AMD's list]({ROCM_GPUS}). Where a close relative of "
-            "it is supported, `HSA_OVERRIDE_GFX_VERSION` makes ROCm take it for that "
-            "one, at your own risk."
+            f"Look the GPU up in [AMD's list]({wording.ROCM_GPUS}). Where a close "
+            "relative of it is supported, `HSA_OVERRIDE_GFX_VERSION` makes ROCm take "
+            "it for that one, at your own risk."
         )
     else:
-        wheel = newest_release(
+        wheel = wording.newest_release(
             facts, lambda _, built: runs_on(built, first.architecture)
         )
         way = (
             "Install a build that has it. Older GPUs are dropped by newer CUDA "
             "versions, newer GPUs need newer ones: choose another CUDA version in "
-            f"[PyTorch's selector]({SELECTOR})"
+            f"[PyTorch's selector]({wording.SELECTOR})"
             + (f"; the one for CUDA {wheel} has code for it." if wheel else ".")
         )
     return Diagnosis(
         "broken",
-        f"torch sees the {name_of(first)} but can't compute on it: this build has no "
-        f"code for {_architecture(first.architecture)}.",
-        f"`torch.cuda.is_available()` is True all the same. `torch.cuda.get_arch_list()"
-        f"` has {codes}. When asked to compute, torch said: {quote(first.complaint)}",
+        f"torch sees the {wording.name_of(first)} but can't compute on it: this build "
+        f"has no code for {_architecture(first.architecture)}.",
+        "`torch.cuda.is_available()` is True all the same. "
+        f"`torch.cuda.get_arch_list()` has {codes}. When asked to compute, torch said: "
+        f"{wording.quote(first.complaint)}",
         way,
-        install_release(wheel),
+        wording.install_release(wheel),
     )
 
 
@@ -89,9 +81,10 @@ def computation_failed(facts: Facts) -> Diagnosis | None:
         return None
     return Diagnosis(
         "broken",
-        f"torch sees the {name_of(first)}, but a first computation on it failed.",
+        f"torch sees the {wording.name_of(first)}, but a first computation on it "
+        "failed.",
         "`is_available()` is True, so the driver answers and lists it. When asked to "
-        f"compute, torch said: {quote(first.complaint)}",
+        f"compute, torch said: {wording.quote(first.complaint)}",
         "Another program may hold the memory or the whole device: `nvidia-smi`, or "
         "`rocm-smi` for AMD, lists them. If nothing else is running, restart the "
         "machine, then update the driver.",

@@ -1,16 +1,6 @@
 """The build of torch does not fit the GPU, or there is no GPU to fit."""
 
-from core.machine.causes.wording import (
-    ROCM_GPUS,
-    SELECTOR,
-    XPU_GUIDE,
-    install,
-    install_release,
-    newest_release,
-    on_cpu,
-    said,
-    version,
-)
+from core.machine.causes import wording
 from core.machine.results import VENDORS, Diagnosis, Facts
 
 BUILDS = {vendor: build for build, vendor in VENDORS.items()}
@@ -27,11 +17,8 @@ def cpu_build(facts: Facts) -> Diagnosis | None:
     )
     if facts.system == "Windows" and vendor == "NVIDIA":
         why += " On Windows, `pip install torch` brings exactly this build."
-    return on_cpu(
-        f"torch was built without {BUILDS[vendor]}",
-        why,
-        *_install(facts, vendor),
-    )
+    reason = f"torch was built without {BUILDS[vendor]}"
+    return Diagnosis.on_cpu(reason, why, *_install(facts, vendor))
 
 
 def other_build(facts: Facts) -> Diagnosis | None:
@@ -39,7 +26,7 @@ def other_build(facts: Facts) -> Diagnosis | None:
     if facts.build == "CPU" or not facts.present or facts.vendor in facts.present:
         return None
     vendor = facts.present[0]
-    return on_cpu(
+    return Diagnosis.on_cpu(
         f"torch was built for {facts.build}, and the GPU is an {vendor} GPU",
         f"A build of torch knows one platform: {facts.build} is for GPUs of "
         f"{facts.vendor}, and an {vendor} GPU needs {BUILDS[vendor]}.",
@@ -56,10 +43,11 @@ def no_gpu(facts: Facts) -> Diagnosis | None:
         "XPU": "torch was built with XPU and would use an Intel GPU",
         "MPS": "torch was built with MPS and would use Apple silicon",
     }[facts.build]
-    return on_cpu(
+    return Diagnosis.on_cpu(
         "it has no GPU that torch could use",
         "No GPU of NVIDIA, AMD or Intel shows on this machine, which is no fault: "
-        f"{build}, and all lessons work on the CPU with the same code. {said(facts)}",
+        f"{build}, and all lessons work on the CPU with the same code. "
+        f"{wording.said(facts)}",
         "To train on a GPU, start this app on a machine that has one, your own or a "
         "rented one: nothing in the code changes. If you know that one is built in, "
         "then it is switched off in the firmware, or not given to this container or "
@@ -70,7 +58,8 @@ def no_gpu(facts: Facts) -> Diagnosis | None:
 def _install(facts: Facts, vendor: str) -> tuple[str, str]:
     """How to get a build for that vendor, and the command, where there is one."""
     if vendor == "NVIDIA":
-        driver = version(facts.driver_cuda)
+        driver = wording.version(facts.driver_cuda)
+        wheel = wording.newest_release(facts, lambda it, _: not driver or it <= driver)
         way = (
             f"Your driver runs CUDA {facts.driver_cuda}: take that version or an older "
             "one."
@@ -78,20 +67,18 @@ def _install(facts: Facts, vendor: str) -> tuple[str, str]:
             else "Install NVIDIA's driver too; torch does not bring it."
         )
         return (
-            f"Install a build with CUDA: [PyTorch's selector]({SELECTOR}) has the "
-            f"command for your system. {way}",
-            install_release(
-                newest_release(facts, lambda each, _: not driver or each <= driver)
-            ),
+            f"Install a build with CUDA: [PyTorch's selector]({wording.SELECTOR}) has "
+            f"the command for your system. {way}",
+            wording.install_release(wheel),
         )
-    guide, which, command = {
-        # The address of ROCm's builds changes with every version of it.
-        "AMD": (ROCM_GPUS, "AMD's list of supported GPUs", ""),
-        "Intel": (XPU_GUIDE, "the list of supported Intel GPUs", install("xpu")),
+    guide, which = {
+        "AMD": (wording.ROCM_GPUS, "AMD's list of supported GPUs"),
+        "Intel": (wording.XPU_GUIDE, "the list of supported Intel GPUs"),
     }[vendor]
     return (
         f"Look the GPU up in [{which}]({guide}): many that are part of a processor are "
         "not in it, and then the CPU is the right device. If it is, take the "
-        f"{BUILDS[vendor]} build from [PyTorch's selector]({SELECTOR}).",
-        command,
+        f"{BUILDS[vendor]} build from [PyTorch's selector]({wording.SELECTOR}).",
+        # The address of ROCm's builds changes with every version of it.
+        wording.install("xpu") if vendor == "Intel" else "",
     )

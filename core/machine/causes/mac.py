@@ -1,6 +1,6 @@
 """Why there is no MPS on a Mac."""
 
-from core.machine.causes.wording import on_cpu, quote, torch_of, version
+from core.machine.causes import wording
 from core.machine.results import Diagnosis, Facts
 
 
@@ -8,7 +8,7 @@ def rosetta(facts: Facts) -> Diagnosis | None:
     """A Mac with Apple silicon, but Python is an x86 program."""
     if facts.system != "Darwin" or not facts.rosetta:
         return None
-    return on_cpu(
+    return Diagnosis.on_cpu(
         "this Python is an x86 program that macOS translates",
         "The Mac has Apple silicon, but under Rosetta a program sees an Intel Mac, "
         "and MPS is not there for it.",
@@ -23,7 +23,7 @@ def intel_mac(facts: Facts) -> Diagnosis | None:
     """A Mac with an Intel processor."""
     if facts.system != "Darwin" or facts.machine == "arm64":
         return None
-    return on_cpu(
+    return Diagnosis.on_cpu(
         "this Mac has an Intel processor, and torch uses Metal on Apple silicon only",
         "PyTorch publishes no builds for Intel Macs since version 2.3, and CUDA left "
         "macOS long before.",
@@ -36,7 +36,7 @@ def mps_not_built(facts: Facts) -> Diagnosis | None:
     """A Mac with Apple silicon, with a torch that was built without MPS."""
     if facts.system != "Darwin" or facts.mps:
         return None
-    return on_cpu(
+    return Diagnosis.on_cpu(
         "this torch was built without MPS",
         "`torch.backends.mps.is_built()` is False. The builds on PyPI have MPS; this "
         "one comes from elsewhere, or was compiled without it.",
@@ -51,15 +51,16 @@ def macos_too_old(facts: Facts) -> Diagnosis | None:
     macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), 13 before
     (pull request 141182).
     """
-    if facts.system != "Darwin" or not version(facts.macos):
+    if facts.system != "Darwin" or not wording.version(facts.macos):
         return None
-    least = 14 if version(facts.torch) >= (2, 9) else 13
-    if version(facts.macos)[0] >= least:
+    least = 14 if wording.version(facts.torch) >= (2, 9) else 13
+    if wording.version(facts.macos)[0] >= least:
         return None
-    return on_cpu(
-        f"MPS in {torch_of(facts)} needs macOS {least}, and this is {facts.macos}",
+    return Diagnosis.on_cpu(
+        f"MPS in {wording.torch_of(facts)} needs macOS {least}, and this is "
+        f"{facts.macos}",
         "torch was built with MPS and says that it is not available. The message "
-        f"that it gives may name another version: {quote(facts.complaint)}",
+        f"that it gives may name another version: {wording.quote(facts.complaint)}",
         f"Update macOS to {least} or later; or, on macOS 13, stay with torch 2.8.",
         "sw_vers",
     )
@@ -69,10 +70,10 @@ def mps_unavailable(facts: Facts) -> Diagnosis | None:
     """MPS is built and macOS is new enough, and still it is not available."""
     if facts.system != "Darwin":
         return None
-    return on_cpu(
+    return Diagnosis.on_cpu(
         "torch was built with MPS, but macOS offers no Metal device to this process",
         "That is so in many virtual machines and on some build servers. torch said: "
-        + quote(facts.complaint),
+        + wording.quote(facts.complaint),
         "Start the app in a terminal on the Mac itself, in the session of a user who "
         "is logged in, not in a virtual machine. The command lists the GPU if there "
         "is one.",

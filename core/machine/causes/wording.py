@@ -1,8 +1,9 @@
 """What several causes say: parts of sentences, commands, addresses."""
 
 from collections.abc import Callable
+from itertools import takewhile
 
-from core.machine.results import Diagnosis, Facts, VisibleDevice
+from core.machine.results import Facts, VisibleDevice
 
 SELECTOR = "https://pytorch.org/get-started/locally/"
 WHEELS = "https://download.pytorch.org/whl"
@@ -13,20 +14,10 @@ ROCM_GPUS = (
 XPU_GUIDE = "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html"
 
 
-def on_cpu(reason: str, why: str, way_out: str, command: str = "") -> Diagnosis:
-    """The diagnosis of a machine that trains on the CPU for that reason."""
-    verdict = f"This machine trains on the CPU, because {reason}."
-    return Diagnosis("cpu", verdict, why.strip(), way_out, command)
-
-
 def version(text: str) -> tuple[int, ...]:
     """(2, 15, 0) for "2.15.0+cu132"; as far as there are numbers."""
-    numbers = []
-    for part in text.partition("+")[0].split("."):
-        if not part.isdecimal():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+    parts = text.partition("+")[0].split(".")
+    return tuple(map(int, takewhile(str.isdecimal, parts)))
 
 
 def newest_release(
@@ -36,14 +27,10 @@ def newest_release(
 
     `fits` gets the version and the architectures that the wheel has code for.
     """
-    return next(
-        (
-            release
-            for release, architectures in reversed(facts.releases)
-            if version(release) and fits(version(release), architectures)
-        ),
-        "",
-    )
+    for release, architectures in reversed(facts.releases):
+        if version(release) and fits(version(release), architectures):
+            return release
+    return ""
 
 
 def install_release(cuda: str) -> str:
