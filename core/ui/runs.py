@@ -17,6 +17,7 @@ from core.results import (
     StepProgress,
 )
 from core.ui import format
+from core.ui.job_panel import latest, reported
 from core.ui.server import engine, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
@@ -91,23 +92,13 @@ def view(job: Job) -> Run:
 
 
 def _gather(job: Job) -> Run:
-    started, latest, fit = None, None, None
-    losses: list[LossPoint] = []
-    history: list[Epoch] = []
-    for event in job.events:
-        if isinstance(event, Started):
-            started = event
-        elif isinstance(event, StepProgress):
-            latest = event
-            losses.extend(event.losses)
-        elif isinstance(event, Epoch):
-            history.append(event)
-        elif isinstance(event, Fit):
-            fit = event
+    progress = reported(job, StepProgress)
+    losses = tuple(loss for each in progress for loss in each.losses)
+    history, fit = tuple(reported(job, Epoch)), latest(job, Fit)
     if isinstance(job.value, RunResult):  # complete, where the last events may be late
-        losses, history = list(job.value.losses), list(job.value.history)
-        fit = job.value.fit
-    return Run(job, started, tuple(losses), tuple(history), latest, fit)
+        losses, history, fit = job.value.losses, job.value.history, job.value.fit
+    started, newest = latest(job, Started), latest(job, StepProgress)
+    return Run(job, started, losses, history, newest, fit)
 
 
 _ended = lru_cache(maxsize=64)(_gather)  # those that are on somebody's chart
