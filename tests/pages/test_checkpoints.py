@@ -36,7 +36,7 @@ def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
     keys = {button.key for button in at.download_button}
     assert keys == {
         *("download_pt", "download_safetensors"),
-        *("download_script", "download_notebook"),
+        *("download_script", "download_notebook", "download_drawing"),
     }
     assert "python -m core.run --task sprites" in texts(at.code)
 
