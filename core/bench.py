@@ -11,9 +11,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,7 +22,6 @@ from torch import nn
 
 from core import devices, loops, models, training
 from core.compare import crossover, race, step_profile, timing_pitfalls
-from core.compare import rows as compare_rows
 from core.compare.candidates import candidates, default_pair, tell_apart
 from core.compare.results import RACE_STEPS
 from core.compare.verdict import verdict
@@ -31,24 +30,14 @@ from core.data import batches, datasets
 from core.errors import ExplainedError
 from core.measure import records, timing
 from core.measure.environment import now
+from core.measure.rows import Row
 from core.measure.speedup import FEWEST_REPEATS
-from core.measure.timing import Timing
 from core.move import transfers
-from core.speed import (
-    climb,
-    copies,
-    ladder,
-    loader,
-    memory,
-    results,
-    roofline,
-    rungs,
-    vectorize,
-)
-from core.speed import rows as speed_rows
+from core.speed import copies, ladder, loader, memory, results, rungs, vectorize
+from core.speed.climb import climb, why
 from core.speed.ladder import Climb, Kept
+from core.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
 
-ROOT = Path(__file__).parents[1]
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
 LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # of the loader lab
 QUICK_IMAGES = 6000  # of an epoch
@@ -59,33 +48,29 @@ SEEDS = 3  # of each of these runs
 
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
-) -> Callable[[], None]:
+) -> Callable[[], object]:
     """An epoch of the ANN as that rung of the ladder trains it."""
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
+    return lambda: run_through(epoch())
 
-    def work() -> None:
-        for _ in epoch():
-            pass
 
-    return work
+def run_through(steps: Iterable[object]) -> None:
+    """Make all steps of an epoch; no loss is kept."""
+    deque(steps, maxlen=0)
 
 
 def train_epoch(
     split: datasets.Split, device: torch.device, feed: str
-) -> Callable[[], None]:
+) -> Callable[[], object]:
     """An epoch of the ANN as a run trains it by default."""
     trained = training.Training(RunConfig(feed=feed, device=device.type), split)
-
-    def epoch() -> None:
-        torch.stack(list(trained.train_epoch())).tolist()
-
-    return epoch
+    return lambda: torch.stack(list(trained.train_epoch())).tolist()
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
     """As many operations as the ANN's training needs, in products of large matrices."""
-    size = roofline.SIZES.get(device.type, roofline.DEVICE_SIZE)
-    products = max(1, round(images * roofline.flops_per_image("ann") / (2 * size**3)))
+    size = SIZES.get(device.type, DEVICE_SIZE)
+    products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
 
     def work() -> None:
@@ -114,25 +99,28 @@ def compare_epochs(
         "whole step compiled, batch 256": epoch_of("whole_step", split, device, large),
     }
     if device.type == "cuda":
-        for name, kept in (("64", Kept()), ("256", large)):
+        for kept in (Kept(), large):
             epoch = epoch_of("graphed", split, device, kept)
-            works[f"CUDA graph, batch {name}"] = epoch
+            works[f"CUDA graph, batch {kept.batch_size}"] = epoch
     for name, work in list(works.items()):
         try:
             work()  # the warm-up, in which a rung is compiled
         except Exception as error:
-            print(f"{name} is left out: {climb.why(error)}", file=sys.stderr)
+            print(f"{name} is left out: {why(error)}", file=sys.stderr)
             del works[name]
     timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
-    found = dict(zip(works, timings, strict=True))
+    found = {name: each.seconds for name, each in zip(works, timings, strict=True)}
     textbook, floor = found["textbook, batch 64"], found["arithmetic floor"]
     return {
         name: {
-            **figure(each),
-            "speedup": ratios(textbook, each),
-            "times_floor": ratios(each, floor),
+            "seconds": median(seconds),
+            "least_seconds": min(seconds),
+            "most_seconds": max(seconds),
+            "n": len(seconds),
+            "speedup": ratios(textbook, seconds),
+            "times_floor": ratios(seconds, floor),
         }
-        for name, each in found.items()
+        for name, seconds in found.items()
     }
 
 
@@ -150,12 +138,12 @@ def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any
     accuracy, epochs = 0.0, 0
     while accuracy < target and epochs < MOST_EPOCHS:
         model.train()
-        for _ in epoch():
-            pass
+        run_through(epoch())
         epochs += 1
         outputs, labels = loops.predict(model, test, device)
         accuracy = loops.score(outputs, labels, nn.CrossEntropyLoss()).accuracy
-    return attempt(seed, time.perf_counter() - began, epochs, accuracy)
+    seconds = time.perf_counter() - began
+    return dict(seed=seed, seconds=seconds, epochs=epochs, test_accuracy=accuracy)
 
 
 def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
@@ -164,20 +152,10 @@ def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
         fast=True, model=model, device=device.type, seed=seed
     )
     began = time.perf_counter()
-    result = training.run(config)
+    accuracy = training.run(config).test_accuracy
     seconds = time.perf_counter() - began
-    assert result.test_accuracy is not None  # it has images
-    return attempt(seed, seconds, config.epochs, result.test_accuracy)
-
-
-def attempt(seed: int, seconds: float, epochs: int, accuracy: float) -> dict[str, Any]:
-    """A run with where it got to: the share of all test images that it got right."""
-    return {
-        "seed": seed,
-        "seconds": seconds,
-        "epochs": epochs,
-        "test_accuracy": accuracy,
-    }
+    epochs = config.epochs
+    return dict(seed=seed, seconds=seconds, epochs=epochs, test_accuracy=accuracy)
 
 
 def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, Any]:
@@ -193,18 +171,15 @@ def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, An
         textbook.append(textbook_to(TARGET, device, seed))
         fast.append(fast_run("ann", device, seed))
     there = all(each["test_accuracy"] >= TARGET for each in [*textbook, *fast])
+    seconds = [[each["seconds"] for each in found] for found in (textbook, fast)]
     return {
         "target": TARGET,
         "n": len(seeds),
         "textbook": textbook,
         "fast": fast,
-        "speedup": ratios(seconds_of(textbook), seconds_of(fast)) if there else None,
+        "speedup": ratios(*seconds) if there else None,
         "fast_cnn": [fast_run("cnn", device, seed) for seed in seeds],
     }
-
-
-def seconds_of(attempts: list[dict[str, Any]]) -> Timing:
-    return Timing(tuple(each["seconds"] for each in attempts))
 
 
 def comparisons(
@@ -229,63 +204,44 @@ def comparisons(
     steps = [each for c in configs for each in step_profile.measure(c, tuple(feeds))]
     cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
     epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
-    climbed = climb.climb(Climb(task, "ann", str(device), epochs, images))
+    sections: dict[str, list[Any]] = {
+        "races": [each.without_losses() for each in races],
+        "labs": [lab],
+        "breakdowns": [replace(each, trace=None) for each in steps],
+        "crossovers": [cells],
+        "climbs": [climb(Climb(task, "ann", str(device), epochs, images))],
+    }
     return {
-        "races": [asdict(each.without_losses()) for each in races],
-        "labs": [asdict(lab)],
-        "breakdowns": [asdict(replace(each, trace=None)) for each in steps],
-        "crossovers": [asdict(cells)],
-        "climbs": [asdict(climbed)],
+        **{name: list(map(asdict, found)) for name, found in sections.items()},
         "verdicts": [verdict(each) for each in races],
-        "figures": [
-            *(row for each in races for row in compare_rows.of_race(each)),
-            *compare_rows.of_lab(lab),
-            *compare_rows.of_breakdown(steps),
-            *compare_rows.of_crossover(cells),
-            *speed_rows.of_climb(climbed),
-        ],
+        "figures": figures(each for found in sections.values() for each in found),
     }
 
 
-def speed_labs(device: torch.device, quick: bool) -> dict[str, Any]:
+def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Any]:
     """The labs of the Speed page, and their figures as flat rows."""
-    task = "sprites" if datasets.status().source is None else "fashion-mnist"
     plan = results.loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     name = str(device)
-    loaders = loader.measure(task, name, plan, budget)
-    kept = memory.measure(name, repeats=2 if quick else memory.REPEATS)
     counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
-    distances = vectorize.measure(name, repeats=counts)
-    copied = copies.measure(name)
-    return {
-        "loader": asdict(loaders),
-        "memory": asdict(kept),
-        "vectorize": asdict(distances),
-        "copies": asdict(copied),
-        "figures": [
-            *speed_rows.of_loader(loaders),
-            *speed_rows.of_memory(kept),
-            *speed_rows.of_vectorize(distances),
-            *speed_rows.of_copies(copied),
-        ],
+    labs: dict[str, Any] = {
+        "loader": loader.measure(task, name, plan, budget),
+        "memory": memory.measure(name, repeats=2 if quick else memory.REPEATS),
+        "vectorize": vectorize.measure(name, repeats=counts),
+        "copies": copies.measure(name),
     }
+    found = {name: asdict(lab) for name, lab in labs.items()}
+    return {**found, "figures": figures(labs.values())}
 
 
-def figure(timed: Timing) -> dict[str, Any]:
-    """A timing with everything it has to be read with."""
-    least, most = timed.spread
-    return {
-        "seconds": timed.median,
-        "least_seconds": least,
-        "most_seconds": most,
-        "n": timed.n,
-    }
+def figures(measured: Iterable[Any]) -> list[Row]:
+    """All results as flat rows."""
+    return [row for each in measured for row in each.rows()]
 
 
-def ratios(dividend: Timing, divisor: Timing) -> dict[str, float]:
+def ratios(dividend: Sequence[float], divisor: Sequence[float]) -> dict[str, float]:
     """The ratio of each pair of repeats: median, least and most."""
-    pairs = [a / b for a, b in zip(dividend.seconds, divisor.seconds, strict=True)]
+    pairs = [a / b for a, b in zip(dividend, divisor, strict=True)]
     return {"median": median(pairs), "least": min(pairs), "most": max(pairs)}
 
 
@@ -305,8 +261,7 @@ def main() -> None:
         parser.exit(2, f"{parser.prog}: --repeats must be 1 or more\n")
 
     devices.leave_a_core()
-    status = datasets.status()
-    task = "sprites" if status.source is None else "fashion-mnist"
+    task = "sprites" if datasets.status().source is None else "fashion-mnist"
     try:
         device = devices.resolve(arguments.device)
         split = datasets.load(task).train
@@ -314,22 +269,22 @@ def main() -> None:
         parser.exit(2, f"{parser.prog}: {error}\n")
     split = split.first(QUICK_IMAGES) if quick else split
     sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
-    environment = devices.environment(device)
-    date = now()
-    where = {**asdict(environment), "date": date}
+    environment, date = asdict(devices.environment(device)), now()
     epochs = compare_epochs(split, device, repeats)
     measured = transfers.measure(arguments.device, sizes=sizes).measured
     result: dict[str, Any] = {
         "date": date,
-        "environment": asdict(environment),
+        "environment": environment,
         "task": task,
-        "epoch": {name: {**each, **where} for name, each in epochs.items()},
+        "epoch": {
+            name: {**each, **environment, "date": date} for name, each in epochs.items()
+        },
         "transfers": [asdict(each) for each in measured],
         "time_to_accuracy": None
         if quick or task != "fashion-mnist"
         else time_to_accuracy(device, range(min(SEEDS, repeats))),
         **comparisons(task, device, repeats, quick),
-        "speed_labs": speed_labs(device, quick),
+        "speed_labs": speed_labs(task, device, quick),
     }
     if arguments.record:
         path = records.write(result)

@@ -11,7 +11,6 @@ from core import bench, devices
 from core.compare import crossover, step_profile, timing_pitfalls
 from core.config import FAST
 from core.data import datasets, sprites
-from core.data.results import DatasetStatus
 from core.measure import records
 from core.speed import copies, ladder, memory, results, vectorize
 from core.ui.compare.records import SECTIONS
@@ -111,11 +110,10 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
     small = partial(copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
     monkeypatch.setattr(copies, "measure", small)
-    monkeypatch.setattr(datasets, "status", DatasetStatus)
     plan = results.LoaderPlan((8,), (0, 1), (False,))
     monkeypatch.setattr(results, "loader_plan", lambda _: plan)
     with devices.cpu_threads(1):
-        found = bench.speed_labs(torch.device("cpu"), quick=True)
+        found = bench.speed_labs("sprites", torch.device("cpu"), quick=True)
     assert json.loads(json.dumps(found))
     assert {row["what"] for row in found["figures"]} >= {
         *("training", "inference", "distances", "copies", "steps, fetched"),

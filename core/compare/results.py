@@ -13,6 +13,7 @@ from statistics import fmean, median
 from core.compare.candidates import Candidate
 from core.config import RunConfig
 from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, speedup
 from core.results import LossPoint
 
@@ -68,7 +69,8 @@ class CandidateFailure:
     message: str
 
 
-LOOPS = ("training", "evaluation", "both")  # what has a speed-up of its own
+# What has a speed-up of its own, with how its figures begin in a Trial.
+LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,41 @@ class Race:
 
     def seconds(self, candidate: int, loop: str) -> list[float]:
         """Of each counted trial, for one of LOOPS."""
-        trials = self.counted(candidate)
-        if loop == "training":
-            return [trial.train_seconds for trial in trials]
-        if loop == "evaluation":
-            return [trial.evaluate_seconds for trial in trials]
-        return [trial.seconds for trial in trials]
+        name = f"{LOOPS[loop]}seconds"
+        return [getattr(trial, name) for trial in self.counted(candidate)]
 
     def speedup(self, loop: str = "both") -> Speedup | None:
         """Of the second candidate over the first."""
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
+
+    def rows(self) -> list[Row]:
+        """A row a candidate and loop; the warm-up has rows of its own, with n = 1."""
+        rows = []
+        for index, candidate in enumerate(self.candidates):
+            environment = self.environments[index]
+            warm_up = [t for t in self.trials if t.candidate == index and not t.repeat]
+            for trials, note in ((self.counted(index), ""), (warm_up, ", warm-up")):
+                if environment is None or not trials:
+                    continue
+                joules = [t.joules for t in trials if t.joules is not None]
+                for loop in ("training", "evaluation"):
+                    name = LOOPS[loop]
+                    seconds = [getattr(trial, f"{name}seconds") for trial in trials]
+                    rate = getattr(trials[0], f"{name}samples") / median(seconds)
+                    found = row(
+                        f"{loop}{note}",
+                        seconds,
+                        environment,
+                        self.date,
+                        contender=candidate.name,
+                        **pick(self.config, "task model batch_size"),
+                        steps=trials[0].steps if note else self.steps,
+                        seed=self.config.seed,
+                        joules_a_heat=median(joules) if joules else None,
+                        samples_per_second=None if note else rate,
+                    )
+                    rows.append(found)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -119,9 +146,8 @@ class Cell:
     @property
     def speedup(self) -> Speedup:
         """Of the second candidate over the first."""
-        return Speedup(
-            tuple(a / b for a, b in zip(self.first, self.second, strict=True))
-        )
+        pairs = zip(self.first, self.second, strict=True)
+        return Speedup(tuple(a / b for a, b in pairs))
 
 
 @dataclass(frozen=True)
@@ -135,6 +161,28 @@ class Crossover:
     budget_seconds: float
     stopped: str  # why cells are missing, where it was not for the time
     date: str
+
+    def rows(self) -> list[Row]:
+        """A row a cell and candidate, with the speed-up of the cell."""
+        return [
+            row(
+                "training step",
+                seconds,
+                environment,
+                self.date,
+                contender=candidate.name,
+                **pick(cell, "width batch_size speedup_of_second=speedup.median"),
+                speedup_least=cell.speedup.interval[0],
+                speedup_most=cell.speedup.interval[1],
+            )
+            for cell in self.cells
+            for seconds, environment, candidate in zip(
+                (cell.first, cell.second),
+                self.environments,
+                self.candidates,
+                strict=True,
+            )
+        ]
 
 
 def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
@@ -194,6 +242,25 @@ class TimingLab:
     cpu_environment: Environment
     date: str
 
+    def rows(self) -> list[Row]:
+        """Two rows a way, the first call apart; a row a size and number of threads."""
+        about = pick(self, "environment date size")
+        calls = [
+            row(what, seconds, way=each.way, **about)
+            for each in self.readings
+            for what, seconds in (
+                ("first call", each.seconds[:1]),
+                ("later calls", each.seconds[1:]),
+            )
+        ]
+        cpu, date = self.cpu_environment, self.date
+        threads = [
+            row("multiplication", each.seconds, where, date, way=None, size=each.size)
+            for each in self.threads
+            for where in [replace(cpu, threads=each.threads)]
+        ]
+        return calls + threads
+
 
 PARTS = ("load", "copy", "forward", "backward", "optimizer")
 
@@ -210,6 +277,14 @@ class StepProfile:
     environment: Environment
     date: str
     trace: bytes | None = None  # Chrome's trace format, gzipped; None: too large
+
+    def rows(self) -> list[Row]:
+        """A row a part, and two for the whole step."""
+        about = pick(self, "environment date feed")
+        about |= pick(self.config, "task model batch_size")
+        whole = {"whole step": self.step, "whole step, not profiled": self.unprofiled}
+        readings = self.parts | whole
+        return [row(what, seconds, **about) for what, seconds in readings.items()]
 
     def typical(self, part: str) -> float:
         """Seconds of a part, or of the whole "step", in a typical step.

@@ -1,7 +1,12 @@
-"""Figures as flat rows, for CSV and JSON."""
+"""Figures as flat rows, for CSV and JSON.
+
+Each row says all that a figure has to be read with: n, median, spread, device, torch,
+threads and date. Every result type makes its own, in its method `rows`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from statistics import median
 from typing import Any
 
@@ -28,3 +33,9 @@ def row(
         **asdict(environment),
         "date": date,
     }
+
+
+def pick(source: object, columns: str) -> Row:
+    """Attributes as columns: "task", or "num_workers=workers" under another name."""
+    pairs = (column.partition("=") for column in columns.split())
+    return {name: attrgetter(other or name)(source) for name, _, other in pairs}

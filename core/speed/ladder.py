@@ -5,12 +5,14 @@ core.speed.roofline the machine's limit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from statistics import median
 from typing import Any
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup
 
 
@@ -21,23 +23,11 @@ class Rung:
     name: str  # of its function in core.speed.rungs
     title: str
     change: str  # what it changes and why that may help
-    accelerator: str = ""  # why it says nothing on a CPU; empty: it does
-    own_memory: str = ""  # why it says nothing where device and host share memory
-    convolutions: str = ""  # why it says nothing without them; empty: it does
-    batch_norm: str = ""  # why it can't be with batch norm; empty: it can
-    cuda: str = ""  # why it needs CUDA; empty: it does not
+    obstacles: dict[str, str] = field(default_factory=dict)  # backend or model: why not
 
     def obstacle(self, backend: str, model: str) -> str:
-        """Why it does not apply there, in a sentence; empty where it does."""
-        if backend == "CPU" and self.accelerator:
-            return self.accelerator
-        if backend == "MPS" and self.own_memory:
-            return self.own_memory
-        if model != "cnn" and self.convolutions:
-            return self.convolutions
-        if model == "cnn" and self.batch_norm:
-            return self.batch_norm
-        return self.cuda if backend not in ("CUDA", "ROCm") else ""
+        """Why it says nothing or can't be there, in a sentence; empty where it does."""
+        return self.obstacles.get(backend) or self.obstacles.get(model, "")
 
 
 RUNGS = (
@@ -65,10 +55,12 @@ RUNGS = (
         "Pinned memory",
         "`pin_memory=True` and `non_blocking=True`: batches wait in page-locked "
         "memory, and their copy to the device runs while the CPU goes on.",
-        accelerator="Pinned memory speeds up copies to an accelerator, and there is "
-        "none: the batches are where they are needed.",
-        own_memory="On Apple's chips the GPU shares the memory of the CPU: there is "
-        "nothing to pin for.",
+        {
+            "CPU": "Pinned memory speeds up copies to an accelerator, and there is "
+            "none: the batches are where they are needed.",
+            "MPS": "On Apple's chips the GPU shares the memory of the CPU: there is "
+            "nothing to pin for.",
+        },
     ),
     Rung(
         "decoded_once",
@@ -81,8 +73,10 @@ RUNGS = (
         "Data on the device",
         "47 MB of pixels fit on any device: they move there once, and no batch has to "
         "be copied any more.",
-        accelerator="On a CPU the data lives on the device already: the host is the "
-        "device.",
+        {
+            "CPU": "On a CPU the data lives on the device already: the host is the "
+            "device."
+        },
     ),
     Rung(
         "no_waiting",
@@ -115,7 +109,7 @@ RUNGS = (
         "Channels last",
         "The channels of a pixel lie beside each other in memory, as convolution "
         "kernels like it.",
-        convolutions="The ANN has no convolutions; choose the CNN to measure it.",
+        {"ann": "The ANN has no convolutions; choose the CNN to measure it."},
     ),
     Rung(
         "compiled",
@@ -131,8 +125,10 @@ RUNGS = (
         "compiled function: a single call from Python. For that the loop is written "
         "with functions: `grad_and_value` in the place of `backward`, `adam` in the "
         "place of `Adam`.",
-        batch_norm="The CNN's batch norm changes its running averages during the "
-        "forward pass, which `torch.func` does not allow. Choose the ANN.",
+        {
+            "cnn": "The CNN's batch norm changes its running averages during the "
+            "forward pass, which `torch.func` does not allow. Choose the ANN."
+        },
     ),
     Rung(
         "graphed",
@@ -140,8 +136,11 @@ RUNGS = (
         "The whole step, from forward pass to optimizer, is recorded once and then "
         "started by a single call: Python and the launching of kernels cost nothing "
         "any more.",
-        cuda="CUDA graphs record what is sent to an NVIDIA or AMD GPU, and this "
-        "device is neither.",
+        dict.fromkeys(
+            ("CPU", "XPU", "MPS"),
+            "CUDA graphs record what is sent to an NVIDIA or AMD GPU, and this "
+            "device is neither.",
+        ),
     ),
 )
 BY_NAME = {rung.name: rung for rung in RUNGS}
@@ -257,6 +256,23 @@ class Climbed:
     environment: Environment
     date: str
 
+    def rows(self) -> list[Row]:
+        """A row a rung that was measured."""
+        return [
+            row(
+                "epoch",
+                each.seconds,
+                **pick(each, "rung compared_with=base kept"),
+                **pick(self, "environment date task=climb.task model=climb.model"),
+                samples_per_second=each.samples_per_second,
+                speedup_over_first=over_first(each, self.results),
+                **pick(each, "start_seconds test_accuracy=accuracy peak_bytes"),
+                limit_seconds=self.limit.seconds(each.samples, each.steps),
+            )
+            for each in self.results
+            if each.measured
+        ]
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -289,11 +305,7 @@ def with_change(given: Kept, rung: str) -> Kept:
 
 def kept(results: Sequence[Result]) -> Kept:
     """Of rungs climbed so far, what those above build on."""
-    found = Kept()
-    for result in results:
-        if result.kept:
-            found = with_change(found, result.rung)
-    return found
+    return reduce(with_change, (r.rung for r in results if r.kept), Kept())
 
 
 def base(results: Sequence[Result]) -> str:

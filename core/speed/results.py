@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from core.measure.environment import Environment, Machine
+from core.measure.rows import Row, pick, row
 
 # The loader lab
 
@@ -88,6 +89,18 @@ class LoaderLab:
     environment: Environment
     date: str
 
+    def rows(self) -> list[Row]:
+        """A row a cell, with the start of its workers apart."""
+        columns = (
+            "samples_per_second samples_a_reading=samples batch_size "
+            "num_workers=workers pin_memory=pinned start_seconds"
+        )
+        about = pick(self, "environment date task usable_cores=cores")
+        return [
+            row("loading and moving", each.seconds, **pick(each, columns), **about)
+            for each in self.cells
+        ]
+
 
 def fastest(cells: Sequence[LoaderCell]) -> LoaderCell:
     return max(cells, key=lambda cell: cell.samples_per_second)
@@ -164,6 +177,17 @@ class MemoryLab:
     environment: Environment
     date: str
 
+    def rows(self) -> list[Row]:
+        """A row a way to train or to infer."""
+        columns = (
+            "way=name peak_bytes greatest_difference=difference greatest_value=greatest"
+        )
+        about = pick(self, "environment date batch_size width layers")
+        return [
+            row(each.kind, each.seconds, **pick(each, columns), **about)
+            for each in self.costs
+        ]
+
 
 # Vectorize
 
@@ -208,6 +232,20 @@ class VectorizeLab:
         """Median seconds of each way."""
         return {e.way: median(e.seconds) for e in self.found if e.points == points}
 
+    def rows(self) -> list[Row]:
+        """A row a way and number of points."""
+        return [
+            row(
+                "distances",
+                each.seconds,
+                self.environments[each.way],
+                **pick(each, "way points"),
+                **pick(self, "means date"),
+                greatest_difference=each.difference,
+            )
+            for each in self.found
+        ]
+
 
 # Small copies
 
@@ -240,3 +278,31 @@ class CopiesLab:
     fetched: tuple[Fetched, ...]
     environment: Environment
     date: str
+
+    def rows(self) -> list[Row]:
+        """A row a number of pieces, then a row a way to fetch."""
+        where = pick(self, "environment date")
+        copies = [
+            row(
+                "copies",
+                e.seconds,
+                way=None,
+                **pick(e, "pieces bytes"),
+                steps=None,
+                **where,
+            )
+            for e in self.copied
+        ]
+        fetches = [
+            row(
+                "steps, fetched",
+                e.seconds,
+                way=e.way,
+                pieces=None,
+                bytes=None,
+                steps=e.steps,
+                **where,
+            )
+            for e in self.fetched
+        ]
+        return copies + fetches

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.compare import candidates, race, rows, verdict
+from core.compare import candidates, race, verdict
 from core.compare.results import RaceStarted, Trial, TrialProgress
 from core.config import RunConfig
 from core.errors import CancelledError
@@ -80,7 +80,7 @@ def test_a_candidate_that_is_gone_fails_alone():
     assert failure in events
     assert len(result.counted(1)) == 2
     assert result.speedup() is None
-    assert {row["contender"] for row in rows.of_race(result)} == {ONE.name}
+    assert {row["contender"] for row in result.rows()} == {ONE.name}
 
 
 def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):

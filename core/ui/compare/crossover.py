@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.compare import rows as flat
 from core.compare.candidates import Candidate
 from core.compare.results import Cell, Crossover, equal_points
 from core.jobs.job import Job
@@ -49,7 +48,7 @@ def result(job: Job) -> None:
     heat_map(cells, candidates)
     if done is not None:
         caption(done)
-        downloads.both("crossover", flat.of_crossover(done))
+        downloads.both("crossover", done.rows())
 
 
 def heat_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> None:

@@ -6,7 +6,6 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from core.compare import rows as flat
 from core.compare.candidates import Candidate, candidates, default_pair, tell_apart
 from core.compare.results import (
     LOOPS,
@@ -164,7 +163,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     if done:
         st.markdown(agreement(race))
         _caption(race)
-        downloads.both("race", flat.of_race(race))
+        downloads.both("race", race.rows())
 
 
 def _progress(job: Job, race: Race) -> None:
@@ -190,7 +189,7 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
         return
     backends = tuple(each.backend for each in race.candidates)
     names = tuple(each.name for each in race.candidates)
-    for column, loop in zip(st.columns(2), LOOPS[:2], strict=True):
+    for column, loop in zip(st.columns(2), ("training", "evaluation"), strict=True):
         table = bars_frame(race, loop)
         for label, other in elsewhere:
             table = pd.concat([table, bars_frame(other, loop, label, race)])
@@ -346,7 +345,7 @@ def _recorded(label: str, race: Race) -> None:
                     format.spread([each["least_seconds"], each["most_seconds"]]),
                     each["n"],
                 )
-                for each in flat.of_race(race)
+                for each in race.rows()
             ],
             ["Contender", "Loop", "Median", "Spread", "n"],
             f"The race of {label}: seconds of each contender and loop",

@@ -6,7 +6,6 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from core.compare import rows as flat
 from core.compare.results import PARTS, StepProfile
 from core.config import FEEDS, RunConfig
 from core.jobs.job import Job
@@ -57,7 +56,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
     if not found:
         return
     bars(found, elsewhere)
-    downloads.both("breakdown", flat.of_breakdown(found))
+    downloads.both("breakdown", [row for each in found for row in each.rows()])
     traces = {_bar(each): each.trace for each in found if each.trace is not None}
     if traces and job.ended:
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -6,7 +6,6 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
-from core.compare import rows as flat
 from core.compare.results import WAYS, Reading, TimingLab
 from core.jobs.job import Job
 from core.measure.records import Record
@@ -64,7 +63,7 @@ def result(job: Job, guessed: str | None) -> None:
     text = f"The first call took **{factor:.3g} times** as long as a later one."
     guess.judge(text, guessed.lower(), guessed == truth)
     readings(done)
-    downloads.both("timing", flat.of_lab(done))
+    downloads.both("timing", done.rows())
 
 
 def first_call(done: TimingLab) -> float:

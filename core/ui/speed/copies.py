@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.speed import rows
 from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
@@ -94,7 +93,7 @@ def result(job: Job, guessed: str | None) -> None:
         "synchronized; the shade and the lines span the middle half. "
         f"{format.provenance(done.environment)}. {done.date[:10]}."
     )
-    downloads.both("small_copies", rows.of_copies(done))
+    downloads.both("small_copies", done.rows())
 
 
 def pieces_in_words(done: CopiesLab) -> str:

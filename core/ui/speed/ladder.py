@@ -10,7 +10,6 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import ladder
-from core.speed import rows as flat
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, Roofline
 from core.ui import controls, downloads, figures, format, job_panel
 from core.ui.charts import speed as charts
@@ -136,7 +135,7 @@ def climb(job: Job, backend: str) -> None:
         overview(shown, found, limit, backend)
     if job.value is not None:
         caption(job.value)
-        downloads.both("ladder", flat.of_climb(job.value))
+        downloads.both("ladder", job.value.rows())
     rungs.draw(job.id, found, backend, wanted.model)
 
 

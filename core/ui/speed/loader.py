@@ -9,7 +9,6 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import results
-from core.speed import rows as flat
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, format, guess
 from core.ui.charts import speed as charts
@@ -98,7 +97,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     for failure in done.failures:
         st.warning(failure, icon=":material/info:")
     _caption(done)
-    downloads.both("loaders", flat.of_loader(done))
+    downloads.both("loaders", done.rows())
 
 
 def rows(plan: LoaderPlan) -> tuple[str, ...]:

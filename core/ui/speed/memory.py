@@ -7,7 +7,6 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.speed import rows
 from core.speed.results import (
     ACCUMULATED,
     CHECKPOINTED,
@@ -81,7 +80,7 @@ def result(job: Job) -> None:
         f"{len(done.costs[0].seconds)} repeats in turn after a warm-up. "
         f"{format.provenance(done.environment)}. {done.date[:10]}."
     )
-    downloads.both("memory", rows.of_memory(done))
+    downloads.both("memory", done.rows())
 
 
 def _so_far(peaks: list[Peak]) -> None:

@@ -4,7 +4,6 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.speed import rows
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
@@ -81,7 +80,7 @@ def result(job: Job, guessed: str | None) -> None:
         f"{'; '.join(where)}, NumPy {done.numpy}. "
         f"{done.date[:10]}."
     )
-    downloads.both("vectorize", rows.of_vectorize(done))
+    downloads.both("vectorize", done.rows())
 
 
 def in_words(done: VectorizeLab) -> list[str]:

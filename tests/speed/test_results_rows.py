@@ -1,20 +1,19 @@
-"""core.speed.rows: every row says all that a figure has to be read with."""
+"""core.speed.results: every row says all that a figure has to be read with."""
 
 import json
 
 import pytest
 
-from core.speed import rows
 from tests.samples import CARD, COPIES, DATE, LOADER, MEMORY, VECTORIZED
 
 
 @pytest.mark.parametrize(
     ("rows", "count"),
     [
-        (rows.of_loader(LOADER), 8),
-        (rows.of_memory(MEMORY), 6),
-        (rows.of_vectorize(VECTORIZED), 8),
-        (rows.of_copies(COPIES), 6),
+        (LOADER.rows(), 8),
+        (MEMORY.rows(), 6),
+        (VECTORIZED.rows(), 8),
+        (COPIES.rows(), 6),
     ],
 )
 def test_every_row_says_how_it_was_measured(rows, count):
@@ -35,11 +34,11 @@ def test_rows_can_be_told_apart():
     """Settings stand in them under the names that torch has for them."""
     settings = {
         (row["batch_size"], row["num_workers"], row["pin_memory"])
-        for row in rows.of_loader(LOADER)
+        for row in LOADER.rows()
     }
     assert len(settings) == 8
-    assert len({r["way"] for r in rows.of_memory(MEMORY)}) == 6
-    assert {r["pieces"] for r in rows.of_copies(COPIES)} == {
+    assert len({r["way"] for r in MEMORY.rows()}) == 6
+    assert {r["pieces"] for r in COPIES.rows()} == {
         *(1, 100, 10_000),
         None,
     }
