@@ -39,55 +39,36 @@ RANGES = {
     "num_workers": (0, 16),
 }
 
+
+def _recipe(
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    decay: float,
+    schedule: str,
+    augment: bool,
+) -> dict[str, Any]:
+    return {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": rate,
+        "weight_decay": decay,
+        "schedule": schedule,
+        "augment": augment,
+    }
+
+
 # What each model is trained with where nothing else is said, and what it reaches: see
 # docs/experiments.md.
-RECIPES: dict[str, dict[str, Any]] = {
-    "ann": {
-        "epochs": 5,
-        "batch_size": 64,
-        "learning_rate": 1e-3,
-        "weight_decay": 0.0,
-        "schedule": "constant",
-        "augment": False,
-    },
-    "cnn": {
-        "epochs": 10,
-        "batch_size": 128,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.05,
-        "schedule": "one-cycle",
-        "augment": True,
-    },
-    "simple": {
-        "epochs": 30,
-        "batch_size": 32,
-        "learning_rate": 5e-3,
-        "weight_decay": 0.0,
-        "schedule": "one-cycle",
-        "augment": False,
-    },
+RECIPES = {
+    "ann": _recipe(5, 64, 1e-3, 0.0, "constant", augment=False),
+    "cnn": _recipe(10, 128, 1e-2, 0.05, "one-cycle", augment=True),
+    "simple": _recipe(30, 32, 5e-3, 0.0, "one-cycle", augment=False),
 }
-
 # The fast setting: about as good, sooner, with all data on the device.
-FAST: dict[str, dict[str, Any]] = {
-    "ann": {
-        "feed": "device",
-        "epochs": 5,
-        "batch_size": 128,
-        "learning_rate": 4e-3,
-        "weight_decay": 0.0,
-        "schedule": "one-cycle",
-        "augment": False,
-    },
-    "cnn": {
-        "feed": "device",
-        "epochs": 8,
-        "batch_size": 128,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.05,
-        "schedule": "one-cycle",
-        "augment": True,
-    },
+FAST = {
+    "ann": {"feed": "device", **_recipe(5, 128, 4e-3, 0.0, "one-cycle", augment=False)},
+    "cnn": {"feed": "device", **_recipe(8, 128, 1e-2, 0.05, "one-cycle", augment=True)},
 }
 
 
@@ -112,34 +93,24 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)}, "
-                    f"not {getattr(self, name)!r}."
-                )
+            if (value := getattr(self, name)) not in choices:
+                raise _must_be(f"one of {', '.join(choices)}", name, value)
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
-                raise ValueError(
-                    f"{name} must be a whole number from {low} to {high}, "
-                    f"not {value!r}."
-                )
+                raise _must_be(f"a whole number from {low} to {high}", name, value)
         rate, decay = self.learning_rate, self.weight_decay
         if not (_is_finite(rate) and rate > 0):
-            raise ValueError(f"learning_rate must be above 0 and finite, not {rate!r}.")
+            raise _must_be("above 0 and finite", "learning_rate", rate)
         if not (_is_finite(decay) and decay >= 0):
-            raise ValueError(f"weight_decay must be 0 or more, not {decay!r}.")
+            raise _must_be("0 or more", "weight_decay", decay)
         for name in ("augment", "pin_memory"):
-            if type(getattr(self, name)) is not bool:
-                raise ValueError(
-                    f"{name} must be true or false, not {getattr(self, name)!r}."
-                )
+            if type(value := getattr(self, name)) is not bool:
+                raise _must_be("true or false", name, value)
         for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
-            if getattr(self, name) not in fitting[self.task]:
-                raise ValueError(
-                    f"{name} must be {' or '.join(fitting[self.task])} for the task "
-                    f"{self.task}, not {getattr(self, name)!r}."
-                )
+            if (value := getattr(self, name)) not in fitting[self.task]:
+                fit = f"{' or '.join(fitting[self.task])} for the task {self.task}"
+                raise _must_be(fit, name, value)
         if self.augment and not self.has_images:
             raise ValueError(
                 f"augment must be false for the task {self.task}: it flips images, "
@@ -195,6 +166,10 @@ class RunConfig:
         return config, notices
 
 
+def _must_be(what: str, name: str, value: Any) -> ValueError:
+    return ValueError(f"{name} must be {what}, not {value!r}.")
+
+
 def _is_finite(value: Any) -> bool:
     """Whether it is a number that a float can hold; NaN and infinity are not."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
@@ -205,10 +180,10 @@ def parse(name: str, text: str) -> Any:
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):
-            raise ValueError(f"{name} must be true or false, not {text!r}.")
+            raise _must_be("true or false", name, text)
         return text.lower() in ("true", "1")
     try:
         return kind(text)
     except ValueError:
         noun = "a whole number" if kind is int else "a number"
-        raise ValueError(f"{name} must be {noun}, not {text!r}.") from None
+        raise _must_be(noun, name, text) from None

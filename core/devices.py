@@ -35,6 +35,15 @@ def available() -> list[str]:
     return [found.type, "cpu"] if found is not None else ["cpu"]
 
 
+def every() -> list[torch.device]:
+    """All devices of the accelerator, one by one, then the CPU."""
+    found = accelerator()
+    if found is None:
+        return [torch.device("cpu")]
+    count = torch.accelerator.device_count()
+    return [*(torch.device(found.type, i) for i in range(count)), torch.device("cpu")]
+
+
 def resolve(name: str) -> torch.device:
     """The device called `name`; "auto" is the accelerator if there is one, else CPU."""
     here = available()

@@ -107,23 +107,22 @@ class RunResult:
 
         A figure that the task does not have is left out.
         """
-        figures = {
-            "test_correct": self.test_correct,
-            "test_accuracy": self.test_accuracy,
-            "r2": self.r2,
-            "rmse": self.rmse,
-            "learned_noise": self.fit and self.fit.noise,
-        }
-        return {
-            "config": asdict(self.config),
-            "device": self.environment.device,
-            "environment": asdict(self.environment),
-            "parameters": self.parameters,
-            "history": [_known(asdict(epoch)) for epoch in self.history],
-            "test_total": self.test_total,
-            **_known(figures),
-            "seconds": self.seconds,
-        }
+        return _known(
+            {
+                "config": asdict(self.config),
+                "device": self.environment.device,
+                "environment": asdict(self.environment),
+                "parameters": self.parameters,
+                "history": [_known(asdict(epoch)) for epoch in self.history],
+                "test_total": self.test_total,
+                "test_correct": self.test_correct,
+                "test_accuracy": self.test_accuracy,
+                "r2": self.r2,
+                "rmse": self.rmse,
+                "learned_noise": self.fit and self.fit.noise,
+                "seconds": self.seconds,
+            }
+        )
 
 
 def _known(figures: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,11 @@ from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
 
+HELP = {  # what is added to a setting's default
+    **dict.fromkeys(RECIPES["ann"], ", or as the model's recipe says"),
+    **dict.fromkeys(("model", "criterion"), ", or what fits the task"),
+}
+
 
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     """The configuration, and whether JSON is wanted. Exits with 2 for bad input."""
@@ -47,14 +52,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
             type=converter(field.name),
             default=argparse.SUPPRESS,
             metavar="|".join(CHOICES.get(field.name, (field.type.__name__.upper(),))),  # type: ignore[union-attr]
-            help=f"default: {field.default}"
-            + (
-                ", or as the model's recipe says"
-                if field.name in RECIPES["ann"]
-                else ", or what fits the task"
-                if field.name in ("model", "criterion")
-                else ""
-            ),
+            help=f"default: {field.default}{HELP.get(field.name, '')}",
         )
     parser.add_argument(
         "--fast",
@@ -91,9 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
                 else f"test r2 {event.test_r2:.4f}  rmse {event.test_rmse:.4f}"
             )
             print(
-                f"epoch {event.epoch:2}  loss {event.loss:.4f}  "
-                f"{quality}  {event.seconds:.2f} s  "
-                f"{event.samples_per_second:,.0f} samples/s",
+                f"epoch {event.epoch:2}  loss {event.loss:.4f}  {quality}  "
+                f"{event.seconds:.2f} s  {event.samples_per_second:,.0f} samples/s",
                 file=sys.stderr,
             )
 
@@ -105,10 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         print(f"python -m core.run: {explain(error, (config,))}", file=sys.stderr)
         return 1
-    if as_json:
-        print(json.dumps(result.to_json()))
-    else:
-        print(in_words(result))
+    print(json.dumps(result.to_json()) if as_json else in_words(result))
     return 0
 
 

@@ -59,8 +59,7 @@ code_tabs(
     (
         "The diagnosis",
         f"{len(CAUSES)} functions look at the facts in turn, and the first that "
-        f"applies has the say. From `core/machine/diagnosis.py`; under it, all of "
-        f"them.",
+        "applies has the say. From `core/machine/diagnosis.py`; under it, all of them.",
         "core.machine.diagnosis:diagnose",
         machine.causes(found),
     ),

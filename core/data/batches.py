@@ -95,7 +95,7 @@ class LoaderBatches:
         self.loader = DataLoader(
             PILImages(split) if pixels else TensorDataset(split.images, split.labels),
             batch_size,
-            sampler=_Drawn(self),
+            sampler=self.indices,
             # Else the loader draws from torch's global seed, as dropout does.
             generator=torch.Generator(),
             **options,
@@ -106,26 +106,13 @@ class LoaderBatches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         order, flips = self.order.draw()
-        self.indices = order.tolist()
+        self.indices[:] = order.tolist()
         start = 0
         for images, labels in self.loader:
             if flips is not None:
                 images = flip(images, flips[start : start + len(labels)])
             yield images, labels
             start += len(labels)
-
-
-class _Drawn:
-    """The sampler of LoaderBatches: the indices that were drawn for this epoch."""
-
-    def __init__(self, batches: LoaderBatches) -> None:
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.batches.indices)
-
-    def __len__(self) -> int:
-        return self.batches.order.size
 
 
 class PILImages(Dataset):

@@ -73,13 +73,12 @@ def _sprites() -> Dataset:
 
 
 def _regression() -> Dataset:
-    train, test = _points(curve.TRAIN, seed=0), _points(curve.TEST, seed=1)
+    def points(count: int, seed: int) -> Split:
+        x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
+        return Split(x.contiguous(), y.contiguous())
+
+    train, test = points(curve.TRAIN, seed=0), points(curve.TEST, seed=1)
     return Dataset("core/data/curve.py", (), train, test)
-
-
-def _points(count: int, seed: int) -> Split:
-    x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
-    return Split(x.contiguous(), y.contiguous())
 
 
 def status() -> DatasetStatus:

@@ -94,7 +94,7 @@ def read() -> tuple[Path, dict[str, bytes]]:
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
         _unpack(contents)  # the next start is quicker, and torchvision finds it too
-    return folder, {name: data[_header_size(name) :] for name, data in contents.items()}
+    return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
 
 
 def download(watch: Watch = UNWATCHED) -> None:
@@ -174,9 +174,8 @@ def _unpacked(packed: bytes | bytearray, origin: object) -> bytes:
 
 
 def _verified(data: bytes, name: str, origin: object) -> bytes:
-    shape = SHAPES[name]
-    header = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)
-    expected = len(header) + prod(shape)
+    header = _header(name)
+    expected = len(header) + prod(SHAPES[name])
     if len(data) != expected:
         problem = f"is truncated: it holds {len(data):,} of {expected:,} bytes"
         if len(data) > expected:
@@ -196,8 +195,9 @@ def _mend(origin: object, what: str = "Delete it and fetch") -> str:
     return f"Replace the files. {OTHER_WAYS}"
 
 
-def _header_size(name: str) -> int:
-    return 4 + 4 * len(SHAPES[name])
+def _header(name: str) -> bytes:
+    shape = SHAPES[name]
+    return struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)
 
 
 def _unpack(contents: dict[str, bytes]) -> None:

@@ -8,7 +8,6 @@ whoever started it need not stop it: nothing outlives a server that is killed.
 import asyncio
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -47,13 +46,9 @@ def gpus() -> list[str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [name for name in visible.split(",") if name]
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
     with suppress(OSError, subprocess.TimeoutExpired):
-        listed = subprocess.run(
-            [tool, "-L"], capture_output=True, text=True, timeout=10
-        )
+        tool = ["nvidia-smi", "-L"]
+        listed = subprocess.run(tool, capture_output=True, text=True, timeout=10)
         lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
         return [str(index) for index in range(len(lines))]
     return []

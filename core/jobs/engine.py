@@ -18,6 +18,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from distributed import Client, Future
@@ -80,11 +81,7 @@ class Engine:
     # Working with jobs
 
     def submit(
-        self,
-        address: str,
-        *arguments: Any,
-        lane: str = "train",
-        owner: str = "",
+        self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
         """Queue a call of the function at `address`; returns the job's id at once."""
         job = Job(uuid.uuid4().hex[:10], address, arguments, lane, owner)
@@ -278,7 +275,7 @@ class Engine:
         self._queue.take(job)
         self._jobs.start(job.id)
         self._futures[job.id] = future
-        future.add_done_callback(self._when_done(job.id))
+        future.add_done_callback(partial(self._when_done, job.id))
 
     @staticmethod
     def _capacity(client: Client) -> Counter[str]:
@@ -291,19 +288,16 @@ class Engine:
             capacity.update({lane: int(n) for lane, n in each["resources"].items()})
         return capacity
 
-    def _when_done(self, job_id: str) -> Callable[[Future], None]:
-        def done(future: Future) -> None:
-            try:
-                outcome = future.result(timeout=30)
-            except Exception as error:  # KilledWorker, or the connection broke
-                logger.warning("job %s was lost: %r", job_id, error)
-                outcome = Outcome("failed", message=LOST_WORKER)
-            with self._lock:
-                self._end(job_id, outcome)
-            future.release()
-            self._dispatch()
-
-        return done
+    def _when_done(self, job_id: str, future: Future) -> None:
+        try:
+            outcome = future.result(timeout=30)
+        except Exception as error:  # KilledWorker, or the connection broke
+            logger.warning("job %s was lost: %r", job_id, error)
+            outcome = Outcome("failed", message=LOST_WORKER)
+        with self._lock:
+            self._end(job_id, outcome)
+        future.release()
+        self._dispatch()
 
     def _on_event(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not for a lock even."""

@@ -97,9 +97,10 @@ class Jobs:
             if job.address == address and owner in (None, job.owner)
         ]
 
-    def start(self, job_id: str) -> None:
+    def start(self, job_id: str, status: str = "starting") -> None:
         """A worker gets the job; the job's first event says that it has begun."""
-        self._begin(job_id, "starting")
+        job = self._jobs[job_id]
+        self._jobs[job_id] = replace(job, status=status, started=time.time())
 
     def end(self, job_id: str, outcome: Outcome) -> None:
         """The job has ended; what ends it a second time changes nothing."""
@@ -108,14 +109,10 @@ class Jobs:
             self._jobs[job_id] = replace(job, **vars(outcome))
             del self._events[job_id]
 
-    def _begin(self, job_id: str, status: str) -> None:
-        job = self._jobs[job_id]
-        self._jobs[job_id] = replace(job, status=status, started=time.time())
-
     def _file_events(self) -> None:
         while self._inbox:
             job_id, event = self._inbox.popleft()
             if job_id in self._events:  # else the job has ended
                 self._events[job_id].append(event)
                 if isinstance(event, PickedUp):
-                    self._begin(job_id, "running")
+                    self.start(job_id, "running")

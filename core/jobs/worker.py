@@ -12,7 +12,6 @@ import pickle
 import threading
 from typing import Any
 
-from core.errors import ExplainedError
 from core.jobs.address import outcome_of
 from core.jobs.job import Outcome, PickedUp
 from core.watch import Watch
@@ -47,11 +46,8 @@ def _rehearse() -> None:
     from core.data import datasets
     from core.training import Training
 
-    try:
-        task = "fashion-mnist" if datasets.status().source else "sprites"
-        split = datasets.load(task).train
-    except ExplainedError:
-        task, split = "sprites", datasets.load("sprites").train
+    task = "fashion-mnist" if datasets.status().usable else "sprites"
+    split = datasets.load(task).train
     for _ in Training(RunConfig(task=task), split.first(64)).train_epoch():
         pass
 

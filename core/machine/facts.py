@@ -11,7 +11,6 @@ import getpass
 import os
 import platform
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -36,8 +35,7 @@ CLASSES = ("03", "12")
 def probe() -> Facts:
     """The facts, as they are now. What can't be found out is left empty."""
     driver = nvml.read()
-    names = tuple(gpu.name for gpu in driver.gpus)
-    version = driver.version
+    version, names = driver.version, tuple(gpu.name for gpu in driver.gpus)
     if not version:
         version, names = nvidia_smi()
     accelerator, seen, complaint = ask_torch()
@@ -88,11 +86,9 @@ def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
             said = try_to_compute(built_for) if built_for is not None else ""
             warned = (_first_line(str(each.message)) for each in caught)
             return "", (), said or next(warned, "")
-        count = torch.accelerator.device_count()
-        every = [torch.device(here.type, index) for index in range(count)]
         seen = tuple(
             VisibleDevice(devices.name(each), architecture(each), try_to_compute(each))
-            for each in every
+            for each in devices.every()[:-1]  # the last one is the CPU
         )
     return here.type, seen, ""
 
@@ -174,8 +170,8 @@ def nvidia_smi() -> tuple[str, tuple[str, ...]]:
     told = run_tool(
         "nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader"
     )
-    rows = [row for row in csv.reader(told.splitlines(), skipinitialspace=True) if row]
-    rows = [row for row in rows if len(row) == 2]
+    table = csv.reader(told.splitlines(), skipinitialspace=True)
+    rows = [row for row in table if len(row) == 2]
     return (rows[0][0] if rows else ""), tuple(name for _, name in rows)
 
 
@@ -191,19 +187,16 @@ def in_container() -> bool:
 
 def run_tool(name: str, *arguments: str, seconds: float = TOOL_SECONDS) -> str:
     """What a tool prints; "" where it is not here, fails, or takes too long."""
-    path = shutil.which(name)
-    if path is None:
-        return ""
     with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            [path, *arguments],
+        return subprocess.run(
+            [name, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            check=True,
             text=True,
             errors="replace",
             timeout=seconds,
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
+        ).stdout.strip()
     return ""
 
 

@@ -4,7 +4,6 @@ how full and how busy they are now.
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,19 +14,10 @@ from core.machine.results import DeviceDetails, DeviceLoad
 from core.measure import nvml
 
 
-def every_device() -> list[torch.device]:
-    """All devices of the accelerator, one by one, then the CPU."""
-    found = devices.accelerator()
-    if found is None:
-        return [torch.device("cpu")]
-    count = torch.accelerator.device_count()
-    return [*(torch.device(found.type, i) for i in range(count)), torch.device("cpu")]
-
-
 def describe() -> list[DeviceDetails]:
     """What does not change while the app runs, for every device."""
     driver = nvml.read()
-    return [details(each, driver) for each in every_device()]
+    return [details(each, driver) for each in devices.every()]
 
 
 def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
@@ -48,7 +38,7 @@ def now() -> list[DeviceLoad]:
     """What changes: memory, and for NVIDIA GPUs how busy and how warm they are."""
     gpus = {gpu.uuid: gpu for gpu in nvml.read().gpus}
     found = []
-    for each in every_device():
+    for each in devices.every():
         load = DeviceLoad(str(each), *devices.memory(each))
         if gpu := gpus.get(devices.uuid(each)):
             load = replace(load, busy_percent=gpu.busy_percent, celsius=gpu.celsius)
@@ -153,12 +143,9 @@ def capabilities() -> set[str]:
 
 def from_cpuinfo(path: Path) -> set[str]:
     """The same from Linux, for a torch that does not tell."""
-    with suppress(OSError):
-        flags = re.search(r"^(?:flags|Features)\s*:(.*)$", path.read_text(), re.M)
-        return (
-            {CPUINFO.get(each, each) for each in flags[1].split()} if flags else set()
-        )
-    return set()
+    told = path.read_text() if path.exists() else ""
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", told, re.M)
+    return {CPUINFO.get(each, each) for each in flags[1].split()} if flags else set()
 
 
 def cpu_formats(has: set[str]) -> list[str]:

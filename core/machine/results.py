@@ -59,13 +59,8 @@ class Facts:
     @property
     def build(self) -> str:
         """The platform that this torch was built for."""
-        if self.hip:
-            return "ROCm"
-        if self.cuda:
-            return "CUDA"
-        if self.xpu:
-            return "XPU"
-        return "MPS" if self.mps else "CPU"
+        built = {"ROCm": self.hip, "CUDA": self.cuda, "XPU": self.xpu, "MPS": self.mps}
+        return next((build for build, known in built.items() if known), "CPU")
 
     @property
     def vendor(self) -> str:

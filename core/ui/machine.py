@@ -1,7 +1,7 @@
 """The devices of this machine as the Device page shows them, and its report."""
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -14,6 +14,7 @@ from core.ui.server import engine, explained
 from core.ui.source import source
 
 LIVE_SECONDS = 2.0
+SANDBOX = "core.jobs.sandbox:call"
 # In the order in which they are shown; all of them from core.machine.hardware.
 LABELS = {
     "compute_capability": "Compute capability",
@@ -47,9 +48,7 @@ MISSES = {
 @st.cache_data(ttl=20, show_spinner=False)
 def facts() -> Facts:
     """Asked in a process of its own, which a broken driver may hang or end."""
-    return engine().ask(
-        "core.jobs.sandbox:call", "core.machine.facts:probe", seconds=60
-    )
+    return engine().ask(SANDBOX, "core.machine.facts:probe", seconds=60)
 
 
 @st.cache_data(ttl=20, show_spinner=False)
@@ -70,9 +69,7 @@ def answers() -> dict[str, str]:
 
 @st.cache_data(ttl=600, show_spinner=False)
 def default_device() -> dict[str, Any]:
-    return engine().ask(
-        "core.jobs.sandbox:call", "core.machine.default_device:compare", seconds=60
-    )
+    return engine().ask(SANDBOX, "core.machine.default_device:compare", seconds=60)
 
 
 def verdict(found: Diagnosis) -> None:
@@ -169,10 +166,6 @@ def report(
     }
 
 
-def _place_color(where: str) -> Literal["blue", "orange", "gray"]:
-    return "gray" if where == "meta" else frame.device_color(where.upper())
-
-
 def default_places(compared: dict[str, Any]) -> None:
     """Which expressions follow a default device, which don't, and for how long."""
     device, block, setting = (compared[key] for key in ("device", "block", "setting"))
@@ -192,10 +185,11 @@ def default_places(compared: dict[str, Any]) -> None:
     with st.grid(min_column_width=300):
         for where, expressions in ((device, moved), ("cpu", stayed)):
             with st.container(border=True, height="stretch"):
-                st.badge(f"Made on {where}", color=_place_color(where))
+                color = "gray" if where == "meta" else frame.device_color(where.upper())
+                st.badge(f"Made on {where}", color=color)
                 st.code("\n".join(expressions))
-    if block["made"] != setting["made"]:
-        different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
+    different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
+    if different:
         st.markdown(
             f"After the setting it is otherwise for `{'`, `'.join(different)}`."
         )
@@ -205,16 +199,12 @@ def default_places(compared: dict[str, Any]) -> None:
         "The two differ in how long they last. Where `torch.zeros(3)` ends up:"
     )
     # Markdown fits a phone, where a dataframe is a window to scroll in.
-    first = block["made"]["torch.zeros(3)"], setting["made"]["torch.zeros(3)"]
-    rows = [
-        ("Right there", *first),
-        ("In another thread", block["thread"], setting["thread"]),
-        ("Afterwards", block["after"], setting["after"]),
-    ]
+    zeros = "torch.zeros(3)"
     st.markdown(
-        "| | With the block | With the setting |\n"
-        "| --- | --- | --- |\n"
-        + "\n".join(f"| {a} | `{b}` | `{c}` |" for a, b, c in rows)
+        "| | With the block | With the setting |\n| --- | --- | --- |\n"
+        f"| Right there | `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
+        f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
+        f"| Afterwards | `{block['after']}` | `{setting['after']}` |"
     )
     if compared["shuffle"]:
         st.markdown(

@@ -71,7 +71,7 @@ def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> 
 def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVML and CUDA number GPUs differently: they are matched by their UUIDs."""
     here = [torch.device("cuda:0"), torch.device("cuda:1")]
-    monkeypatch.setattr(hardware, "every_device", lambda: here)
+    monkeypatch.setattr(devices, "every", lambda: here)
     monkeypatch.setattr(devices, "memory", lambda _: (60, 100))
     monkeypatch.setattr(devices, "uuid", lambda each: f"GPU-{1 - each.index}")
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
