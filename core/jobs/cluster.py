@@ -69,10 +69,7 @@ def workers() -> dict[str, dict]:
         }
 
     environments = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus()] or [{}]
-    train = {
-        f"train-{number}": options("train", 1, env)
-        for number, env in enumerate(environments)
-    }
+    train = {f"train-{n}": options("train", 1, e) for n, e in enumerate(environments)}
     return {**train, "lab": options("lab", LAB_THREADS, {})}
 
 

@@ -93,14 +93,12 @@ def _work(
     torch.set_num_threads(1)  # never slow down a training run that is measured
     if hasattr(signal, "alarm"):  # if the parent dies, nobody else ends this process
         signal.alarm(int(seconds) + 5)
-    if memory_bytes is not None:
+    if memory_bytes is not None and sys.platform == "linux":
         _limit_memory(memory_bytes)
     answer.send(outcome_of(address, arguments))
 
 
 def _limit_memory(more_bytes: int) -> None:
-    if sys.platform != "linux":
-        return
     import resource
 
     import psutil

@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader, default_collate
 
 from core import devices
 
-Places = dict[str, str]  # an expression, and the device of what it made
 array = np.ones(3, dtype=np.float32)
 existing = torch.ones(3)  # on the CPU, made before there was a default device
 saved = io.BytesIO()
@@ -36,8 +35,9 @@ expressions: dict[str, Callable[[], Any]] = {
 }
 
 
-def places() -> Places:
-    found: Places = {}
+def places() -> dict[str, str]:
+    """Each expression, and the device of what it makes."""
+    found = {}
     for text, make in expressions.items():
         saved.seek(0)
         found[text] = make().device.type

@@ -36,14 +36,11 @@ def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
 
 def now() -> list[DeviceLoad]:
     """What changes: memory, and for NVIDIA GPUs how busy and how warm they are."""
-    gpus = {gpu.uuid: gpu for gpu in nvml.read().gpus}
-    found = []
-    for each in devices.every():
-        load = DeviceLoad(str(each), *devices.memory(each))
-        if gpu := gpus.get(devices.uuid(each)):
-            load = replace(load, busy_percent=gpu.busy_percent, celsius=gpu.celsius)
-        found.append(load)
-    return found
+    gpus = {gpu.uuid: (gpu.busy_percent, gpu.celsius) for gpu in nvml.read().gpus}
+    return [
+        DeviceLoad(str(each), *devices.memory(each), *gpus.get(devices.uuid(each), ()))
+        for each in devices.every()
+    ]
 
 
 def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:

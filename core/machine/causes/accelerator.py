@@ -20,10 +20,9 @@ def works(facts: Facts) -> Diagnosis | None:
             f'`"{facts.accelerator}:0"`, unless you name another; this app gives each '
             "NVIDIA GPU a training worker, and a run takes the first that is free."
         )
-    failing = [each for each in facts.seen if each.complaint]
+    failing = ", ".join(wording.name_of(it) for it in facts.seen if it.complaint)
     if failing:
-        names = ", ".join(wording.name_of(each) for each in failing)
-        why += f" Not all of them compute, though: {names}."
+        why += f" Not all of them compute, though: {failing}."
     hidden = len(facts.nvidia_gpus) - len(facts.seen)
     if kind == "CUDA" and facts.setting and hidden > 0:
         why += f" {wording.shown(facts.setting)} hides {hidden} more."
@@ -45,6 +44,9 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
     if not facts.architectures or runs_on(facts.architectures, first.architecture):
         return None
     codes = ", ".join(f"`{each}`" for each in facts.architectures)
+    kind, number = _split(first.architecture)
+    capability = f"compute capability {number // 10}.{number % 10}"
+    missing = capability if kind == "sm" else f"its architecture {first.architecture}"
     wheel = ""
     if facts.build == "ROCm":
         way = (
@@ -65,7 +67,7 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
     return Diagnosis(
         "broken",
         f"torch sees the {wording.name_of(first)} but can't compute on it: this build "
-        f"has no code for {_architecture(first.architecture)}.",
+        f"has no code for {missing}.",
         "`torch.cuda.is_available()` is True all the same. "
         f"`torch.cuda.get_arch_list()` has {codes}. When asked to compute, torch said: "
         f"{wording.quote(first.complaint)}",
@@ -102,13 +104,11 @@ def runs_on(built: tuple[str, ...], architecture: str) -> bool:
     kind, number = _split(architecture)
     if kind != "sm":
         return architecture in built
-    for each in built:
-        other, least = _split(each)
-        if other == "compute" and number >= least:
-            return True
-        if other == "sm" and number // 10 == least // 10 and number >= least:
-            return True
-    return False
+    return any(
+        number >= least
+        and (other == "compute" or (other == "sm" and number // 10 == least // 10))
+        for other, least in map(_split, built)
+    )
 
 
 def _split(architecture: str) -> tuple[str, int]:
@@ -116,10 +116,3 @@ def _split(architecture: str) -> tuple[str, int]:
     kind, _, number = architecture.partition("_")
     digits = number.rstrip("af")
     return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
-
-
-def _architecture(name: str) -> str:
-    kind, number = _split(name)
-    if kind == "sm":
-        return f"compute capability {number // 10}.{number % 10}"
-    return f"its architecture {name}"

@@ -51,10 +51,8 @@ def macos_too_old(facts: Facts) -> Diagnosis | None:
     macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), 13 before
     (pull request 141182).
     """
-    if facts.system != "Darwin" or not wording.version(facts.macos):
-        return None
     least = 14 if wording.version(facts.torch) >= (2, 9) else 13
-    if wording.version(facts.macos)[0] >= least:
+    if facts.system != "Darwin" or not () < wording.version(facts.macos) < (least,):
         return None
     return Diagnosis.on_cpu(
         f"MPS in {wording.torch_of(facts)} needs macOS {least}, and this is "
