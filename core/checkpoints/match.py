@@ -24,7 +24,6 @@ def match(
     `kind` is the file's format, `saved_from` as core.checkpoints.round_trip.read says,
     `notes` what else to tell of the file, a sentence each.
     """
-
     model = model or max(IMAGE_MODELS, key=lambda name: _likeness(name, tensors))
     expected = _expected(model)
     renamed = {} if set(expected) == set(tensors) else _rename(tensors, expected)
@@ -36,11 +35,13 @@ def match(
         for name, tensor in expected.items()
         if name in named and not _alike(named[name], tensor)
     )
+    described = describe(tensors, saved_from)
     checkpoint = None
     if not missing and not unexpected and not misshapen:
-        floats = {_dtype(each) for each in named.values() if each.is_floating_point()}
-        casts = sorted(floats - {"float32"})
-        notes = [*notes, *(f"The {cast} numbers became float32." for cast in casts)]
+        casts = {each.dtype for each in described if "float" in each.dtype} - {
+            "float32"
+        }
+        notes += [f"The {cast} numbers became float32." for cast in sorted(casts)]
         checkpoint = state_dict.pack(
             {
                 name: named[name].detach().to(tensor.dtype, copy=True).contiguous()
@@ -49,7 +50,7 @@ def match(
         )
     return Opened(
         kind,
-        describe(tensors, saved_from),
+        described,
         tuple(notes),
         model,
         missing,
@@ -68,10 +69,8 @@ def _expected(model: str) -> dict[str, Tensor]:
 
 def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
     """How many of all shapes, the model's and the file's, both have; 0 to 1."""
-    ours, theirs = (
-        {tuple(tensor.shape) for tensor in state.values()}
-        for state in (_expected(model), tensors)
-    )
+    ours = {tensor.shape for tensor in _expected(model).values()}
+    theirs = {tensor.shape for tensor in tensors.values()}
     return len(ours & theirs) / len(ours | theirs)
 
 
@@ -100,9 +99,5 @@ def _alike(theirs: Tensor, ours: Tensor) -> bool:
     return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
 
 
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
 def _form(tensor: Tensor) -> str:
-    return f"{_dtype(tensor)} {tuple(tensor.shape)}"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

@@ -36,22 +36,19 @@ def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     sandbox.warm_up()  # what the first child waits for is no fault of a mistake
-    broken = half("broken", mistake, mistake.broken_on)
-    wheres = {place(each): each for each in mistake.fixed_on}  # each device once
-    fixed = tuple(half("fixed", mistake, each) for each in wheres.values())
-    environment = devices.environment(torch.device(place(mistake.fixed_on[-1])))
+    places = list(dict.fromkeys(map(place, mistake.fixed_on)))  # each once
+    broken = half("broken", mistake, place(mistake.broken_on))
+    fixed = tuple(half("fixed", mistake, each) for each in places)
+    environment = devices.environment(torch.device(places[-1]))
     return MistakeRun(slug, broken, fixed, replace(environment, threads=1))
 
 
 def failures() -> dict[str, Failure]:
     """What each loud mistake raises on this machine, by its slug."""
     sandbox.warm_up()
-    outcomes = {
-        each.slug: half("broken", each, each.broken_on)
-        for each in MISTAKES
-        if each.loud
-    }
-    return {slug: found.failure for slug, found in outcomes.items() if found.failure}
+    loud = [each for each in MISTAKES if each.loud]
+    ends = [half("broken", each, place(each.broken_on)).failure for each in loud]
+    return {each.slug: end for each, end in zip(loud, ends, strict=True) if end}
 
 
 def place(where: str) -> str:
@@ -62,16 +59,14 @@ def place(where: str) -> str:
     return "meta" if where == OTHER else "cpu"
 
 
-def half(which: str, mistake: Mistake, where: str) -> Outcome:
+def half(which: str, mistake: Mistake, device: str) -> Outcome:
     """One half, run in a child; a child that dies is an outcome too."""
-    device = place(where)
     try:
         return sandbox.call(
             "core.mistakes.runner:attempt",
             which,
             mistake.slug,
             device,
-            where == NO_GPU,
             seconds=SECONDS,
             memory_bytes=mistake.memory_bytes if device == "cpu" else None,
         )
@@ -79,11 +74,11 @@ def half(which: str, mistake: Mistake, where: str) -> Outcome:
         return Outcome(device, died=str(error))
 
 
-def attempt(which: str, slug: str, device_name: str, no_gpu: bool) -> Outcome:
+def attempt(which: str, slug: str, device_name: str) -> Outcome:
     """Call one of the two functions; runs in the child."""
-    if no_gpu:
-        os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     mistake, device = BY_SLUG[slug], torch.device(device_name)
+    if mistake.broken_on == NO_GPU:
+        os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)
     function = resolve(mistake.address(which))
@@ -93,19 +88,16 @@ def attempt(which: str, slug: str, device_name: str, no_gpu: bool) -> Outcome:
     try:
         with waits if counted else nullcontext():
             value = function(device)
-        if device.type != "meta":
-            devices.synchronize(device)
+        devices.synchronize(device)
     except Exception as error:
         return Outcome(device_name, failure=describe(error, function, device))
     if isinstance(value, torch.Tensor):
         value = value.detach()
         device = value.device
-    figure = waits.count if counted else value
-    return Outcome(
-        device.type,
-        repr(value),
-        float(figure) if mistake.figure is not None else None,
-    )
+    figure = None
+    if mistake.figure is not None:
+        figure = float(waits.count if counted else value)
+    return Outcome(device.type, repr(value), figure)
 
 
 class Waits(TorchDispatchMode):
@@ -137,21 +129,18 @@ def guilty_line(error: Exception, function: Callable) -> int | None:
     """The last line of the function's body, from 1, that the error came by."""
     lines, first = inspect.getsourcelines(function)
     own = [
-        frame.lineno - first
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == function.__code__.co_filename
-        and frame.lineno is not None
-        and first <= frame.lineno < first + len(lines)
+        line - first
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == function.__code__.co_filename
+        and line in range(first, first + len(lines))
     ]
     return own[-1] if own else None
 
 
 def usable(device: torch.device) -> bool:
     """Whether the device still works for this process."""
-    if device.type == "meta":
-        return True
     try:
-        torch.zeros(1, device=device).add_(1).cpu()
+        torch.zeros(1, device=device).add_(1)
         devices.synchronize(device)
     except RuntimeError:
         return False

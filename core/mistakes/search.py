@@ -8,7 +8,7 @@ is not written down here: it is what they raised when they were run.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.mistakes.catalogue import MISTAKES, Failure
@@ -33,9 +33,8 @@ STOP_WORDS = frozenset(
 )
 # What a traceback ends with: a class, and a message of one line or more.
 ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Warning)\b", re.MULTILINE)
-FRAME = re.compile(r'^ *File "(?P<path>.*)", line \d+, in (?P<name>\S+)$')
-
-Vector = Mapping[str, float]
+FRAME = re.compile(r'^ *File ".*", line \d+, in (\S+)$')
+PRIVATE = re.compile(r'(?:["/\\]|, in )_(?!_)')  # in a frame: a file, folder, function
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def words(text: str) -> Counter[str]:
     """How often each word comes; plurals lose their s, single letters don't count."""
     found = (word.lower() for word in WORD.findall(text))
     return Counter(
-        word[:-1] if len(word) > 3 and word.endswith("s") else word
+        word.removesuffix("s") if len(word) > 3 else word
         for word in found
         if len(word) > 1 and word not in STOP_WORDS
     )
@@ -67,11 +66,8 @@ def split_traceback(text: str) -> tuple[str, str]:
     end = errors[-1].start()
     code, shown = [], False
     for line in text[:end].splitlines():
-        frame = FRAME.match(line)
-        if frame:
-            parts = [*re.split(r"[/\\]", frame["path"]), frame["name"]]
-            shown = not any(re.match(r"_(?!_)", part) for part in parts)
-            line = frame["name"]
+        if frame := FRAME.match(line):
+            shown, line = not PRIVATE.search(line), frame[1]
         elif not line.startswith(" "):  # a log around the traceback
             shown = False
         if shown and not set(line) <= set(" ^~"):
@@ -90,7 +86,7 @@ class Corpus:
         self.weights = {w: math.log(1 + n / k) for w, k in found_in.items()}
         self.vectors = [self._vector(count) for count in counts]
 
-    def _vector(self, count: Counter[str]) -> Vector:
+    def _vector(self, count: Counter[str]) -> dict[str, float]:
         vector = {
             word: (1 + math.log(k)) * self.weights.get(word, self.unknown)
             for word, k in count.items()
@@ -110,16 +106,15 @@ class Corpus:
 class Index:
     """All mistakes, by what is said about them and by what they raised."""
 
-    def __init__(
-        self, failures: Mapping[str, Failure], sources: Mapping[str, str]
-    ) -> None:
+    def __init__(self, failures: dict[str, Failure], sources: dict[str, str]) -> None:
         """`failures` of the loud ones, and the broken code of all, by their slugs."""
         told, code = [], []
         for each in MISTAKES:
-            failure = failures.get(each.slug)
-            trace = split_traceback(failure.traceback)[0] if failure else ""
+            trace = raised = ""
+            if failure := failures.get(each.slug):
+                trace, _ = split_traceback(failure.traceback)
+                raised = f"{failure.kind}: {failure.message}"
             code.append(f"{trace}\n{sources[each.slug]}")
-            raised = f"{failure.kind}: {failure.message}" if failure else ""
             texts = (each.title, each.why, each.note, each.without_accelerator, raised)
             told.append("\n".join(texts))
         self.told, self.code = Corpus(told), Corpus(code)
@@ -133,15 +128,10 @@ class Index:
         told = self.told.cosines(message)
         if not self._fits(message, told):
             return []
-        pairs = zip(told, self.code.cosines(code), strict=True)
-        scores = [of_message + CODE_WEIGHT * of_code for of_message, of_code in pairs]
-        best = max(scores)
-        matches = [
-            Match(mistake.slug, score)
-            for mistake, score in zip(MISTAKES, scores, strict=True)
-            if score > best / 2
-        ]
-        return sorted(matches, key=lambda match: -match.score)[:MOST_MATCHES]
+        likeness = zip(MISTAKES, told, self.code.cosines(code), strict=True)
+        matches = [Match(each.slug, a + CODE_WEIGHT * b) for each, a, b in likeness]
+        first, *others = sorted(matches, key=lambda match: -match.score)[:MOST_MATCHES]
+        return [first, *(each for each in others if each.score > first.score / 2)]
 
     def _fits(self, message: str, told: list[float]) -> bool:
         """Whether the message is about any of the mistakes at all."""

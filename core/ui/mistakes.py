@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import streamlit as st
 
 from core.errors import ExplainedError
+from core.jobs.job import Job
 from core.mistakes.catalogue import (
     BY_SLUG,
     MISTAKES,
@@ -157,18 +159,15 @@ def learn_messages() -> str:
 def index(job_id: str) -> Index | None:
     """What to search in, once the mistakes have been run; None if that takes long."""
     deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        job = engine().job(job_id)
-        if job is None or job.ended:
-            return _index(job_id) if job is not None and job.value else None
+    while (job := engine().job(job_id)) and not job.ended:
+        if time.monotonic() > deadline:
+            return None
         time.sleep(0.05)
-    return None
+    return _index(job) if job and job.value else None
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
-def _index(job_id: str) -> Index:
-    job = engine().job(job_id)
-    assert job is not None
+@lru_cache(maxsize=2)  # a job that has ended is the same object at every look
+def _index(job: Job) -> Index:
     code = {each.slug: source(each.address("broken")) for each in MISTAKES}
     return Index(job.value, code)
 
@@ -227,21 +226,14 @@ def marked(code: str, failure: Failure | None) -> str:
         guilty = lines[failure.line - 1]
         margin = " " * (len(guilty) - len(guilty.lstrip()))
         carets = "^" * max(1, len(guilty.strip()) - 2)
-        remark = f"{margin}# {carets}\n{margin}# {failure.kind}"
-        lines.insert(_end(code, failure.line), remark)
+        ends = {  # the last line of each simple statement, by its first
+            node.lineno: node.end_lineno
+            for node in ast.walk(ast.parse(code))
+            if isinstance(node, ast.stmt) and not hasattr(node, "body")
+        }
+        end = ends.get(failure.line) or failure.line
+        lines.insert(end, f"{margin}# {carets}\n{margin}# {failure.kind}")
     return "\n".join(lines)
-
-
-def _end(code: str, line: int) -> int:
-    """The last line of the simple statement that begins in that line."""
-    ends = [
-        node.end_lineno or line
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.stmt)
-        and node.lineno == line
-        and not hasattr(node, "body")
-    ]
-    return max(ends, default=line)
 
 
 def _outcome(mistake: Mistake, half: str, outcome: Outcome) -> None:
@@ -259,15 +251,14 @@ def _outcome(mistake: Mistake, half: str, outcome: Outcome) -> None:
             f"It ran through on this machine, and returned `{outcome.result}`.",
             icon=":material/info:",
         )
-    elif outcome.device == "meta":
-        st.success(
-            "It runs through. On `meta` there are shapes, but no numbers to show.",
-            icon=":material/check:",
-        )
     else:
         result = textwrap.shorten(outcome.result, 60, placeholder=" ...")
-        where = _device(outcome)
-        st.success(f"It returns `{result}` on {where}.", icon=":material/check:")
+        text = f"It returns `{result}` on {_device(outcome)}."
+        if outcome.device == "meta":
+            text = (
+                "It runs through. On `meta` there are shapes, but no numbers to show."
+            )
+        st.success(text, icon=":material/check:")
 
 
 def _failure(failure: Failure, mended: bool) -> None:

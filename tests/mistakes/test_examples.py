@@ -228,7 +228,7 @@ def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
     assert hidden == ["cuda_hard_coded", "cuda_checkpoint"]
     before = os.environ.get("CUDA_VISIBLE_DEVICES")
     for slug in hidden:
-        outcome = runner.half("broken", BY_SLUG[slug], NO_GPU)
+        outcome = runner.half("broken", BY_SLUG[slug], "cpu")
         assert outcome.failure is not None
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == before
 

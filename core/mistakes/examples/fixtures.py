@@ -8,6 +8,7 @@ from torch import nn
 
 from core import devices
 from core.data import sprites
+from core.loops import train_epoch
 from core.models import ANN, as_floats
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
@@ -49,7 +50,7 @@ def batches_of(size, images, device):
 def trained_ann(device):
     """The ANN after those two epochs."""
     model, optimizer = new_model(device)
-    fit(model, optimizer, steps(device))
+    list(train_epoch(model, steps(device), nn.CrossEntropyLoss(), optimizer, device))
     return model
 
 
@@ -65,27 +66,21 @@ def trained_with_norm(device):
         nn.Linear(128, 10),
     ).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    fit(model, optimizer, 3 * batches_of(32, images(TRAIN), device))
+    batches = 3 * batches_of(32, images(TRAIN), device)
+    list(train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, device))
     return model
 
 
-def fit(model, optimizer, batches):
-    """One step for each batch."""
-    criterion = nn.CrossEntropyLoss()
-    for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+@torch.inference_mode()
+def hits(model, batches):
+    """Which images the model has right as it stands: (N,) bools for each batch."""
+    return [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
 
 
 def accuracy(model, device):
     """Correct over total on test images that training has not seen."""
-    inputs, targets = images(TEST, seed=1)
-    model.eval()
-    with torch.inference_mode():
-        said = model(inputs.to(device)).argmax(dim=1).cpu()
-    return (said == targets).sum().item() / len(targets)
+    (right,) = hits(model.eval(), batches_of(TEST, images(TEST, seed=1), device))
+    return right.sum().item() / TEST
 
 
 def groups(device):

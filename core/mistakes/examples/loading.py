@@ -7,6 +7,7 @@ import torch
 
 from core.config import RunConfig
 from core.models import ANN, CNN
+from core.state_dict import pack
 
 
 def broken_cuda_checkpoint(device):
@@ -27,49 +28,36 @@ def fixed_cuda_checkpoint(device):
 
 
 def broken_pickle_refused(device):
-    file = io.BytesIO()
     config = RunConfig(epochs=5)
-    torch.save({"config": config}, file)
-    file.seek(0)
-    loaded = torch.load(
-        file,
-        weights_only=True,
-    )
-    return loaded["config"]
+    file = saved({"config": config})
+    data = torch.load(file, weights_only=True)
+    return data["config"]
 
 
 def fixed_pickle_refused(device):
-    file = io.BytesIO()
     config = asdict(RunConfig(epochs=5))
-    torch.save({"config": config}, file)
-    file.seek(0)
-    loaded = torch.load(
-        file,
-        weights_only=True,
-    )
-    return RunConfig(**loaded["config"])
+    file = saved({"config": config})
+    data = torch.load(file, weights_only=True)
+    return RunConfig(**data["config"])
 
 
 def broken_wrong_architecture(device):
-    checkpoint = saved(CNN())
+    checkpoint = saved(CNN().state_dict())
     model = ANN()
     state = torch.load(checkpoint)
     return model.load_state_dict(state)
 
 
 def fixed_wrong_architecture(device):
-    checkpoint = saved(CNN())
+    checkpoint = saved(CNN().state_dict())
     model = CNN()
     state = torch.load(checkpoint)
     return model.load_state_dict(state)
 
 
-def saved(model):
-    """The model's weights as torch.save writes them, a file to be read."""
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    return file
+def saved(content):
+    """What torch.save makes of it, as a file that is to be read."""
+    return io.BytesIO(pack(content))
 
 
 def saved_on_cuda(model):
@@ -80,4 +68,4 @@ def saved_on_cuda(model):
     torch.serialization.register_package(
         0, lambda storage: "cuda:0", lambda storage, tag: None
     )
-    return saved(model)
+    return saved(model.state_dict())

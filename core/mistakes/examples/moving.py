@@ -16,15 +16,13 @@ from core.models import ANN
 def broken_data_not_moved(device):
     model = ANN().to(device)
     inputs, targets = batch()
-    outputs = model(inputs)
-    return outputs.mean()
+    return model(inputs).mean()
 
 
 def fixed_data_not_moved(device):
     model = ANN().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def broken_labels_not_moved(device):
@@ -69,16 +67,14 @@ def broken_to_not_reassigned(device):
     model = ANN().to(device)
     inputs, targets = batch()
     inputs.to(device)
-    outputs = model(inputs)
-    return outputs.mean()
+    return model(inputs).mean()
 
 
 def fixed_to_not_reassigned(device):
     model = ANN().to(device)
     inputs, targets = batch()
     inputs = inputs.to(device)
-    outputs = model(inputs)
-    return outputs.mean()
+    return model(inputs).mean()
 
 
 def broken_tensor_in_forward(device):
@@ -89,8 +85,7 @@ def broken_tensor_in_forward(device):
 
     model = Noisy().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def fixed_tensor_in_forward(device):
@@ -101,8 +96,7 @@ def fixed_tensor_in_forward(device):
 
     model = Noisy().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def broken_layers_in_list(device):
@@ -121,8 +115,7 @@ def broken_layers_in_list(device):
 
     model = Stack().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def fixed_layers_in_list(device):
@@ -143,8 +136,7 @@ def fixed_layers_in_list(device):
 
     model = Stack().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def broken_loss_not_moved(device):
@@ -170,8 +162,7 @@ def fixed_loss_not_moved(device):
 def broken_cuda_hard_coded(device):
     model = ANN().cuda()
     inputs, targets = batch()
-    outputs = model(inputs.cuda())
-    return outputs.mean()
+    return model(inputs.cuda()).mean()
 
 
 def fixed_cuda_hard_coded(device):
@@ -181,8 +172,7 @@ def fixed_cuda_hard_coded(device):
         device = found.current_accelerator()
     model = ANN().to(device)
     inputs, targets = batch()
-    outputs = model(inputs.to(device))
-    return outputs.mean()
+    return model(inputs.to(device)).mean()
 
 
 def broken_numpy_on_device(device):

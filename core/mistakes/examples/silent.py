@@ -11,6 +11,7 @@ from core.mistakes.examples.fixtures import (
     DeviceQueue,
     accuracy,
     groups,
+    hits,
     new_model,
     ragged,
     steps,
@@ -71,12 +72,8 @@ def fixed_no_zero_grad(device):
 def broken_no_eval_mode(device):
     model = trained_with_norm(device)
     correct = 0
-    with torch.inference_mode():
-        for inputs, targets in groups(device):
-            outputs = model(inputs)
-            said = outputs.argmax(dim=1)
-            right = said == targets
-            correct += right.sum()
+    for right in hits(model, groups(device)):
+        correct += right.sum()
     return int(correct) / TEST
 
 
@@ -84,12 +81,8 @@ def fixed_no_eval_mode(device):
     model = trained_with_norm(device)
     model.eval()
     correct = 0
-    with torch.inference_mode():
-        for inputs, targets in groups(device):
-            outputs = model(inputs)
-            said = outputs.argmax(dim=1)
-            right = said == targets
-            correct += right.sum()
+    for right in hits(model, groups(device)):
+        correct += right.sum()
     return int(correct) / TEST
 
 
@@ -140,26 +133,18 @@ def fixed_item_every_step(device):
 def broken_mean_of_batch_means(device):
     model = trained_ann(device)
     means = []
-    with torch.inference_mode():
-        for inputs, targets in ragged(device):
-            outputs = model(inputs)
-            said = outputs.argmax(dim=1)
-            right = said == targets
-            mean = right.float().mean()
-            means.append(mean.item())
+    for right in hits(model, ragged(device)):
+        mean = right.float().mean()
+        means.append(mean.item())
     return sum(means) / len(means)
 
 
 def fixed_mean_of_batch_means(device):
     model = trained_ann(device)
     correct = total = 0
-    with torch.inference_mode():
-        for inputs, targets in ragged(device):
-            outputs = model(inputs)
-            said = outputs.argmax(dim=1)
-            right = said == targets
-            correct += right.sum()
-            total += len(right)
+    for right in hits(model, ragged(device)):
+        correct += right.sum()
+        total += len(right)
     return int(correct) / total
 
 

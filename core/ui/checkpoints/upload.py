@@ -3,6 +3,7 @@
 The web server hands its bytes on and looks at none of them.
 """
 
+from dataclasses import astuple
 from typing import Any
 
 import streamlit as st
@@ -80,11 +81,10 @@ def _contents(found: Opened) -> None:
         )
     else:
         lists = ("missing", "unexpected", "misshapen")
-        counts = {what: len(getattr(found, what)) for what in lists}
-        differences = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        counts = [f"{n} {what}" for what in lists if (n := len(getattr(found, what)))]
         st.error(
-            f"Compared by name: {differences}. Choose another architecture, or save "
-            "the state_dict of a model with these layers.",
+            f"Compared by name: {', '.join(counts)}. Choose another architecture, or "
+            "save the state_dict of a model with these layers.",
             title=f"It does not fit the {name}",
             icon=":material/error:",
         )
@@ -114,14 +114,8 @@ def _contents(found: Opened) -> None:
 def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
     """Names, shapes, dtypes, bytes and devices."""
     rows = [
-        (
-            each.name,
-            " × ".join(map(str, each.shape)) or "one number",
-            each.dtype,
-            each.bytes,
-            each.device,
-        )
-        for each in tensors
+        (name, " × ".join(map(str, shape)) or "one number", *rest)
+        for name, shape, *rest in map(astuple, tensors)
     ]
     _table(
         rows,
@@ -139,14 +133,9 @@ def _table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None
 def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
     evaluations = st.session_state.setdefault("upload_evaluations", {})
     key = (file_id, found.model, task, device)
-    pressed = st.button(
-        "Evaluate",
-        type="primary",
-        icon=":material/fact_check:",
-        key="evaluate_upload",
-    )
+    icon = ":material/fact_check:"
     with explained("The evaluation failed"):
-        if pressed:
+        if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
             with st.spinner("The model is answering all test images"):
                 evaluations[key] = engine().ask(
                     "core.evaluate.evaluation:evaluate",
