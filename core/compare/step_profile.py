@@ -30,9 +30,7 @@ MOST_TRACE_BYTES = 1_000_000  # gzipped; a job is kept with its result
 
 
 def measure(
-    config: RunConfig,
-    pairs: tuple[tuple[str, str], ...],
-    watch: Watch = UNWATCHED,
+    config: RunConfig, pairs: tuple[tuple[str, str], ...], watch: Watch = UNWATCHED
 ) -> tuple[StepProfile, ...]:
     """The breakdown of `config` for each (feed, device); reports each when known."""
     found = []

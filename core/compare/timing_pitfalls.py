@@ -25,10 +25,7 @@ THREAD_REPEATS = 20
 CHILD_SECONDS = 120.0
 
 
-def measure(
-    device_name: str,
-    watch: Watch = UNWATCHED,
-) -> TimingLab:
+def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     """Time the multiplication of two square matrices in each of WAYS."""
     device = devices.resolve(device_name)
     size = SIZES.get(device.type, DEVICE_SIZE)

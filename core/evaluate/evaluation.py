@@ -3,7 +3,7 @@
 The loop itself is `core.loops.predict`.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,9 +27,8 @@ def evaluate(
     device = devices.resolve(device_name)
     dataset = datasets.load(config.task)
     model = state_dict.load(checkpoint, config.model, device)
-    outputs, targets = loops.predict(
-        model, batches.in_order(dataset.test, device), device
-    )
+    test = batches.in_order(dataset.test, device)
+    outputs, targets = loops.predict(model, test, device)
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
     count = len(dataset.classes)
     figures = metrics.per_class(predictions, targets, count).tolist()
@@ -75,9 +74,7 @@ def probabilities(
 
 
 def compare_modes(
-    checkpoint: bytes,
-    config: RunConfig,
-    watch: Watch = UNWATCHED,
+    checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode."""
     device = devices.resolve("auto")
@@ -85,16 +82,12 @@ def compare_modes(
     test = datasets.load(config.task).test.first(MODE_IMAGES)
     feed = batches.in_order(test, device, "device")
 
-    def forward(mode: str) -> Callable[[], None]:
-        def work() -> None:
-            watch.check()
-            with MODES[mode]():
-                for inputs, _ in feed:
-                    model(inputs)
+    def forward(mode: str) -> None:
+        with MODES[mode]():
+            for inputs, _ in feed:
+                model(inputs)
 
-        return work
-
-    works = [forward(mode) for mode in MODES]
+    works = [watch.checked(partial(forward, mode)) for mode in MODES]
     timings = timing.measure_side_by_side(works, device)
     return tuple(
         ModeCost(

@@ -92,16 +92,12 @@ def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
     if handle is None:  # it fell off the bus, or belongs to another user
         return None
     rates = _ask(pynvml, pynvml.nvmlDeviceGetUtilizationRates, handle)
+    sensor = pynvml.NVML_TEMPERATURE_GPU
     return NvidiaGpu(
         uuid=_text(_ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)),
         name=_text(_ask(pynvml, pynvml.nvmlDeviceGetName, handle)) or "NVIDIA GPU",
         busy_percent=None if rates is None else rates.gpu,
-        celsius=_ask(
-            pynvml,
-            pynvml.nvmlDeviceGetTemperature,
-            handle,
-            pynvml.NVML_TEMPERATURE_GPU,
-        ),
+        celsius=_ask(pynvml, pynvml.nvmlDeviceGetTemperature, handle, sensor),
     )
 
 

@@ -4,7 +4,7 @@ What a transfer costs is in core.move.transfers.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from core import devices, models
 from core.measure import timing
@@ -82,8 +82,7 @@ def both(device_name: str) -> dict[str, dict[str, str]]:
     device = resolve(device_name)
     return {
         demonstration.__name__: {
-            expression: str(value)
-            for expression, value in demonstration(device).items()
+            name: str(value) for name, value in demonstration(device).items()
         }
         for demonstration in (copy_of_a_tensor, module_in_place)
     }
@@ -136,11 +135,6 @@ def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
         str(target).removeprefix("torch."),
         when,
         held is model.weight,
-        _differ(weights, model.weight),
+        None if weights.is_meta else not torch.equal(weights, model.weight),
         error,
     )
-
-
-def _differ(before: Tensor, after: Tensor) -> bool | None:
-    """None on the meta device, where nothing has a value."""
-    return None if before.is_meta else not torch.equal(before, after)

@@ -24,9 +24,7 @@ Copies = dict[tuple[str, str], Callable[[], Tensor]]
 
 
 def measure(
-    device_name: str,
-    watch: Watch = UNWATCHED,
-    sizes: tuple[int, ...] = SIZES,
+    device_name: str, watch: Watch = UNWATCHED, sizes: tuple[int, ...] = SIZES
 ) -> Transfers:
     """Time every kind of copy at every size; reports each as soon as it is known.
 

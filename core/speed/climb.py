@@ -36,9 +36,7 @@ NO_COMPILER = (
 
 
 def climb(
-    wanted: Climb,
-    done: Sequence[Result] = (),
-    watch: Watch = UNWATCHED,
+    wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
 ) -> Climbed:
     """Measure every rung that `done` does not hold yet; reports each as it is known.
 

@@ -7,7 +7,8 @@ processes is timed apart, since an epoch pays it once.
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import product
 from typing import Any
 
 import torch
@@ -56,24 +57,17 @@ def measure(
 
     cells: list[LoaderCell] = []
     failures: list[str] = []
-    try:
-        for batch_size in plan.batch_sizes:
-            for workers in plan.workers:
-                for pinned in plan.pinned:
-                    try:
-                        cells.append(
-                            measure_cell(
-                                images, batch_size, workers, pinned, device, check
-                            )
-                        )
-                    except (RuntimeError, OSError) as error:
-                        if workers == 0:
-                            raise
-                        failures.append(failure(batch_size, workers, error))
-                    else:
-                        watch.report(cells[-1])
-    except TimeOver:
-        pass
+    with suppress(TimeOver):
+        for setting in product(plan.batch_sizes, plan.workers, plan.pinned):
+            try:
+                cells.append(measure_cell(images, *setting, device, check))
+            except (RuntimeError, OSError) as error:
+                batch_size, workers, _ = setting
+                if workers == 0:
+                    raise
+                failures.append(failure(batch_size, workers, error))
+            else:
+                watch.report(cells[-1])
     if failures and not cells:
         raise ExplainedError(failures[0])
     return LoaderLab(
@@ -141,12 +135,7 @@ def measure_cell(
             take(feed, count, device, pinned, check)
             seconds.append(time.perf_counter() - start)
     return LoaderCell(
-        batch_size,
-        workers,
-        pinned,
-        start_seconds,
-        count * batch_size,
-        tuple(seconds),
+        batch_size, workers, pinned, start_seconds, count * batch_size, tuple(seconds)
     )
 
 

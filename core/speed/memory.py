@@ -57,27 +57,24 @@ def measure(
         ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
         for mode in MODES
     }
-    results: dict[tuple[str, str], list[Tensor]] = {}
-    peaks: dict[tuple[str, str], int | None] = {}
-    for key, work in works.items():
+    firsts: dict[str, list[Tensor]] = {}  # what the first way of each kind results in
+    found = []
+    for (kind, name), work in works.items():
         output = work()  # the first call, which sets things up, is not looked at
-        results[key] = gradients(model) if key[0] == "training" else [detached(output)]
+        result = gradients(model) if kind == "training" else [detached(output)]
         del output  # and with it what it keeps for a backward pass
         model.zero_grad()
-        peaks[key] = peak_memory.peak_bytes(work, device)
+        peak = peak_memory.peak_bytes(work, device)
         model.zero_grad()
-        watch.report(Peak(key[1], peaks[key]))
+        watch.report(Peak(name, peak))
+        difference = greatest_difference(result, firsts.setdefault(kind, result))
+        found.append((peak, difference, max(float(t.abs().max()) for t in result)))
     timings = timing.measure_side_by_side(list(works.values()), device, repeats)
-    first = {"training": ("training", STEP), "inference": ("inference", "gradients")}
     costs = tuple(
-        MemoryCost(
-            *key,
-            timed.seconds,
-            peaks[key],
-            greatest_difference(results[key], results[first[key[0]]]),
-            max(float(each.abs().max()) for each in results[key]),
+        MemoryCost(*key, timed.seconds, peak, difference, greatest)
+        for key, timed, (peak, difference, greatest) in zip(
+            works, timings, found, strict=True
         )
-        for key, timed in zip(works, timings, strict=True)
     )
     return MemoryLab(
         costs,
@@ -115,11 +112,7 @@ def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     F.cross_entropy(model(inputs), targets).backward()
 
 
-def checkpointed(
-    model: nn.Sequential,
-    inputs: Tensor,
-    targets: Tensor,
-) -> None:
+def checkpointed(model: nn.Sequential, inputs: Tensor, targets: Tensor) -> None:
     """Of each segment its input is kept; backward computes the rest anew."""
     model.zero_grad()
     outputs = inputs

@@ -106,37 +106,23 @@ def fastest(cells: Sequence[LoaderCell]) -> LoaderCell:
     return max(cells, key=lambda cell: cell.samples_per_second)
 
 
-def find(
-    cells: Sequence[LoaderCell], workers: int, pinned: bool = False
-) -> LoaderCell | None:
+def find(cells: Sequence[LoaderCell], workers: int) -> LoaderCell | None:
     """The cell with so many workers at the textbook's batch size, if it is there."""
-    for cell in at_textbook_batch(cells, pinned):
-        if cell.workers == workers:
-            return cell
-    return None
+    return next((c for c in at_textbook_batch(cells) if c.workers == workers), None)
 
 
-def at_textbook_batch(
-    cells: Sequence[LoaderCell], pinned: bool = False
-) -> list[LoaderCell]:
-    return [
-        cell
-        for cell in cells
-        if cell.batch_size == TEXTBOOK_BATCH and cell.pinned == pinned
-    ]
+def at_textbook_batch(cells: Sequence[LoaderCell]) -> list[LoaderCell]:
+    """Those with the textbook's batch size, without pinned memory."""
+    return [c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned]
 
 
 def pinning(cells: Sequence[LoaderCell]) -> list[float]:
     """Pinned samples/s over those of the same cell without, for each pair."""
-    without = {
-        (cell.batch_size, cell.workers): cell.samples_per_second
-        for cell in cells
-        if not cell.pinned
-    }
+    rates = {((c.batch_size, c.workers), c.pinned): c.samples_per_second for c in cells}
     return [
-        cell.samples_per_second / without[cell.batch_size, cell.workers]
-        for cell in cells
-        if cell.pinned and (cell.batch_size, cell.workers) in without
+        rate / rates[setting, False]
+        for (setting, pinned), rate in rates.items()
+        if pinned and (setting, False) in rates
     ]
 
 

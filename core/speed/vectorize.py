@@ -55,9 +55,7 @@ def with_torch(points, means):
 
 
 def measure(
-    device_name: str,
-    watch: Watch = UNWATCHED,
-    repeats: dict[int, int] = REPEATS,
+    device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
 ) -> VectorizeLab:
     """Every way at every number of points; reports each as soon as it is known."""
     device = devices.resolve(device_name)
