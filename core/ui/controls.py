@@ -1,6 +1,7 @@
 """Controls that stand on several pages, all of one width."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
@@ -42,3 +43,12 @@ def number(label: str, key: str, value: int, step: int, **more: Any) -> int:
         label, value=value, step=step, key=key, **{"width": WIDTH} | more
     )
     return int(found)
+
+
+@contextmanager
+def startable() -> Iterator[None]:
+    """What a ValueError in it says is told instead, and that nothing can be started."""
+    try:
+        yield
+    except ValueError as error:
+        st.warning(f"{error} Nothing can be started.", icon=":material/info:")

@@ -7,14 +7,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.measure.environment import Environment
 from core.ui import format
 
 
 def table(
-    rows: Iterable[Sequence[Any]], columns: Sequence[str], alt: str, **more: Any
+    rows: Iterable[Iterable[Any]], columns: Sequence[str], alt: str, **more: Any
 ) -> None:
     """A table that is as high as its rows need; `alt` says what it shows."""
-    frame = pd.DataFrame(list(rows), columns=list(columns))
+    frame = pd.DataFrame(map(tuple, rows), columns=list(columns))
     st.dataframe(frame, hide_index=True, alt=alt, **{"height": "content"} | more)
 
 
@@ -30,6 +31,13 @@ def metrics(
         for (label, value), width in zip(figures.items(), widths, strict=True):
             note = (notes or {}).get(label)
             st.metric(label, value, border=True, width=width, help=note)
+
+
+def caption(text: str, *environments: Environment | None, date: str = "") -> None:
+    """How figures were measured, then where, and when if they may be of another day."""
+    known = dict.fromkeys(format.provenance(each) for each in environments if each)
+    day = f" {date[:10]}." if date else ""
+    st.caption(f"{text} {'; '.join(known)}.{day}")
 
 
 def readings(found: Sequence[Any], *names: str, **unit: float) -> pd.DataFrame:
