@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.compare.candidates import Candidate
 from core.speed.results import NUMPY, PYTHON, TORCH
 from core.ui import runs
 from core.ui.charts import base, checkpoints, compare, evaluate, move, speed, train
@@ -61,6 +62,7 @@ def frame(columns: str, *rows: tuple) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns.split())
 
 
+PAIR = (Candidate("cpu", "CPU", "a", 1), Candidate("cuda", "CUDA", "b", 1))
 RACE = ("contender", "step", "seconds", "loss")
 CELLS = ("row", "workers", "rate", "label", "spread", "start", "dark")
 LIVE = {
@@ -70,7 +72,7 @@ LIVE = {
         runs.epoch_frame([]),
     ),
     "fit": (lambda: train.fit("CPU"), fits.frame(None)),
-    "race": (lambda: compare.race_losses(("a", "b"), ("CPU", "CPU"), "step"), RACE),
+    "race": (lambda: compare.race_losses(PAIR, "step"), RACE),
     "resumed": (lambda: checkpoints.resumed("CPU", 9, 4), ("part", "step", "loss")),
     "loader": (lambda: speed.loader(("64",), (0, 1)), CELLS),
     "share": (lambda: base.share("CPU"), ("share",)),
@@ -101,8 +103,7 @@ STATIC = {
             ("a", 2.0, 1.0, 3.0, None, "5 samples/s"),
             ("b, elsewhere", 2.0, 1.0, 3.0, 4.0, "5 samples/s"),
         ),
-        ("a", "b"),
-        ("CPU", "CUDA"),
+        PAIR,
     ),
     "readings": lambda: compare.readings(
         frame("way call milliseconds", ("naive", 1, 2.0)), ("naive", "synchronize")
@@ -114,8 +115,7 @@ STATIC = {
     "crossover": lambda: compare.crossover(
         frame(MAP, (4.0, 5.0, 16, 32, 1.0, "2", "1 to 3")),
         frame("x y joined", (4.5, 5.0, True)),
-        ("CPU", "CUDA"),
-        1.0,
+        PAIR,
     ),
     "climb": lambda: speed.climb(
         frame("rung speed low high label kept", ("a", 2.0, 1.0, 3.0, "", True)),

@@ -3,20 +3,24 @@
 import altair as alt
 import pandas as pd
 
+from core.compare.candidates import Candidate
 from core.ui.charts import base
-from core.ui.charts.base import AXES, LATER, LINES, Chart, Names, Palette
+from core.ui.charts.base import AXES, LATER, LINES, Chart, Palette
+
+Pair = tuple[Candidate, Candidate]
 
 
-def candidate_hues(backends: Names, colors: Palette) -> list[str]:
+def candidate_hues(pair: Pair, colors: Palette) -> list[str]:
     """A colour for each of two contenders; the second of one kind has another."""
-    first, second = (colors.of(backend) for backend in backends)
+    first, second = (colors.of(each.backend) for each in pair)
     return [first, colors.further[0] if second == first else second]
 
 
 @base.live
-def race_losses(colors: Palette, names: Names, backends: Names, x: str) -> Chart:
+def race_losses(colors: Palette, pair: Pair, x: str) -> Chart:
     """The loss of both contenders; the first lies broad under the second."""
-    shown = candidate_hues(backends, colors)
+    names = [each.name for each in pair]
+    shown = candidate_hues(pair, colors)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
         y=alt.Y("loss:Q").title("Loss"),
@@ -32,14 +36,15 @@ def race_losses(colors: Palette, names: Names, backends: Names, x: str) -> Chart
     return alt.layer(broad, base.lines(second, 1.6)).properties(height=260)
 
 
-def race_bars(frame: pd.DataFrame, names: Names, backends: Names) -> Chart:
+def race_bars(frame: pd.DataFrame, pair: Pair) -> Chart:
     """Seconds of each contender: median, spread, and its warm-up as a hollow point.
 
     `frame` has the columns contender, seconds, low, high, warm_up, speed. A contender
-    that is not in `names` was recorded elsewhere: dashed and pale.
+    that is not of the `pair` was recorded elsewhere: dashed and pale.
     """
     colors = base.palette()
-    known = dict(zip(names, candidate_hues(backends, colors), strict=True))
+    names = [each.name for each in pair]
+    known = dict(zip(names, candidate_hues(pair, colors), strict=True))
     frame = frame.assign(
         recorded=~frame["contender"].isin(names),
         hue=[known.get(name, colors.accelerator) for name in frame["contender"]],
@@ -106,16 +111,15 @@ def parts(frame: pd.DataFrame, names: tuple[str, ...]) -> Chart:
     return alt.layer(bars).properties(height=alt.Step(40))
 
 
-def crossover(
-    frame: pd.DataFrame, points: pd.DataFrame, backends: Names, most: float
-) -> Chart:
+def crossover(frame: pd.DataFrame, points: pd.DataFrame, pair: Pair) -> Chart:
     """Speed-up of the second contender over batch size and width, as a heat map.
 
     `frame` has the columns batch, width (both as powers of two), log2, label, tooltip
-    columns; `points` x, y, in powers of two too. `most` is the largest |log2|.
+    columns; `points` x, y, in powers of two too.
     """
     colors = base.palette()
-    first, second = candidate_hues(backends, colors)
+    first, second = candidate_hues(pair, colors)
+    most = max(1.0, frame["log2"].abs().max())
     powers = alt.Axis(
         labelExpr="format(pow(2, datum.value), '.0f')", tickMinStep=1, grid=False
     )

@@ -10,7 +10,7 @@ from core.compare.candidates import Candidate
 from core.compare.results import Cell, Crossover, equal_points
 from core.jobs.job import Job
 from core.measure.records import Record
-from core.ui import controls, downloads, format
+from core.ui import controls, downloads, figures
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, reported
@@ -54,23 +54,19 @@ def result(job: Job) -> None:
 def heat_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> None:
     """The heat map with the line where both are equal, and what it says."""
     first, second = candidates
-    rows = []
-    for cell in cells:
-        found = cell.speedup
-        low, high = found.interval
-        rows.append(
-            (
-                math.log2(cell.batch_size),
-                math.log2(cell.width),
-                cell.batch_size,
-                cell.width,
-                math.log2(found.median),
-                f"{found.median:.2g}",
-                f"{low:.2g} to {high:.2g}",
-            )
-        )
-    columns = ["batch", "width", "batch_size", "hidden", "log2", "label", "interval"]
-    table = pd.DataFrame(rows, columns=columns)
+    rows = [
+        {
+            "batch": math.log2(cell.batch_size),
+            "width": math.log2(cell.width),
+            "batch_size": cell.batch_size,
+            "hidden": cell.width,
+            "log2": math.log2(cell.speedup.median),
+            "label": f"{cell.speedup.median:.2g}",
+            "interval": "{:.2g} to {:.2g}".format(*cell.speedup.interval),
+        }
+        for cell in cells
+    ]
+    table = pd.DataFrame(rows)
     points = pd.DataFrame(
         [(math.log2(x), math.log2(y)) for x, y in equal_points(cells)],
         columns=["x", "y"],
@@ -78,10 +74,8 @@ def heat_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
     # One line where each row of the map is crossed at most once; else points alone.
     in_rows = points[points["y"].isin(table["width"])]
     points["joined"] = not in_rows["y"].duplicated().any()
-    most = max(1.0, table["log2"].abs().max())
-    backends = (first.backend, second.backend)
     st.altair_chart(
-        charts.crossover(table, points, backends, most),
+        charts.crossover(table, points, candidates),
         alt=f"Speed-up of {second.name} over {first.name}, over batch size and width",
     )
     st.markdown(in_words(cells, candidates))
@@ -103,12 +97,12 @@ def in_words(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
     if not kept:
         return text
     largest = max(kept, key=lambda cell: cell.width * cell.batch_size)
-    stay = f"take {candidates[index].name}: it is faster and cheaper"
-    if len(on_cpu) == 1:
-        stay = "stay on the CPU: it is faster and cheaper"
+    name = candidates[index].name
+    stay = "stay on the CPU" if len(on_cpu) == 1 else f"take {name}"
     return (
-        f"{text} Where {candidates[index].name} wins, {stay}. The largest such cell is "
-        f"batch size {largest.batch_size:,} with {largest.width:,} hidden units."
+        f"{text} Where {name} wins, {stay}: it is faster and cheaper. The largest "
+        f"such cell is batch size {largest.batch_size:,} with {largest.width:,} hidden "
+        "units."
     )
 
 
@@ -117,10 +111,10 @@ def caption(done: Crossover) -> None:
     missing = done.planned - len(done.cells)
     why = done.stopped or f"The {done.budget_seconds:.0f} seconds were over."
     left_out = f"{missing} of {done.planned} cells were not measured. {why} "
-    where = [format.provenance(each) for each in done.environments]
-    st.caption(
-        (left_out if missing else "")
-        + "A training step of 784-width-10, data on the device; each cell is the "
-        f"median ratio of n = {done.cells[0].speedup.n} pairs of readings after a "
-        f"warm-up. {'; '.join(dict.fromkeys(where))}. {done.date[:10]}."
+    figures.caption(
+        f"{left_out if missing else ''}A training step of 784-width-10, data on the "
+        "device; each cell is the median ratio of "
+        f"n = {done.cells[0].speedup.n} pairs of readings after a warm-up.",
+        *done.environments,
+        date=done.date,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -28,6 +29,11 @@ from core.ui.compare import records
 from core.ui.job_panel import JobPanel, latest, reported
 
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
+HELP = {
+    "Steps": "Training steps in a heat. Fewer where the slower contender would take "
+    "more than two seconds for them.",
+    "Repeats": "Counted heats of each contender, after one that is not counted.",
+}
 PANEL = JobPanel(
     "core.compare.race:race",
     "The race",
@@ -45,11 +51,9 @@ def draw(
     with st.container(border=True):
         contenders = pair(machine)
         wanted = None
-        try:
+        with controls.startable():
             config, steps, repeats = settings(has_data)
             wanted = (config, contenders, steps, repeats)
-        except ValueError as error:
-            st.warning(f"{error} Nothing can be started.", icon=":material/info:")
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     PANEL.buttons("Start the race", wanted)
     PANEL.follow(
@@ -65,11 +69,9 @@ def draw(
 def pair(machine: Machine) -> tuple[Candidate, Candidate]:
     """The two contenders that the learner has chosen."""
     found = candidates(machine)
-    first, second = default_pair(found)
-    chosen = []
     with st.container(horizontal=True):
-        for number, default in (("First", first), ("Second", second)):
-            contender = controls.choice(
+        first, second = (
+            controls.choice(
                 f"{number} contender",
                 f"{number.lower()}_contender",
                 found,
@@ -77,13 +79,16 @@ def pair(machine: Machine) -> tuple[Candidate, Candidate]:
                 format_func=lambda each: each.name,
                 width=320,
             )
-            chosen.append(contender)
+            for number, default in zip(
+                ("First", "Second"), default_pair(found), strict=True
+            )
+        )
     if len(found) == 1:
         st.markdown(
             "This machine has one core and no accelerator: it can only race itself. "
             "An honest timer then finds no winner."
         )
-    return tell_apart(*chosen)
+    return tell_apart(first, second)
 
 
 def settings(has_data: bool) -> tuple[RunConfig, int, int]:
@@ -91,30 +96,20 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
     with st.container(horizontal=True):
         task = controls.task("race_task", has_data)
         model = controls.model("race_model")
-        default = RunConfig.with_recipe(model=model).batch_size
-        batch_size = controls.number("Batch size", f"race_batch_{model}", default, 16)
-        steps = controls.number(
-            "Steps",
-            f"race_steps_{model}",
-            RACE_STEPS[model],
-            10,
-            help="Training steps in a heat. Fewer where the slower contender would "
-            "take more than two seconds for them.",
-        )
-        repeats = controls.number(
-            "Repeats",
-            "race_repeats",
-            5,
-            1,
-            help="Counted heats of each contender, after one that is not counted.",
+        size = RunConfig.with_recipe(model=model).batch_size
+        size = controls.number("Batch size", f"race_batch_{model}", size, 16)
+        steps, repeats = (
+            controls.number(name, key, value, step, help=HELP[name])
+            for name, key, value, step in (
+                ("Steps", f"race_steps_{model}", RACE_STEPS[model], 10),
+                ("Repeats", "race_repeats", 5, 1),
+            )
         )
     for name, value in (("Steps", steps), ("Repeats", repeats)):
         low, high = RANGES[name]
         if not low <= value <= high:
             raise ValueError(f"{name} must be from {low} to {high:,}, not {value}.")
-    config = RunConfig.with_recipe(
-        task=task, model=model, batch_size=batch_size, epochs=1
-    )
+    config = RunConfig.with_recipe(task=task, model=model, batch_size=size, epochs=1)
     return config, steps, repeats
 
 
@@ -142,9 +137,9 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     """Progress while it runs; then who wins, by how much, why, and all figures."""
     race = gather(job)
     done = job.status == "finished"
+    if race is None and not job.ended:
+        st.info("A worker is taking the race.", icon=":material/hourglass_top:")
     if race is None:
-        if not job.ended:
-            st.info("A worker is taking the race.", icon=":material/hourglass_top:")
         return
     if not job.ended:
         _progress(job, race)
@@ -157,7 +152,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     if done:
         st.info(verdict(race), icon=":material/flag:")
     _bars(race, elsewhere)
-    if done and race.speedup() is not None:
+    if done:
         _speedups(race)
     _curves(job, race)
     if done:
@@ -172,11 +167,8 @@ def _progress(job: Job, race: Race) -> None:
     text = "The data is being loaded"
     share = len(race.trials) / trials
     if progress is not None:
-        which = (
-            f"repeat {progress.repeat} of {race.repeats}"
-            if progress.repeat
-            else "warm-up"
-        )
+        which = f"repeat {progress.repeat} of {race.repeats}"
+        which = which if progress.repeat else "warm-up"
         name = race.candidates[progress.candidate].name
         text = f"{name}, {which}: step {progress.step:,} of {progress.steps:,}"
         share += progress.step / progress.steps / trials
@@ -187,109 +179,101 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
     """Training and evaluation, side by side, as far as there are heats of them."""
     if not race.trials:
         return
-    backends = tuple(each.backend for each in race.candidates)
-    names = tuple(each.name for each in race.candidates)
     for column, loop in zip(st.columns(2), ("training", "evaluation"), strict=True):
-        table = bars_frame(race, loop)
+        rows = bars(race, loop, race.steps)
         for label, other in elsewhere:
-            table = pd.concat([table, bars_frame(other, loop, label, race)])
+            there = bars(other, loop, race.steps)
+            rows += [
+                row | {"contender": f"{row['contender']}, {label}"} for row in there
+            ]
         with column:
             st.markdown(f"**{loop.capitalize()}**")
-            if table.empty:
+            if not rows:
                 st.markdown("No counted heat yet.")
                 continue
             st.altair_chart(
-                charts.race_bars(table, names, backends),
+                charts.race_bars(pd.DataFrame(rows), race.candidates),
                 alt=f"Seconds of {loop} of each contender: median, spread, warm-up",
             )
 
 
-def bars_frame(
-    race: Race, loop: str, label: str = "", beside: Race | None = None
-) -> pd.DataFrame:
-    """A row a contender. What was recorded counts as many steps as the race beside."""
+def bars(race: Race, loop: str, steps: int) -> list[dict[str, Any]]:
+    """A row a contender, as charts.race_bars has it, with the seconds of so many steps.
+
+    The warm-up may have had more of them than the others, and a record has its own.
+    """
     rows = []
     for index, candidate in enumerate(race.candidates):
-        counted, seconds = race.counted(index), race.seconds(index, loop)
-        if not counted:
+        if not (seconds := race.seconds(index, loop)):
             continue
-        first = counted[0]
-        training = loop == "training"
-        samples = first.train_samples if training else first.evaluate_samples
-        scale = 1.0
-        if beside is not None and training:
-            scale = beside.steps / race.steps
-        warm_up = next(h for h in race.trials if h.candidate == index and h.repeat == 0)
-        # The warm-up may have had more steps than the others.
-        unit = warm_up.train_seconds * race.steps / warm_up.steps
-        rows.append(
-            (
-                f"{candidate.name}, {label}" if label else candidate.name,
-                median(seconds) * scale,
-                min(seconds) * scale,
-                max(seconds) * scale,
-                (unit if training else warm_up.evaluate_seconds) * scale,
-                f"{samples / median(seconds):,.0f} samples/s",
-            )
-        )
-    return pd.DataFrame(
-        rows, columns=["contender", "seconds", "low", "high", "warm_up", "speed"]
-    )
+        warm_up, first, *_ = (t for t in race.trials if t.candidate == index)
+        samples, warm, scale = first.evaluate_samples, warm_up.evaluate_seconds, 1.0
+        if loop == "training":
+            samples, scale = first.train_samples, steps / race.steps
+            warm = warm_up.train_seconds * race.steps / warm_up.steps
+        row = {
+            "contender": candidate.name,
+            "seconds": median(seconds) * scale,
+            "low": min(seconds) * scale,
+            "high": max(seconds) * scale,
+            "warm_up": warm * scale,
+            "speed": f"{samples / median(seconds):,.0f} samples/s",
+        }
+        rows.append(row)
+    return rows
 
 
 def _speedups(race: Race) -> None:
     """A row a loop: how many times as fast, with its interval."""
-    rows = []
-    first, second = race.candidates
-    for loop in LOOPS:
-        found = race.speedup(loop)
-        if found is None:
-            continue
-        low, high = found.interval
-        called = "too close to call"
-        if found.winner is not None:
-            called = race.candidates[found.winner].name
-        rows.append((loop, f"{found.median:.3g}", f"{low:.3g} to {high:.3g}", called))
+    both = race.speedup()
+    if both is None:
+        return
+    names = [each.name for each in race.candidates]
     figures.table(
-        rows,
+        [
+            (
+                loop,
+                f"{found.median:.3g}",
+                "{:.3g} to {:.3g}".format(*found.interval),
+                "too close to call" if found.winner is None else names[found.winner],
+            )
+            for loop in LOOPS
+            if (found := race.speedup(loop))
+        ],
         ["Loop", "Speed-up", "Interval", "Faster"],
         "Speed-up of the second contender over the first, for each loop",
     )
-    found = race.speedup()
-    assert found is not None
     st.markdown(
-        f"Speed-up: seconds of {first.name} over seconds of {second.name}, the median "
-        f"of n = {found.n} pairs. The interval spans the least and the most of them, "
-        f"which holds the true median in {found.confidence:.0%} of such races"
-        + (", so take it lightly: n is small." if found.n < 5 else ".")
+        f"Speed-up: seconds of {names[0]} over seconds of {names[1]}, the median "
+        f"of n = {both.n} pairs. The interval spans the least and the most of them, "
+        f"which holds the true median in {both.confidence:.0%} of such races"
+        + (", so take it lightly: n is small." if both.n < 5 else ".")
     )
-    for index, candidate in enumerate(race.candidates):
-        joules = [h.joules for h in race.counted(index) if h.joules is not None]
+    for index, name in enumerate(names):
+        trials = race.counted(index)
+        joules = [trial.joules for trial in trials if trial.joules is not None]
         if joules:
-            samples = race.counted(index)[0].train_samples
+            each = median(joules) / trials[0].train_samples * 1e3
             st.markdown(
-                f"{candidate.name} took {median(joules):,.1f} J a heat "
-                f"({median(joules) / samples * 1e3:.3g} mJ for each image trained on, "
-                "evaluation included): the whole board, as NVML counts it."
+                f"{name} took {median(joules):,.1f} J a heat ({each:.3g} mJ for each "
+                "image trained on, evaluation included): the whole board, as NVML "
+                "counts it."
             )
 
 
 def _curves(job: Job, race: Race) -> None:
     """The losses of the first counted heat of each."""
-    names = tuple(each.name for each in race.candidates)
-    rows: list[tuple[str, int, float, float]] = []
-    for index, name in enumerate(names):
-        losses = [loss for trial in race.counted(index)[:1] for loss in trial.losses]
-        if not losses:
-            losses = [
-                loss
-                for event in reported(job, TrialProgress)
-                if (event.candidate, event.repeat) == (index, 1)
-                for loss in event.losses
-            ]
-        rows.extend((name, *loss) for loss in losses)
+    # A heat that goes on has reported what it will hold when it has ended.
+    heats: list[Trial | TrialProgress] = [*race.trials, *reported(job, TrialProgress)]
+    rows = [
+        (race.candidates[heat.candidate].name, *loss)
+        for heat in heats
+        if heat.repeat == 1
+        for loss in heat.losses
+    ]
     if not rows:
         return
+    curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
     x = st.radio(
         "Training loss of the first counted heat, over",
         ["seconds", "step"],
@@ -297,10 +281,9 @@ def _curves(job: Job, race: Race) -> None:
         format_func=AXES.__getitem__,
         key="race_axis",
     )
-    backends = tuple(each.backend for each in race.candidates)
     st.vega_lite_chart(
-        pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"]),
-        charts.race_losses(names, backends, x),
+        curves.drop_duplicates(["contender", "step"]),
+        charts.race_losses(race.candidates, x),
         key="race_losses",
         alt=f"Training loss of both contenders over {AXES[x].lower()}",
     )
@@ -308,17 +291,17 @@ def _curves(job: Job, race: Race) -> None:
 
 def _caption(race: Race) -> None:
     config = race.config
-    where = [format.provenance(each) for each in race.environments if each]
-    fewer = race.trials[0].steps if race.trials else race.steps
+    made = race.trials[0].steps if race.trials else race.steps
+    scaled = f" ({made:,} steps, scaled)" if made != race.steps else ""
     n = max(len(race.counted(index)) for index in (0, 1))
     cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
-    st.caption(
+    figures.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
         f"{config.batch_size:,}, {race.steps:,} steps and the whole test set in each "
         f"heat, seed {config.seed}; bars are medians of n = {n}{cut}, the thin "
-        "line spans least to most, the hollow point is the warm-up"
-        + (f" ({fewer:,} steps, scaled)" if fewer != race.steps else "")
-        + f". {'; '.join(dict.fromkeys(where))}. {race.date[:10]}."
+        f"line spans least to most, the hollow point is the warm-up{scaled}.",
+        *race.environments,
+        date=race.date,
     )
 
 

@@ -10,7 +10,7 @@ from core.compare.results import PARTS, StepProfile
 from core.config import FEEDS, RunConfig
 from core.jobs.job import Job
 from core.measure.records import Record
-from core.ui import controls, downloads, format
+from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, reported
@@ -100,18 +100,17 @@ def bars(
     first = found[0] if found else elsewhere[0][1]
     alone = ", ".join(format.precise(median(e.unprofiled)) for e in found)
     covered = ", ".join(f"{each.covered:.0%}" for each in found)
-    st.caption(
+    sums = (
+        f" The parts add up to {covered} of the step; without the profiler a step "
+        f"takes {alone}."
+    )
+    figures.caption(
         f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}; mean "
         f"over the middle half of n = {len(first.step)} steps after a warm-up. "
         "zero_grad is counted with the forward pass. Each range ends when the device "
-        "has done its work, so nothing overlaps. "
-        + (
-            f"The parts add up to {covered} of the step; without the profiler a step "
-            f"takes {alone}. "
-            if found
-            else ""
-        )
-        + f"{format.provenance(first.environment)}. {first.date[:10]}."
+        f"has done its work, so nothing overlaps.{sums if found else ''}",
+        first.environment,
+        date=first.date,
     )
 
 

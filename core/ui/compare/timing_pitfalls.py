@@ -48,20 +48,17 @@ def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
 def result(job: Job, guessed: str | None) -> None:
     """The readings, once the learner has guessed."""
     done: TimingLab | None = job.value
-    if done is None:
-        if not job.ended:
-            st.info(
-                "Measuring, each way in a process of its own: "
-                f"{len(reported(job, Reading))} of {len(WAYS)} done."
-            )
-        return
-    if guess.missing(guessed):
+    if not job.ended:
+        st.info(
+            "Measuring, each way in a process of its own: "
+            f"{len(reported(job, Reading))} of {len(WAYS)} done."
+        )
+    if done is None or guess.missing(guessed):
         return
     assert guessed is not None
     factor = first_call(done)
-    truth = GUESSES[guess.scale(factor)]
     text = f"The first call took **{factor:.3g} times** as long as a later one."
-    guess.judge(text, guessed.lower(), guessed == truth)
+    guess.judge(text, guessed.lower(), guessed == GUESSES[guess.scale(factor)])
     readings(done)
     downloads.both("timing", done.rows())
 
@@ -75,14 +72,12 @@ def first_call(done: TimingLab) -> float:
 def readings(done: TimingLab) -> None:
     """Every call on a chart, the figures that each way would report, the threads."""
     calls = [
-        (reading.way, call, seconds * 1e3)
+        {"way": reading.way, "call": call, "milliseconds": seconds * 1e3}
         for reading in done.readings
         for call, seconds in enumerate(reading.seconds, 1)
     ]
     st.altair_chart(
-        charts.readings(
-            pd.DataFrame(calls, columns=["way", "call", "milliseconds"]), WAYS
-        ),
+        charts.readings(pd.DataFrame(calls), WAYS),
         alt="Milliseconds of each call for three ways of timing, logarithmic",
     )
     figures.table(
@@ -100,10 +95,11 @@ def readings(done: TimingLab) -> None:
         "First call, median, spread and mean for each way of timing",
     )
     st.markdown(_in_words(done))
-    st.caption(
-        f"{done.size:,} × {done.size:,}, n = {len(done.readings[0].seconds)} calls in "
-        f"each way, each way in a new process. {format.provenance(done.environment)}. "
-        f"{done.date[:10]}."
+    size, n = done.size, len(done.readings[0].seconds)
+    figures.caption(
+        f"{size:,} × {size:,}, n = {n} calls in each way, each way in a new process.",
+        done.environment,
+        date=done.date,
     )
     _threads(done)
 
@@ -133,36 +129,31 @@ def _in_words(done: TimingLab) -> str:
 
 def _threads(done: TimingLab) -> None:
     st.markdown("**The CPU's own trap: threads**")
-    sentences = []
-    for size in dict.fromkeys(each.size for each in done.threads):
-        found = {e.threads: e.seconds for e in done.threads if e.size == size}
-        if len(found) > 1:
-            most = max(found)
-            factor = median(found[1]) / median(found[most])
-            sentences.append(
-                f"At {size:,} × {size:,}, {most} threads are {factor:.2f} times as "
-                "fast as one."
-            )
+    rows = []
+    found: dict[str, dict[int, float]] = {}
+    for each in done.threads:
+        size, typical = f"{each.size:,} × {each.size:,}", median(each.seconds)
+        found.setdefault(size, {})[each.threads] = typical
+        spread = format.spread(each.seconds)
+        rows.append((size, each.threads, format.precise(typical), spread))
     figures.table(
-        [
-            (
-                f"{each.size:,} × {each.size:,}",
-                each.threads,
-                format.precise(median(each.seconds)),
-                format.spread(each.seconds),
-            )
-            for each in done.threads
-        ],
+        rows,
         ["Matrices", "Threads", "Median", "Spread"],
         "The same product with one thread and with all of them",
     )
+    sentences = [
+        f"At {size}, {max(times)} threads are {times[1] / times[max(times)]:.2f} times "
+        "as fast as one."
+        for size, times in found.items()
+        if len(times) > 1
+    ]
     st.markdown(
         " ".join(sentences)
         + " Threads help where there is enough to share and a core is free for each; "
         "so say how many there were when you quote a time."
     )
-    n = len(done.threads[0].seconds)
+    n, where = len(done.threads[0].seconds), done.cpu_environment
     st.caption(
-        f"n = {n} after a warm-up. {done.cpu_environment.device_name}, torch "
-        f"{done.cpu_environment.torch}, {done.date[:10]}."
+        f"n = {n} after a warm-up. {where.device_name}, torch {where.torch}, "
+        f"{done.date[:10]}."
     )
