@@ -44,7 +44,7 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     def ask(*_args, **_options):
         raise ExplainedError("The worker gave no answer.")
 
-    for name in (model_to.findings, batch_steps.batch):
+    for name in (model_to.ask, batch_steps.batch):
         name.clear()
     monkeypatch.setattr(Engine, "ask", ask)
     at = open_page("pages/2_Model.py")

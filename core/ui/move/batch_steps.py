@@ -1,49 +1,17 @@
 """One batch of the training loop, one step at a time."""
 
 import math
+from typing import Any
 
 import streamlit as st
 
-from core.move.results import BatchStage, SteppedBatch
+from core.move.results import SteppedBatch
 from core.ui import figures, format
 from core.ui.charts import move as charts
 from core.ui.server import engine, explained
 from core.ui.source import lines_with
 
 MOST_BATCHES = 100  # as core.move.batch_steps has them
-STEPS = {
-    "Move the batch": (
-        ".to(device)",
-        "The batch is made on the host. Both its tensors go to the device that the "
-        "model is on: the labels too.",
-    ),
-    "zero_grad": (
-        "optimizer.zero_grad()",
-        "Gradients add up. What the batch before has left must go, or this step would "
-        "follow both.",
-    ),
-    "Forward pass": (
-        "outputs = model(inputs)",
-        "Ten logits for each image, larger for a class that the model finds likelier. "
-        "They are not probabilities: softmax makes them so, inside of the loss.",
-    ),
-    "Loss": (
-        "loss = criterion(outputs, targets)",
-        "One number for the whole batch: the mean of −ln p, where p is the probability "
-        "given to the true class.",
-    ),
-    "backward": (
-        "loss.backward()",
-        "Each parameter gets a gradient, a tensor of its own shape on its own device. "
-        "The weights have not moved yet.",
-    ),
-    "Optimizer step": (
-        "optimizer.step()",
-        "Now the weights move, all a little, against their gradients. AdamW moves each "
-        "number by about the learning rate, however small its gradient is.",
-    ),
-}
-NAMES = list(STEPS)
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -65,72 +33,60 @@ def stepper(task: str, model: str, device: str) -> None:
 
 
 def _step(seen: SteppedBatch, number: int, place: int) -> None:
-    name = NAMES[place]
+    names = list(STEPS)
+    view, code, meaning = STEPS[names[place]]
+    last = place == len(names) - 1
+    trail = [f"**{name}**" if name == names[place] else name for name in names]
     with st.container(border=True):
-        st.markdown(f"**Batch {number}** · " + _trail(place))
+        st.markdown(f"**Batch {number}** · {' → '.join(trail)}")
         with st.container(horizontal=True):
-            st.button(
-                "Back",
-                icon=":material/arrow_back:",
-                key="step_back",
-                on_click=_go,
-                args=(number, place - 1),
-                disabled=place == 0,
-            )
-            last = place == len(NAMES) - 1
-            st.button(
-                "Next batch" if last else "Next step",
-                icon=":material/skip_next:",
-                type="primary",
-                key="step_on",
-                on_click=_go,
-                args=(number + 1, 0) if last else (number, place + 1),
-                disabled=last and number == MOST_BATCHES,
-            )
+            _way("Back", "arrow_back", "step_back", number, place - 1, place == 0)
+            if last:
+                to, off = (number + 1, 0), number == MOST_BATCHES
+                _way("Next batch", "skip_next", "step_on", *to, off, type="primary")
+            else:
+                to = number, place + 1
+                _way("Next step", "skip_next", "step_on", *to, type="primary")
             if number > 1:
-                st.button(
-                    "Start again",
-                    icon=":material/restart_alt:",
-                    key="step_reset",
-                    on_click=_go,
-                    args=(1, 0),
-                )
-        code, meaning = STEPS[name]
+                _way("Start again", "restart_alt", "step_reset", 1, 0)
         st.code(lines_with("core.move.batch_steps:walk", code))
         st.markdown(meaning)
-        VIEWS[name](seen, place)
-    st.caption(
-        f"Seed 0, 64 images a batch, AdamW with its defaults. "
-        f"{format.provenance(seen.environment)}."
+        view(seen, place)
+    figures.caption(
+        "Seed 0, 64 images a batch, AdamW with its defaults.", seen.environment
     )
 
 
-def _go(number: int, place: int) -> None:
-    st.session_state.batch_number = number
-    st.session_state.batch_place = place
-
-
-def _trail(place: int) -> str:
-    """The names of all steps, the one we are at in bold."""
-    return " → ".join(
-        f"**{name}**" if index == place else name for index, name in enumerate(NAMES)
+def _way(
+    label: str,
+    icon: str,
+    key: str,
+    number: int,
+    place: int,
+    disabled: bool = False,
+    **more: Any,
+) -> None:
+    """A button that leads to a place in a batch."""
+    st.button(
+        label,
+        icon=f":material/{icon}:",
+        key=key,
+        on_click=st.session_state.update,
+        kwargs={"batch_number": number, "batch_place": place},
+        disabled=disabled,
+        **more,
     )
 
 
 def _tensors(seen: SteppedBatch, place: int) -> None:
     """Every tensor of the batch so far, with where it is and what it holds."""
-    looks = [look for stage in seen.stages[: place + 1] for look in stage.tensors]
+    rows = []
+    for look in (look for each in seen.stages[: place + 1] for look in each.tensors):
+        values = f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}"
+        shape = format.shape(look.shape)
+        rows.append((look.name, look.device, shape, look.dtype, values))
     figures.table(
-        [
-            (
-                look.name,
-                look.device,
-                format.shape(look.shape),
-                look.dtype,
-                f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}",
-            )
-            for look in looks
-        ],
+        rows,
         ["Tensor", "Device", "Shape", "dtype", "Values"],
         "The tensors of the batch: device, shape, dtype and values",
     )
@@ -175,9 +131,8 @@ def _logits(seen: SteppedBatch, place: int) -> None:
 
 def _loss(seen: SteppedBatch, place: int) -> None:
     loss = seen.stages[place].tensors[0].mean
-    figures.metrics(
-        {"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{math.log(10):.4f}"}, 160
-    )
+    guessing = math.log(10)
+    figures.metrics({"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{guessing:.4f}"}, 160)
     figures.table(
         [
             (seen.classes[label], row[label], -math.log(max(row[label], 1e-38)))
@@ -195,13 +150,12 @@ def _loss(seen: SteppedBatch, place: int) -> None:
 
 
 def _gradients(seen: SteppedBatch, place: int) -> None:
-    stage = seen.stages[place]
-    _bars({n: g or 0.0 for n, g in stage.gradients.items()}, "Norm of .grad", seen)
+    norms = {n: norm or 0.0 for n, norm in seen.stages[place].gradients.items()}
+    _bars(norms, "Norm of .grad", seen)
 
 
 def _moved(seen: SteppedBatch, place: int) -> None:
-    stage: BatchStage = seen.stages[place]
-    _bars(stage.moved, "Distance from where it was", seen)
+    _bars(seen.stages[place].moved, "Distance from where it was", seen)
 
 
 def _bars(values: dict[str, float], title: str, seen: SteppedBatch) -> None:
@@ -211,11 +165,43 @@ def _bars(values: dict[str, float], title: str, seen: SteppedBatch) -> None:
     )
 
 
-VIEWS = {
-    "Move the batch": _images,
-    "zero_grad": _zeroed,
-    "Forward pass": _logits,
-    "Loss": _loss,
-    "backward": _gradients,
-    "Optimizer step": _moved,
+# What is shown of each step, the line of code that makes it, what it means.
+STEPS = {
+    "Move the batch": (
+        _images,
+        ".to(device)",
+        "The batch is made on the host. Both its tensors go to the device that the "
+        "model is on: the labels too.",
+    ),
+    "zero_grad": (
+        _zeroed,
+        "optimizer.zero_grad()",
+        "Gradients add up. What the batch before has left must go, or this step would "
+        "follow both.",
+    ),
+    "Forward pass": (
+        _logits,
+        "outputs = model(inputs)",
+        "Ten logits for each image, larger for a class that the model finds likelier. "
+        "They are not probabilities: softmax makes them so, inside of the loss.",
+    ),
+    "Loss": (
+        _loss,
+        "loss = criterion(outputs, targets)",
+        "One number for the whole batch: the mean of −ln p, where p is the probability "
+        "given to the true class.",
+    ),
+    "backward": (
+        _gradients,
+        "loss.backward()",
+        "Each parameter gets a gradient, a tensor of its own shape on its own device. "
+        "The weights have not moved yet.",
+    ),
+    "Optimizer step": (
+        _moved,
+        "optimizer.step()",
+        "Now the weights move, all a little, against their gradients. AdamW moves each "
+        "number by about the learning rate, however small its gradient is.",
+    ),
 }
+NAMES = list(STEPS)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -20,8 +21,10 @@ WHEN = {
     "before": "Built before the move",
     "used": "Built and used before the move",
 }
-
-
+DEMONSTRATIONS = {
+    "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
+    "module_in_place": "**A module is moved in place**: what it returns is itself.",
+}
 PANEL = JobPanel("core.move.model_to:time_move", "The timing", "move_model")
 
 
@@ -60,27 +63,18 @@ def draw(devices: Sequence[str]) -> tuple[str, str]:
 
 def table(move: Move) -> None:
     """Every parameter and buffer, before and after; what they weigh."""
-    weight = sum(each.bytes for each in move.tensors)
     moved = sum(each.before != each.after for each in move.tensors)
     shown = {
         "Tensors moved": f"{moved} of {len(move.tensors)}",
-        "Bytes in all": format.size(weight),
+        "Bytes in all": format.size(sum(each.bytes for each in move.tensors)),
     }
-    if move.allocated_before is not None and move.allocated_after is not None:
+    if move.allocated_before is not None:
         shown["On the device before"] = format.size(move.allocated_before)
         shown["On the device after"] = format.size(move.allocated_after)
     figures.metrics(shown, 160)
     figures.table(
         [
-            (
-                each.name,
-                each.kind,
-                format.shape(each.shape),
-                each.dtype,
-                each.bytes,
-                each.before,
-                each.after,
-            )
+            (vars(each) | {"shape": format.shape(each.shape)}).values()
             for each in move.tensors
         ],
         ["Name", "Kind", "Shape", "dtype", "Bytes", "Before", "After"],
@@ -91,13 +85,11 @@ def table(move: Move) -> None:
 
 def time(job: Job, move: Move) -> None:
     """Seconds of the move, once they are measured."""
-    if job.value is not None:
-        _time(job.value, move)
-    elif not job.ended:
+    timed: MoveTime | None = job.value
+    if not job.ended:
         st.info("The move is being timed, with a new model for each repeat.")
-
-
-def _time(timed: MoveTime, move: Move) -> None:
+    if timed is None:
+        return
     seconds = median(timed.seconds)
     device = move.tensors[0].after
     weight = sum(each.bytes for each in move.tensors)
@@ -105,85 +97,67 @@ def _time(timed: MoveTime, move: Move) -> None:
         f"`model.to(device)` takes **{format.precise(seconds)}** "
         f"({format.spread(timed.seconds)}, n = {len(timed.seconds)})"
     )
+    why = (
+        f": {weight / seconds / 1e9:.2g} GB/s. Small tensors travel slowly, since each "
+        "copy costs some microseconds before its first byte."
+    )
     if device == move.tensors[0].before:
-        st.markdown(
-            f"{took}: the time of looking. The tensors are on the {device.upper()} "
-            "already, so nothing is copied."
+        why = (
+            f": the time of looking. The tensors are on the {device.upper()} already, "
+            "so nothing is copied."
         )
     elif device == "meta":
-        st.markdown(f"{took}. No byte travels: meta keeps shapes and drops values.")
-    else:
-        st.markdown(
-            f"{took}: {weight / seconds / 1e9:.2g} GB/s. Small tensors travel slowly, "
-            "since each copy costs some microseconds before its first byte."
-        )
-    st.caption(f"Median; measured on {format.provenance(timed.environment)}.")
+        why = ". No byte travels: meta keeps shapes and drops values."
+    st.markdown(took + why)
+    figures.caption("Median; measured on", timed.environment)
 
 
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what becomes of an optimizer."""
     with explained("The lab has no answer"):
-        values, found = findings(device)
-        demonstrations(values)
+        for name, title in DEMONSTRATIONS.items():
+            found = ask("core.move.model_to:both", device)[name]
+            st.markdown(title)
+            code, answers = st.columns([3, 2])
+            code.code(source(f"core.move.model_to:{name}"))
+            rows = [(f"`{expression}`", value) for expression, value in found.items()]
+            answers.table(
+                pd.DataFrame(rows, columns=["Expression", "Is now"]),
+                hide_index=True,
+                alt=f"What the expressions of {name} are",
+            )
         st.markdown(
             "**And an optimizer that was built before the move?** It holds the "
             "parameters by reference, and its state has a device too. On the CPU "
             "nothing moves, so there two moves that every machine has are tried: to "
             "`meta`, and to `float64`, which goes through the module in the same way."
         )
-        optimizer(found, environment)
+        findings = ask("core.move.model_to:optimizer_findings", device)
+        moves = [
+            (f"`to({each.target})`", WHEN[each.when], outcome(each))
+            for each in findings
+        ]
+        st.table(
+            pd.DataFrame(moves, columns=["Move", "AdamW", "What a step does then"]),
+            hide_index=True,
+            alt="What an optimizer does after its model was moved",
+        )
+        st.caption(f"Tried just now with torch {environment.torch}.")
         st.markdown(
             "Move the model first, then build the optimizer: that always works."
         )
 
 
 @st.cache_data(ttl=600, show_spinner=False)
-def findings(
-    device: str,
-) -> tuple[dict[str, dict[str, str]], tuple[OptimizerFinding, ...]]:
+def ask(address: str, device: str) -> Any:
     """What the lab found out about moves to this device, in the last ten minutes."""
-    return (
-        engine().ask("core.move.model_to:both", device),
-        engine().ask("core.move.model_to:optimizer_findings", device),
-    )
+    return engine().ask(address, device)
 
 
-def demonstrations(values: dict[str, dict[str, str]]) -> None:
-    """The two functions of core.move.model_to beside what their expressions are."""
-    titles = {
-        "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
-        "module_in_place": "**A module is moved in place**: what it returns is itself.",
-    }
-    for name, found in values.items():
-        st.markdown(titles[name])
-        code, answers = st.columns([3, 2])
-        code.code(source(f"core.move.model_to:{name}"))
-        answers.table(
-            pd.DataFrame(
-                [(f"`{expression}`", value) for expression, value in found.items()],
-                columns=["Expression", "Is now"],
-            ),
-            hide_index=True,
-            alt=f"What the expressions of {name} are",
-        )
-
-
-def optimizer(findings: tuple[OptimizerFinding, ...], environment: Environment) -> None:
-    """What became of an optimizer, in words, for each way of moving."""
-    rows = []
-    for each in findings:
-        if each.error:
-            outcome = f"**It fails.** {each.error}"
-        elif not each.holds_the_parameters:
-            outcome = "**The model does not learn**: AdamW has the old tensors"
-        elif each.weights_changed is False:
-            outcome = "The step changes nothing"
-        else:
-            outcome = "It works"
-        rows.append((f"`to({each.target})`", WHEN[each.when], outcome))
-    st.table(
-        pd.DataFrame(rows, columns=["Move", "AdamW", "What a step does then"]),
-        hide_index=True,
-        alt="What an optimizer does after its model was moved",
-    )
-    st.caption(f"Tried just now with torch {environment.torch}.")
+def outcome(each: OptimizerFinding) -> str:
+    """What a step of the optimizer does after the move, in words."""
+    if each.error:
+        return f"**It fails.** {each.error}"
+    if not each.holds_the_parameters:
+        return "**The model does not learn**: AdamW has the old tensors"
+    return "The step changes nothing" if each.weights_changed is False else "It works"

@@ -1,7 +1,7 @@
 """What a transfer costs, as the Model page shows it."""
 
 from collections.abc import Sequence
-from statistics import median, quantiles
+from statistics import quantiles
 
 import pandas as pd
 import streamlit as st
@@ -9,7 +9,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure import records
 from core.move.results import Transfer, Transfers
-from core.ui import format
+from core.ui import figures, format
 from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported
 
@@ -62,22 +62,20 @@ def result(job: Job) -> None:
     if done is not None:
         _levels(points)
         n = sorted({len(each.seconds) for each in measured})
-        st.caption(
+        figures.caption(
             f"Median of n = {' to '.join(map(str, n))} repeats after a warm-up; the "
-            "shade spans the middle half of them. "
-            f"{format.provenance(done.environment)}."
+            "shade spans the middle half of them.",
+            done.environment,
         )
 
 
 def _levels(points: pd.DataFrame) -> None:
     """The bandwidth at the largest size, and the time of the smallest copy."""
     lines = []
-    for (direction, memory), curve in points.groupby(
-        ["direction", "memory"], sort=False
-    ):
+    for kind, curve in points.groupby(["direction", "memory"], sort=False):
         small, large = curve.iloc[0], curve.iloc[-1]
         lines.append(
-            f"- {direction}, {memory}: levels out at "
+            f"- {', '.join(map(str, kind))}: levels out at "
             f"**{large['rate']:.2g} GB/s**; a copy of {small['size']} takes "
             f"{format.precise(small['us'] / 1e6)}."
         )
@@ -92,23 +90,19 @@ def _levels(points: pd.DataFrame) -> None:
 
 def frame(measured: list[Transfer], where: str = HERE) -> pd.DataFrame:
     """A row a kind and size; GB/s as a median with the middle half of the repeats."""
-    return pd.DataFrame(
-        [
-            (
-                where,
-                each.direction,
-                each.memory,
-                each.bytes,
-                format.power_of_two(each.bytes),
-                median(each.seconds) * 1e6,
-                each.bytes / median(each.seconds) / 1e9,
-                each.bytes / quantiles(each.seconds)[2] / 1e9,
-                each.bytes / quantiles(each.seconds)[0] / 1e9,
-            )
-            for each in measured
-        ],
-        columns=[
-            *("where", "direction", "memory", "bytes", "size"),
-            *("us", "rate", "low", "high"),
-        ],
-    )
+    rows = []
+    for each in measured:
+        fast, typical, slow = quantiles(each.seconds)
+        row = {
+            "where": where,
+            "direction": each.direction,
+            "memory": each.memory,
+            "bytes": each.bytes,
+            "size": format.power_of_two(each.bytes),
+            "us": typical * 1e6,
+            "rate": each.bytes / typical / 1e9,
+            "low": each.bytes / slow / 1e9,
+            "high": each.bytes / fast / 1e9,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
