@@ -11,6 +11,17 @@ from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import controls
 from core.ui.course import lesson
 
+HELP = {
+    "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
+    "is learnt: a loss with a parameter of its own.",
+    "device": "Auto is the accelerator if there is one, else the CPU.",
+    "feed": "Where batches come from: decoded once into memory, living on the device, "
+    "or the textbook's DataLoader that fetches every sample by itself.",
+    "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
+    "weight_decay": "How strongly AdamW pulls the weights towards 0.",
+    "augment": "Mirror half of the training images, drawn anew each epoch.",
+}
+
 
 def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     """Set the controls as the address asks; returns a sentence for each bad value.
@@ -45,73 +56,40 @@ def draw(devices: list[str]) -> None:
         _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
         _choice("Model", "model", MODELS_FOR[task], on_change=_model_was_chosen)
         if len(CRITERIA_FOR[task]) > 1:
-            _choice(
-                "Criterion",
-                "criterion",
-                CRITERIA_FOR[task],
-                help="MSE, or a normal distribution's likelihood with a noise scale "
-                "that is learnt: a loss with a parameter of its own.",
-            )
-        _choice(
-            "Device",
-            "device",
-            ("auto", *devices),
-            help="Auto is the accelerator if there is one, else the CPU.",
-        )
-        _choice(
-            "Feed",
-            "feed",
-            configs.FEEDS,
-            help="Where batches come from: decoded once into memory, living on the "
-            "device, or the textbook's DataLoader that fetches every sample by itself.",
-        )
-        _number("Epochs", "epochs", step=1)
-        _number("Batch size", "batch_size", step=16)
-        _number("Learning rate", "learning_rate", step=1e-4, format="%g")
-        _number("Seed", "seed", step=1)
-        _choice(
-            "Schedule",
-            "schedule",
-            configs.SCHEDULES,
-            help="Of the learning rate: one-cycle climbs to it, then falls to nothing.",
-        )
-        _number(
-            "Weight decay",
-            "weight_decay",
-            step=1e-2,
-            format="%g",
-            help="How strongly AdamW pulls the weights towards 0.",
-        )
+            _choice("Criterion", "criterion", CRITERIA_FOR[task])
+        _choice("Device", "device", ("auto", *devices))
+        _choice("Feed", "feed", configs.FEEDS)
+        _number("Epochs", "epochs", 1)
+        _number("Batch size", "batch_size", 16)
+        _number("Learning rate", "learning_rate", 1e-4, format="%g")
+        _number("Seed", "seed", 1)
+        _choice("Schedule", "schedule", configs.SCHEDULES)
+        _number("Weight decay", "weight_decay", 1e-2, format="%g")
         if st.session_state.feed == "dataloader":
-            _number("Loader workers", "num_workers", step=1)
+            _number("Loader workers", "num_workers", 1)
         if task in configs.IMAGE_TASKS:
-            _flips()
-
-
-def _flips() -> None:
-    with st.container(
-        width=controls.WIDTH, height="stretch", vertical_alignment="bottom"
-    ):
-        st.toggle(
-            "Flip images",
-            key="augment",
-            persist_state="session",
-            help="Mirror half of the training images, drawn anew each epoch.",
-        )
+            with st.container(
+                width=controls.WIDTH, height="stretch", vertical_alignment="bottom"
+            ):
+                st.toggle("Flip images", **_common("augment"))
 
 
 def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
     if st.session_state[key] not in options:  # cuda asked for where there is none
         options = (*options, st.session_state[key])
-    controls.choice(label, key, options, persist_state="session", **more)
+    controls.choice(label, options=options, **_common(key), **more)
 
 
-def _number(label: str, key: str, **more: Any) -> None:
+def _number(label: str, key: str, step: float, **more: Any) -> None:
     # Without limits here: a widget drops what it does not allow without a word, and
     # trains with the value before. RunConfig says what is wrong, when it is started.
-    st.number_input(
-        label, key=key, width=controls.WIDTH, persist_state="session", **more
-    )
+    common = _common(key)
+    st.number_input(label, step=step, width=controls.WIDTH, **common, **more)
+
+
+def _common(key: str) -> dict[str, Any]:
+    """What every control has."""
+    return {"key": key, "persist_state": "session", "help": HELP.get(key)}
 
 
 def fast_setting() -> None:

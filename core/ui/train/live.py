@@ -5,12 +5,13 @@ import time
 import streamlit as st
 
 from core.config import IMAGE_TASKS
+from core.jobs.job import Job
 from core.results import RunResult, Started
 from core.ui import figures, format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
 from core.ui.checkpoints import export
-from core.ui.job_panel import POLL_SECONDS
+from core.ui.job_panel import POLL_SECONDS, ended_badly
 from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run, runs
 from core.ui.server import engine
 from core.ui.train import fits
@@ -102,47 +103,43 @@ def draw_run(current: Run) -> None:
 
 def _status(current: Run) -> None:
     job = current.job
-    if engine().problem and not job.ended:
-        st.error(engine().problem, title="There are no workers; your run waits")
-    elif job.status == "queued" and job.place:
-        others = job.place - 1
-        st.info(
-            f"Place {job.place} in the queue"
-            + (f", {others} before you" if others else ", you are next")
-            + ". Your run starts by itself; you may leave this page and come back.",
-            icon=":material/hourglass_top:",
-        )
-    elif job.status == "failed":
-        st.error(job.message, title="The run failed", icon=":material/error:")
-    elif job.status == "cancelled":
-        done = "before its first step"
-        if current.latest is not None and current.started is not None:
-            done = f"after step {current.latest.step:,} of {current.started.steps:,}"
-        st.info(
-            f"Cancelled {done}. What was learnt until then stays here.",
-            icon=":material/cancel:",
-        )
-    elif current.result is not None:
+    latest, started = current.latest, current.started
+    made = "before its first step"
+    if latest is not None and started is not None:
+        made = f"after step {latest.step:,} of {started.steps:,}"
+    cancelled = f"Cancelled {made}. What was learnt until then stays here."
+    ended_badly(job, "The run failed", cancelled)
+    if current.result is not None:
         _result(current.result)
-    elif current.started is None:
-        text = "A worker is taking the run."
-        if engine().machine() is None:
-            text = "The workers are starting; this takes some seconds."
-        st.info(text, icon=":material/hourglass_top:")
+    if job.ended:
+        return
+    if engine().problem:
+        st.error(engine().problem, title="There are no workers; your run waits")
+    elif started is None:
+        st.info(_waiting(job), icon=":material/hourglass_top:")
+    elif latest is None:
+        st.progress(0.0, "The first step is being made.")
     else:
-        st.progress(current.share, _progress_text(current))
+        epochs = current.config.epochs
+        st.progress(
+            current.share,
+            f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
+            f"step {latest.step:,} of {started.steps:,} · "
+            f"about {format.duration(current.seconds_left or 0)} left",
+        )
 
 
-def _progress_text(current: Run) -> str:
-    if current.latest is None or current.started is None:
-        return "The first step is being made."
-    epoch = min(len(current.history) + 1, current.config.epochs)
-    left = current.seconds_left
-    return (
-        f"Epoch {epoch} of {current.config.epochs} · "
-        f"step {current.latest.step:,} of {current.started.steps:,} · "
-        f"about {format.duration(left or 0)} left"
-    )
+def _waiting(job: Job) -> str:
+    if job.status == "queued" and job.place:
+        others = job.place - 1
+        before = f"{others} before you" if others else "you are next"
+        return (
+            f"Place {job.place} in the queue, {before}. Your run starts by itself; you "
+            "may leave this page and come back."
+        )
+    if engine().machine() is None:
+        return "The workers are starting; this takes some seconds."
+    return "A worker is taking the run."
 
 
 def _result(result: RunResult) -> None:
@@ -160,15 +157,12 @@ def _result(result: RunResult) -> None:
 
 
 def _figures(current: Run) -> None:
-    latest, history = current.latest, current.history
-    speed = history[-1].samples_per_second if history else None
-    if latest is not None and not current.job.ended:
-        speed = latest.samples_per_second
-    seconds = latest.seconds if latest else 0.0
-    loss = current.smoothed_loss
-    if current.result is not None:
-        seconds = current.result.seconds
-    last = history[-1] if history else None
+    latest, loss = current.latest, current.smoothed_loss
+    last = current.history[-1] if current.history else None
+    now = last if current.job.ended else latest or last
+    speed = now.samples_per_second if now else None
+    timed = current.result or latest
+    seconds = timed.seconds if timed else 0.0
     measured = {
         "Training loss": "–" if loss is None else f"{loss:.3f}",
         "Samples/s": f"{speed:,.0f}" if speed else "–",
@@ -191,6 +185,8 @@ def _charts(current: Run, started: Started) -> None:
     names = tuple(format.run_names([each.config for each in shown]))
     backend = started.environment.backend
 
+    epochs = max(each.config.epochs for each in shown)
+
     x = st.radio(
         "Training loss, smoothed over the faint line of single steps, over",
         list(AXES),
@@ -199,10 +195,8 @@ def _charts(current: Run, started: Started) -> None:
         key="loss_axis",
         help="Steps compare learning per update, seconds compare what you wait for.",
     )
-    ends: dict[str, float] = {
-        "step": max(each.started.steps for each in shown if each.started),
-        "epoch": max(each.config.epochs for each in shown),
-    }
+    steps = max(each.started.steps for each in shown if each.started)
+    ends = {"step": steps, "epoch": epochs}
     st.vega_lite_chart(
         loss_frame(shown),
         charts.losses(names, backend, x, ends.get(x)),
@@ -212,30 +206,23 @@ def _charts(current: Run, started: Started) -> None:
     frame = epoch_frame(shown)
     if frame.empty:
         return
-    epochs = max(each.config.epochs for each in shown)
     images = current.config.has_images
     known = current.config.task == "fashion-mnist"  # what others reached on it
-    left, right = st.columns(2)
-    y, figure = ("accuracy", "Accuracy") if images else ("r2", "R²")
-    samples = "images" if images else "points"
-    with left:
-        st.markdown(f"**{figure} after each epoch**")
-        st.vega_lite_chart(
+    samples, trained = ("images", "the first 10,000") if images else ("points", "all")
+    loss = ("Loss", "loss", "chart_epoch_loss", False)
+    quality = ("Accuracy", "accuracy", "chart_accuracy", known)
+    quality = quality if images else ("R²", "r2", "chart_r2", False)
+    for column, (title, y, key, references) in zip(
+        st.columns(2), (quality, loss), strict=True
+    ):
+        column.markdown(f"**{title} after each epoch**")
+        column.vega_lite_chart(
             frame,
-            charts.per_epoch(names, backend, y, epochs, known),
-            key=f"chart_{y}",
-            alt=f"{figure} on training and test {samples} after each epoch",
-        )
-    with right:
-        st.markdown("**Loss after each epoch**")
-        st.vega_lite_chart(
-            frame,
-            charts.per_epoch(names, backend, "loss", epochs, False),
-            key="chart_epoch_loss",
-            alt=f"Loss on training and test {samples} after each epoch",
+            charts.per_epoch(names, backend, y, epochs, references),
+            key=key,
+            alt=f"{title} on training and test {samples} after each epoch",
         )
     st.caption(
-        f"Solid with points: all test {samples}. Thin: "
-        f"{'the first 10,000' if images else 'all'} training {samples}, evaluated in "
-        "the same way. Samples/s and seconds do not count evaluation."
+        f"Solid with points: all test {samples}. Thin: {trained} training {samples}, "
+        "evaluated in the same way. Samples/s and seconds do not count evaluation."
     )
