@@ -7,12 +7,12 @@ python -m core.run --fast --model cnn --json
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
+from core.config import CHOICES, FAST, TUNED, RunConfig, parse
 from core.data import curve
 from core.errors import explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
@@ -20,7 +20,7 @@ from core.training import run
 from core.watch import Watch
 
 HELP = {  # what is added to a setting's default
-    **dict.fromkeys(RECIPES["ann"], ", or as the model's recipe says"),
+    **dict.fromkeys(TUNED, ", or as the model's recipe says"),
     **dict.fromkeys(("model", "criterion"), ", or what fits the task"),
 }
 
@@ -33,23 +33,19 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     # One line on standard error, not the whole usage.
     parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign]
 
-    def converter(name: str) -> Callable[[str], Any]:
-        def convert(text: str) -> Any:
-            try:
-                return parse(name, text)
-            except ValueError as error:
-                raise argparse.ArgumentTypeError(str(error)) from None
-
-        return convert
+    def convert(name: str, text: str) -> Any:
+        try:
+            return parse(name, text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
     for field in fields(RunConfig):
-        flags = [f"--{field.name.replace('_', '-')}"]
-        if field.name == "learning_rate":
-            flags.append("--lr")
+        short = ["--lr"] if field.name == "learning_rate" else []
         parser.add_argument(
-            *flags,
+            f"--{field.name.replace('_', '-')}",
+            *short,
             dest=field.name,
-            type=converter(field.name),
+            type=partial(convert, field.name),
             default=argparse.SUPPRESS,
             metavar="|".join(CHOICES.get(field.name, (field.type.__name__.upper(),))),  # type: ignore[union-attr]
             help=f"default: {field.default}{HELP.get(field.name, '')}",

@@ -69,7 +69,7 @@ class Engine:
         self._futures: dict[str, Future] = {}  # of the jobs that workers have
         self._cluster: cluster.Process | None = None  # where it is our own
         self._client: Client | None = None
-        self._problem = ""
+        self.problem = ""  # why there are no workers, in a sentence; else empty
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when it is to be asked for again
         self._start_due = 0.0  # when a start that failed is to be tried again
@@ -149,14 +149,13 @@ class Engine:
         self._revive()
         self._up.wait(seconds)
         if self._client is None:
-            raise ExplainedError(self._problem or NO_WORKER)
+            raise ExplainedError(self.problem or NO_WORKER)
         future = self._client.submit(
             worker.answer, address, arguments, resources={"lab": 1}, pure=False
         )
+        left = max(0.1, deadline - time.monotonic())
         try:
-            outcome: Outcome = future.result(
-                timeout=max(0.1, deadline - time.monotonic())
-            )
+            outcome: Outcome = future.result(timeout=left)
         except TimeoutError:
             raise ExplainedError(
                 f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
@@ -199,11 +198,6 @@ class Engine:
         if self._cluster is not None:
             self._cluster.close()
 
-    @property
-    def problem(self) -> str:
-        """Why there are no workers, in a sentence; empty while all is well."""
-        return self._problem
-
     # Between the engine and the cluster
 
     def _start(self) -> None:
@@ -216,10 +210,10 @@ class Engine:
                 return self.close()
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             client.subscribe_topic(self._topic, self._on_event)
-            self._client, self._problem = client, ""
+            self._client, self.problem = client, ""
         except Exception as error:
             where = f" at {self._scheduler}" if self._scheduler else ""
-            self._problem = f"The workers{where} can't be reached: {error}."
+            self.problem = f"The workers{where} can't be reached: {error}."
             self._start_due = time.monotonic() + RETRY_SECONDS
             logger.warning("no cluster: %s", error)
         self._starting = False

@@ -22,12 +22,8 @@ def describe() -> list[DeviceDetails]:
 
 def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
     """All that one device tells; `driver` is NVIDIA's."""
-    here = DeviceDetails(
-        str(device),
-        devices.name(device),
-        devices.backend(device),
-        devices.memory(device)[1],
-    )
+    backend, (_, total) = devices.backend(device), devices.memory(device)
+    here = DeviceDetails(str(device), devices.name(device), backend, total)
     if device.type == "cuda":
         return cuda(here, driver)
     tell = {"xpu": xpu, "mps": mps, "cpu": cpu}.get(device.type)
