@@ -9,6 +9,7 @@ from core.ui.server import engine
 from core.ui.source import code_tabs
 
 HERE = lesson("Mistakes")
+FIXTURES = ("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue")
 
 frame.begin(HERE)
 machine = engine().machine()
@@ -59,10 +60,7 @@ code_tabs(
         "What they begin with",
         "The functions that the mistakes call. "
         "From `core/mistakes/examples/fixtures.py`.",
-        *(
-            f"core.mistakes.examples.fixtures:{name}"
-            for name in ("batch", "new_model", "steps", "ScaledLoss", "DeviceQueue")
-        ),
+        *(f"core.mistakes.examples.fixtures:{name}" for name in FIXTURES),
     ),
 )
 

@@ -1,5 +1,6 @@
-"""What the mistakes begin with: images, models, a loss, a queue of the device."""
+"""What the mistakes begin with: images, models, files, a loss, a device's queue."""
 
+import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -10,6 +11,7 @@ from core import devices
 from core.data import sprites
 from core.loops import train_epoch
 from core.models import ANN, as_floats
+from core.state_dict import pack
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
 STEPS = 126  # two epochs of TRAIN in batches of 32
@@ -99,6 +101,22 @@ def updated_by(optimizer):
     """How many numbers the optimizer may change."""
     groups = optimizer.param_groups
     return sum(weights.numel() for group in groups for weights in group["params"])
+
+
+def saved(content):
+    """What torch.save makes of it, as a file that is to be read."""
+    return io.BytesIO(pack(content))
+
+
+def saved_on_cuda(model):
+    """A file as torch.save writes it for a model on a GPU, made without one.
+
+    All that differs is the tag on each storage that says where it was.
+    """
+    torch.serialization.register_package(
+        0, lambda storage: "cuda:0", lambda storage, tag: None
+    )
+    return saved(model.state_dict())
 
 
 class ScaledLoss(nn.CrossEntropyLoss):

@@ -1,13 +1,12 @@
 """Loud: files that torch.load refuses, and weights that are another model's."""
 
-import io
 from dataclasses import asdict
 
 import torch
 
 from core.config import RunConfig
+from core.mistakes.examples.fixtures import saved, saved_on_cuda
 from core.models import ANN, CNN
-from core.state_dict import pack
 
 
 def broken_cuda_checkpoint(device):
@@ -53,19 +52,3 @@ def fixed_wrong_architecture(device):
     model = CNN()
     state = torch.load(checkpoint)
     return model.load_state_dict(state)
-
-
-def saved(content):
-    """What torch.save makes of it, as a file that is to be read."""
-    return io.BytesIO(pack(content))
-
-
-def saved_on_cuda(model):
-    """A file as torch.save writes it for a model on a GPU, made without one.
-
-    All that differs is the tag on each storage that says where it was.
-    """
-    torch.serialization.register_package(
-        0, lambda storage: "cuda:0", lambda storage, tag: None
-    )
-    return saved(model.state_dict())
