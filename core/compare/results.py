@@ -168,20 +168,15 @@ class Crossover:
             row(
                 "training step",
                 seconds,
-                environment,
+                self.environments[index],
                 self.date,
-                contender=candidate.name,
+                contender=self.candidates[index].name,
                 **pick(cell, "width batch_size speedup_of_second=speedup.median"),
                 speedup_least=cell.speedup.interval[0],
                 speedup_most=cell.speedup.interval[1],
             )
             for cell in self.cells
-            for seconds, environment, candidate in zip(
-                (cell.first, cell.second),
-                self.environments,
-                self.candidates,
-                strict=True,
-            )
+            for index, seconds in enumerate((cell.first, cell.second))
         ]
 
 

@@ -6,11 +6,9 @@ and is the only way to say which part the time belongs to.
 """
 
 import gzip
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from torch import Tensor
 from torch.autograd import DeviceType
@@ -21,6 +19,7 @@ from core.compare.results import PARTS, StepProfile
 from core.config import RunConfig
 from core.data import datasets
 from core.measure.environment import now
+from core.measure.peak_memory import chrome_trace
 from core.training import Training
 from core.watch import UNWATCHED, Watch
 
@@ -34,8 +33,7 @@ def measure(
 ) -> tuple[StepProfile, ...]:
     """The breakdown of `config` for each (feed, device); reports each when known."""
     found = []
-    for feed, device_name in pairs:
-        watch.check()
+    for feed, device_name in watch.each(pairs):
         found.append(take_apart(config, feed, device_name))
         watch.report(found[-1])
     return tuple(found)
@@ -106,8 +104,5 @@ def step(training: Training, batch: Iterator[tuple[Tensor, Tensor]]) -> None:
 
 def trace(recorded: profile) -> bytes | None:
     """All events for ui.perfetto.dev, gzipped; None where they are too many to keep."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        recorded.export_chrome_trace(str(path))
-        packed = gzip.compress(path.read_bytes(), compresslevel=6)
+    packed = gzip.compress(chrome_trace(recorded), compresslevel=6)
     return packed if len(packed) <= MOST_TRACE_BYTES else None

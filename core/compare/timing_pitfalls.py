@@ -30,8 +30,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     device = devices.resolve(device_name)
     size = SIZES.get(device.type, DEVICE_SIZE)
     readings = []
-    for way in WAYS:
-        watch.check()
+    for way in watch.each(WAYS):
         path = "core.compare.timing_pitfalls:in_a_new_process"
         threads = torch.get_num_threads()
         seconds = sandbox.call(

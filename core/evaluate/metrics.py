@@ -21,18 +21,10 @@ def per_class(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
 
     Predictions and targets are class numbers (N,).
     """
-    functions = _torchmetrics()
-    return torch.stack(
-        [
-            figure(predictions, targets, num_classes=classes, average=None)
-            for figure in (
-                functions.multiclass_precision,
-                functions.multiclass_recall,
-                functions.multiclass_f1_score,
-            )
-        ],
-        dim=1,
-    )
+    by = _torchmetrics()
+    figures = (by.multiclass_precision, by.multiclass_recall, by.multiclass_f1_score)
+    given = {"num_classes": classes, "average": None}
+    return torch.stack([each(predictions, targets, **given) for each in figures], dim=1)
 
 
 def wilson_interval(

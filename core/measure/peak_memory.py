@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -26,17 +27,17 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
         return None
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         work()
+    changes = sorted(
+        (event["ts"], event["args"]["Bytes"])
+        for event in json.loads(chrome_trace(recorded))["traceEvents"]
+        if event["name"] == "[memory]"
+    )
+    return max(accumulate((change for _, change in changes), initial=0))
+
+
+def chrome_trace(recorded: profile) -> bytes:
+    """All that was recorded, as JSON in Chrome's trace format."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         recorded.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
-    changes = sorted(
-        (event["ts"], event["args"]["Bytes"])
-        for event in events
-        if event["name"] == "[memory]"
-    )
-    alive = peak = 0
-    for _, change in changes:
-        alive += change
-        peak = max(peak, alive)
-    return peak
+        return path.read_bytes()

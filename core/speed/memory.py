@@ -6,6 +6,7 @@ weights, and a batch in parts has the gradients of the whole.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -50,7 +51,7 @@ def measure(
     inputs = torch.rand(batch_size, INPUTS, device=device)
     targets = torch.randint(CLASSES, (batch_size,), device=device)
 
-    works = {
+    works: dict[tuple[str, str], Callable[[], Any]] = {
         ("training", name): watch.checked(partial(way, model, inputs, targets))
         for name, way in TRAINING.items()
     } | {
@@ -61,7 +62,7 @@ def measure(
     found = []
     for (kind, name), work in works.items():
         output = work()  # the first call, which sets things up, is not looked at
-        result = gradients(model) if kind == "training" else [detached(output)]
+        result = gradients(model) if kind == "training" else [output.detach().clone()]
         del output  # and with it what it keeps for a backward pass
         model.zero_grad()
         peak = peak_memory.peak_bytes(work, device)
@@ -146,11 +147,6 @@ TRAINING: dict[str, Callable[..., None]] = {
 def gradients(model: nn.Module) -> list[Tensor]:
     """A copy of every parameter's gradient."""
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
-
-
-def detached(output: object) -> Tensor:
-    assert isinstance(output, Tensor)
-    return output.detach().clone()
 
 
 def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:

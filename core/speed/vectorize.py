@@ -62,6 +62,7 @@ def measure(
     torch.manual_seed(0)
     means = torch.rand(MEANS, 2)
     found = []
+    environments: dict[str, Environment] = {}
     for count, times in repeats.items():
         points = torch.rand(count, 2)
         expected = torch.tensor(python_loop(points.tolist(), means.tolist()))
@@ -74,14 +75,9 @@ def measure(
             difference = (torch.as_tensor(work()).cpu() - expected).abs().max()
             found.append(Vectorized(way, count, seconds, float(difference), str(where)))
             watch.report(found[-1])
-    here = devices.environment(CPU)
-    environments: dict[str, Environment] = {
-        PYTHON: here,
-        NUMPY: NumpyEnvironment(**asdict(here), numpy=np.__version__),
-        TORCH: here,
-    }
-    if device != CPU:
-        environments[on_device(device)] = devices.environment(device)
+            environments[way] = devices.environment(where)
+    here = asdict(environments[NUMPY])
+    environments[NUMPY] = NumpyEnvironment(**here, numpy=np.__version__)
     return VectorizeLab(tuple(found), MEANS, environments, now())
 
 
@@ -98,9 +94,6 @@ def ways(
         TORCH: (lambda: with_torch(points, means), CPU),
     }
     if device != CPU:
-        found[on_device(device)] = (lambda: with_torch(*there), device)
+        name = f"torch on {devices.backend(device)}"
+        found[name] = (lambda: with_torch(*there), device)
     return found
-
-
-def on_device(device: torch.device) -> str:
-    return f"torch on {devices.backend(device)}"
