@@ -89,9 +89,8 @@ class RunResult:
 
     @property
     def test_accuracy(self) -> float | None:
-        return (
-            None if self.test_correct is None else self.test_correct / self.test_total
-        )
+        correct = self.test_correct
+        return None if correct is None else correct / self.test_total
 
     @property
     def r2(self) -> float | None:

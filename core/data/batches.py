@@ -37,9 +37,7 @@ class EpochOrder:
         self.size = size
         self.augment = augment
         # A generator of its own: dropout must not change the order, nor the reverse.
-        self.generator = None
-        if seed is not None:
-            self.generator = torch.Generator().manual_seed(seed)
+        self.generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def draw(self) -> tuple[Tensor, Tensor | None]:
         """Indices int64 (size,), and flips bool (size,) if there are any to be made."""

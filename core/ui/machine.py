@@ -132,23 +132,20 @@ def _told(device: DeviceDetails) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(value) if value else "none"
-    return str(value)
+    return (", ".join(value) or "none") if isinstance(value, list) else str(value)
 
 
 def idioms(answers: dict[str, str]) -> None:
     """Three ways to ask for a device: what each answers here, and what it misses."""
-    for name, label in zip(
-        MISSES, ("The classic line", "With MPS", "torch.accelerator"), strict=True
-    ):
+    labels = ("The classic line", "With MPS", "torch.accelerator")
+    for label, (name, misses) in zip(labels, MISSES.items(), strict=True):
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{label}** answers")
                 on = "CPU" if answers[name] == "cpu" else "accelerator"
                 st.badge(answers[name], color=frame.device_color(on))
             st.code(source(f"core.machine.idioms:{name}"))
-            st.markdown(MISSES[name])
+            st.markdown(misses)
 
 
 def report(

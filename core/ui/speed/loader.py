@@ -181,8 +181,7 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
     if ratios:
         lines.append(
             f"“Always pin”: {median(ratios):.2f} times as fast as without, the median "
-            f"of {len(ratios)} pairs of cells ({min(ratios):.2f} to "
-            f"{max(ratios):.2f})."
+            f"of {len(ratios)} pairs of cells ({min(ratios):.2f} to {max(ratios):.2f})."
         )
     lines += _why(cells)
     return lines

@@ -148,9 +148,8 @@ def _verdict(result: Result, before: Result, found: Gain) -> None:
     right, n = ladder.answer(found), len(result.base_seconds)
     least, most = found.interval
     text = (
-        f"**{found.median:.2f} times as fast** as {_name(before.rung)} "
-        f"({least:.2f} to {most:.2f} over {n} pair{'s' * (n != 1)} of "
-        f"epochs): {right.lower()}."
+        f"**{found.median:.2f} times as fast** as {_name(before.rung)} ({least:.2f} to "
+        f"{most:.2f} over {n} pair{'s' * (n != 1)} of epochs): {right.lower()}."
     )
     if found.disputed and not found.same:
         text += " The pairs do not agree, so something else was running: climb again."

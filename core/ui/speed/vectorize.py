@@ -75,10 +75,9 @@ def result(job: Job, guessed: str | None) -> None:
         if way not in (PYTHON, NUMPY)
     )
     st.caption(
-        f"Median after a warm-up, n = {ns}; the line spans the middle half. Each "
-        "way starts from its own lists, arrays or tensors; converting is not counted. "
-        f"{'; '.join(where)}, NumPy {done.numpy}. "
-        f"{done.date[:10]}."
+        f"Median after a warm-up, n = {ns}; the line spans the middle half. Each way "
+        "starts from its own lists, arrays or tensors; converting is not counted. "
+        f"{'; '.join(where)}, NumPy {done.numpy}. {done.date[:10]}."
     )
     downloads.both("vectorize", done.rows())
 
