@@ -166,9 +166,9 @@ class Climb:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
+                wanted = f"from {low:,} to {high:,}"
                 raise ValueError(
-                    f"{name.capitalize()} must be from {low:,} to {high:,}, not "
-                    f"{value:,}."
+                    f"{name.capitalize()} must be {wanted}, not {value:,}."
                 )
 
 
@@ -269,8 +269,7 @@ class Climbed:
                 **pick(each, "start_seconds test_accuracy=accuracy peak_bytes"),
                 limit_seconds=self.limit.seconds(each.samples, each.steps),
             )
-            for each in self.results
-            if each.measured
+            for each in measured(self.results).values()
         ]
 
 
@@ -337,11 +336,18 @@ class Gain(Speedup):
         return least < 1 < most
 
 
-def gain(result: Result, base: Result) -> Gain | None:
+def measured(results: Sequence[Result]) -> dict[str, Result]:
+    """Those that have figures, by their rungs."""
+    return {each.rung: each for each in results if each.measured}
+
+
+def gain(result: Result, base: Result | None) -> Gain | None:
     """Over its base, by epochs timed in turn; None where there were none.
 
     Of samples/s, since a rung may leave out the last, smaller batch.
     """
+    if base is None:
+        return None
     pairs = zip(result.base_seconds, result.seconds, strict=False)
     ratios = tuple(a / b * result.samples / base.samples for a, b in pairs)
     return Gain(ratios) if ratios else None
@@ -352,10 +358,10 @@ def over_first(result: Result, results: Sequence[Result]) -> float | None:
 
     None where a rung on the way was not measured, or the first one.
     """
-    known = {each.rung: each for each in results if each.measured}
+    known = measured(results)
     times = 1.0
     while result.base:
-        found = gain(result, known[result.base]) if result.base in known else None
+        found = gain(result, known.get(result.base))
         if found is None:
             return None
         times, result = times * found.median, known[result.base]
@@ -367,13 +373,10 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
     Some are kept in any case: those above can't do without them.
     """
-    if result.rung in NEEDED:
+    earlier = measured(before)
+    if result.rung in NEEDED or result.base not in earlier:
         return True
-    earlier = {each.rung: each for each in before if each.measured}
-    last, first = earlier.get(result.base), next(iter(earlier.values()), None)
-    if last is None or first is None:
-        return True
-    found = gain(result, last)
+    first, found = next(iter(earlier.values())), gain(result, earlier[result.base])
     as_good = result.accuracy > first.accuracy - NOISE
     return as_good and found is not None and found.median > 1 + SAME
 

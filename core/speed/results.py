@@ -4,7 +4,7 @@ They are measured in core.speed.loader, core.speed.memory, core.speed.vectorize 
 core.speed.copies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -102,18 +102,14 @@ class LoaderLab:
         ]
 
 
-def fastest(cells: Sequence[LoaderCell]) -> LoaderCell:
+def fastest(cells: Iterable[LoaderCell]) -> LoaderCell:
     return max(cells, key=lambda cell: cell.samples_per_second)
 
 
-def find(cells: Sequence[LoaderCell], workers: int) -> LoaderCell | None:
-    """The cell with so many workers at the textbook's batch size, if it is there."""
-    return next((c for c in at_textbook_batch(cells) if c.workers == workers), None)
-
-
-def at_textbook_batch(cells: Sequence[LoaderCell]) -> list[LoaderCell]:
-    """Those with the textbook's batch size, without pinned memory."""
-    return [c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned]
+def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
+    """Those with the textbook's batch size, without pinned memory, by workers."""
+    row = (c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned)
+    return {cell.workers: cell for cell in row}
 
 
 def pinning(cells: Sequence[LoaderCell]) -> list[float]:

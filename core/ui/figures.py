@@ -1,6 +1,6 @@
 """Figures as the pages show them: tables, metrics, and what charts of readings need."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -11,11 +11,21 @@ from core.measure.environment import Environment
 from core.ui import format
 
 
+Ends = Callable[[Sequence[float]], tuple[float, float]]
+
+
 def table(
-    rows: Iterable[Iterable[Any]], columns: Sequence[str], alt: str, **more: Any
+    rows: Iterable[Iterable[Any]],
+    columns: Sequence[str] = (),
+    alt: str = "",
+    **more: Any,
 ) -> None:
-    """A table that is as high as its rows need; `alt` says what it shows."""
-    frame = pd.DataFrame(map(tuple, rows), columns=list(columns))
+    """A table that is as high as its rows need; `alt` says what it shows.
+
+    Without `columns`, each row is a dictionary by them.
+    """
+    cells = map(tuple, rows) if columns else rows
+    frame = pd.DataFrame(cells, columns=list(columns) or None)
     st.dataframe(frame, hide_index=True, alt=alt, **{"height": "content"} | more)
 
 
@@ -40,8 +50,18 @@ def caption(text: str, *environments: Environment | None, date: str = "") -> Non
     st.caption(f"{text} {'; '.join(known)}.{day}")
 
 
-def readings(found: Sequence[Any], *names: str, **unit: float) -> pd.DataFrame:
-    """A row for each: what it is, its median and where the middle half begins and ends.
+def bullets(lines: Iterable[str]) -> None:
+    """A list, a sentence or two a point."""
+    st.markdown("\n".join(f"- {line}" for line in lines))
+
+
+def readings(
+    found: Sequence[Any],
+    *names: str,
+    ends: Ends = format.middle_half,
+    **unit: float,
+) -> pd.DataFrame:
+    """A row for each: what it is, its median and the `ends` of its spread.
 
     The first columns are the fields of these names. `unit`, say microseconds=1e6, is
     the column of the median; low and high are in it too, and time is it in words.
@@ -50,7 +70,7 @@ def readings(found: Sequence[Any], *names: str, **unit: float) -> pd.DataFrame:
     rows = []
     for each in found:
         fields = [getattr(each, name) for name in names]
-        values = (median(each.seconds), *format.middle_half(each.seconds))
+        values = (median(each.seconds), *ends(each.seconds))
         row = (*fields, *(value * scale for value in values))
         rows.append((*row, format.precise(values[0])))
     return pd.DataFrame(rows, columns=[*names, column, "low", "high", "time"])

@@ -87,7 +87,7 @@ def describe(run_id: str, result: RunResult) -> str:
     config = result.config
     return (
         f"{NAMES[config.model]} on {NAMES[config.task]}, "
-        f"{config.epochs} epoch{'s' * (config.epochs != 1)}, "
+        f"{counted(config.epochs, 'epoch')}, "
         f"batch {config.batch_size}, lr {config.learning_rate:g}: "
         f"{quality(result)} (run {run_id[:6]})"
     )
@@ -160,11 +160,15 @@ def shape(dimensions: tuple[int, ...]) -> str:
     return " × ".join(map(str, dimensions)) or "scalar"
 
 
+def counted(count: int, noun: str) -> str:
+    """1 core, 2 cores, 1,000 points."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def provenance(environment: Environment) -> str:
     """Where a number was measured, for the caption under it."""
-    threads = environment.threads
     return (
         f"{environment.device_name} ({environment.backend}), "
-        f"{threads} CPU thread{'s' * (threads != 1)}, "
+        f"{counted(environment.threads, 'CPU thread')}, "
         f"torch {environment.torch}, Python {environment.python}"
     )

@@ -61,6 +61,5 @@ def test_pinning_compares_cells_that_differ_in_nothing_else():
 def test_advice_is_looked_up_at_the_textbook_batch_size():
     """Cells of other batch sizes or of pinned memory are not taken for it."""
     cells = [cell(2, 1.0, batch_size=256), cell(2, 1.0, pinned=True), cell(2, 2.0)]
-    assert results.find(cells, 2) is cells[2]
-    assert results.find(cells, 4) is None
+    assert results.at_textbook_batch(cells) == {2: cells[2]}
     assert results.fastest(cells) in cells[:2]

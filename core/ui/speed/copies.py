@@ -10,49 +10,37 @@ from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.source import code_tabs
+from core.ui.speed.lab import Lab
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
-PANEL = JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab")
+LAB = Lab(
+    "Small copies",
+    "Every copy costs something before its first byte. So copy much at once, and leave "
+    "results on the device until the loop is over.",
+    "copies",
+    JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab"),
+    ":material/show_chart: Choose a guess, then measure: the time of the same bytes in "
+    "1 to 10,000 pieces appears here, and three ways to fetch losses.",
+    "The pieces are views of one tensor. The last three differ in where the host "
+    "waits. From `core/speed/copies.py`.",
+    (
+        ("Pieces", "core.speed.copies:copy_pieces"),
+        (".item()", "core.speed.copies:fetch_items"),
+        (".cpu()", "core.speed.copies:fetch_with_cpu"),
+        ("Once", "core.speed.copies:fetch_once"),
+    ),
+    on_a_cpu=" There is no accelerator here, so the copies stay within the host: what "
+    "a call costs is the same story, only nothing has to be waited for.",
+)
 
 
 def draw(machine: Machine) -> None:
     """The guess, the curve over the number of pieces, and three ways to fetch."""
-    best = machine.devices[0]
-    has_accelerator = best.backend != "CPU"
-    st.subheader("Small copies")
-    st.markdown(
-        "Every copy costs something before its first byte. So copy much at once, and "
-        "leave results on the device until the loop is over."
-        + (
-            ""
-            if has_accelerator
-            else " There is no accelerator here, so the copies stay within the host: "
-            "what a call costs is the same story, only nothing has to be waited for."
-        )
-    )
-    guessed = guess.ask(
-        "copies_guess",
-        "16 MB copied in 10,000 pieces instead of one takes",
-        GUESSES,
-    )
-    PANEL.buttons("Measure copies", None if guessed is None else (best.device,))
-    PANEL.follow(
-        lambda job: result(job, guessed),
-        ":material/show_chart: Choose a guess, then measure: the time of the same "
-        "bytes in 1 to 10,000 pieces appears here, and three ways to fetch losses.",
-    )
-    with st.expander("The code that ran: copies", icon=":material/code:"):
-        st.markdown(
-            "The pieces are views of one tensor. The last three differ in where the "
-            "host waits. From `core/speed/copies.py`."
-        )
-        code_tabs(
-            ("Pieces", "core.speed.copies:copy_pieces"),
-            (".item()", "core.speed.copies:fetch_items"),
-            (".cpu()", "core.speed.copies:fetch_with_cpu"),
-            ("Once", "core.speed.copies:fetch_once"),
-        )
+    LAB.begin(machine)
+    question = "16 MB copied in 10,000 pieces instead of one takes"
+    guessed = guess.ask("copies_guess", question, GUESSES)
+    device = machine.devices[0].device
+    LAB.measure((device,) if guessed else None, lambda job: result(job, guessed))
 
 
 def result(job: Job, guessed: str | None) -> None:
@@ -65,26 +53,23 @@ def result(job: Job, guessed: str | None) -> None:
         return
     one, many = done.copied[0], done.copied[-1]
     times = median(many.seconds) / median(one.seconds)
-    truth = GUESSES[guess.scale(times)]
     guess.judge(
         f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
         f"**{format.rounded(times)} times** as long as in one.",
         str(guessed).lower(),
-        guessed == truth,
+        guessed == GUESSES[guess.scale(times)],
     )
     backend = done.environment.backend
+    pieces = figures.readings(done.copied, "pieces", microseconds=1e6)
     st.altair_chart(
-        charts.pieces(
-            figures.readings(done.copied, "pieces", microseconds=1e6), backend
-        ),
+        charts.pieces(pieces, backend),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
     st.markdown(pieces_in_words(done))
     st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
+    fetches = figures.readings(done.fetched, "way", milliseconds=1e3)
     st.altair_chart(
-        charts.fetches(
-            figures.readings(done.fetched, "way", milliseconds=1e3), backend
-        ),
+        charts.fetches(fetches, backend),
         alt="Milliseconds of three ways to fetch a number from each step",
     )
     st.markdown(fetches_in_words(done))
@@ -102,17 +87,15 @@ def pieces_in_words(done: CopiesLab) -> str:
     extra = median(many.seconds) - median(one.seconds)
     if extra <= 0:
         return "Here the pieces cost nothing that could be measured."
-    price = extra / (many.pieces - one.pieces)
-    size = format.size(many.bytes / many.pieces)
-    each = format.precise(price)
     text = (
-        f"Each further piece costs about **{each}**, whatever is in it; a piece of "
-        f"{many.pieces:,} has {size}."
+        f"Each further piece costs about "
+        f"**{format.precise(extra / (many.pieces - one.pieces))}**, whatever is in it; "
+        f"a piece of {many.pieces:,} has {format.size(many.bytes / many.pieces)}."
     )
     if done.environment.backend == "CPU":
-        return (
-            f"{text} Here that is the call alone. On an accelerator each copy has to "
-            "be set up and waited for as well, so a piece costs more."
+        text += (
+            " Here that is the call alone. On an accelerator each copy has to be set "
+            "up and waited for as well, so a piece costs more."
         )
     return text
 
@@ -122,18 +105,19 @@ def fetches_in_words(done: CopiesLab) -> str:
     found = {each.way: each.seconds for each in done.fetched}
     pairs = [a / b for a, b in zip(found[ITEM], found[ONCE], strict=True)]
     low, high = format.middle_half(pairs)
-    text = (
-        f"`.item()` in every step takes **{median(pairs):.2f} times** as long as "
-        f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
-        f"{high:.2f})."
-    )
     if done.environment.backend == "CPU":
-        return (
-            f"{text} On the CPU a number is there as soon as the call returns: nothing "
-            "is waited for, and a fetch is cheap. On an accelerator each one stops the "
+        why = (
+            "On the CPU a number is there as soon as the call returns: nothing is "
+            "waited for, and a fetch is cheap. On an accelerator each one stops the "
             "host until the device has done all that it was given."
         )
+    else:
+        why = (
+            "Each fetch stops the host until the device has done all that it was "
+            "given, and the device then has nothing to do until the host is back."
+        )
     return (
-        f"{text} Each fetch stops the host until the device has done all that it was "
-        "given, and the device then has nothing to do until the host is back."
+        f"`.item()` in every step takes **{median(pairs):.2f} times** as long as "
+        f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
+        f"{high:.2f}). {why}"
     )

@@ -24,13 +24,12 @@ PANEL = JobPanel(
     icon=":material/stairs:",
     primary=True,
 )
-COMPILED = ("compiled", "whole_step")  # rungs that take a while before their first step
 
 
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
+    wanted = None
     with st.container(border=True):
-        wanted = None
         try:
             wanted = settings(machine, has_data)
         except ValueError as error:
@@ -80,16 +79,11 @@ def results(job: Job) -> tuple[Result, ...]:
 def buttons(wanted: Climb | None) -> None:
     """Start, cancel, and where a climb ended early, resume."""
     job = PANEL.job
-    done: tuple[Result, ...] = ()
-    if job is not None and job.ended and job.arguments[0] == wanted:
-        done = results(job)
-    to_resume = 0 < len(done) < len(RUNGS)
+    done = results(job) if job and job.ended and job.arguments[0] == wanted else ()
     anew = None if wanted is None else (wanted, ())
-    again = (wanted, done) if to_resume else anew
-    label = "Resume the climb" if to_resume else "Climb the ladder"
     with st.container(horizontal=True):
-        PANEL.start_button(label, again, "run_ladder")
-        if to_resume:
+        if 0 < len(done) < len(RUNGS):
+            PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
             PANEL.start_button(
                 "Start over",
                 anew,
@@ -97,13 +91,15 @@ def buttons(wanted: Climb | None) -> None:
                 icon=":material/restart_alt:",
                 type="secondary",
             )
+        else:
+            PANEL.start_button("Climb the ladder", anew, "run_ladder")
         PANEL.cancel_button()
 
 
 def follow(wanted: Climb | None, machine: Machine) -> None:
     """The climb, live, and below it the rungs one by one."""
     job = PANEL.job
-    chosen = job.arguments[0] if job is not None else wanted
+    chosen = job.arguments[0] if job else wanted
     backends = {each.device: each.backend for each in machine.devices}
     backend = backends.get(chosen.device if chosen else "", "CPU")
     waits = job is not None and job.status == "queued"
@@ -121,7 +117,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
     else:
         job_panel.follow(job, PANEL.what, draw)
     if job is None or waits:
-        rungs.draw(None, (), backend, chosen.model if chosen else "ann")
+        rungs.draw(False, (), backend, chosen.model if chosen else "ann")
 
 
 def climb(job: Job, backend: str) -> None:
@@ -129,14 +125,13 @@ def climb(job: Job, backend: str) -> None:
     _status(job)
     found = results(job)
     limit = job.value.limit if job.value else latest(job, Roofline)
-    wanted: Climb = job.arguments[0]
     shown = [each for each in found if rungs.is_revealed(each)]
     if any(each.measured for each in shown):
         overview(shown, found, limit, backend)
     if job.value is not None:
         caption(job.value)
         downloads.both("ladder", job.value.rows())
-    rungs.draw(job.id, found, backend, wanted.model)
+    rungs.draw(True, found, backend, job.arguments[0].model)
 
 
 def _status(job: Job) -> None:
@@ -164,7 +159,7 @@ def _progress(job: Job) -> str:
     if now is None:
         return "The limit of this machine is being measured"
     title = BY_NAME[now.rung].title
-    if not now.epoch and now.rung in COMPILED:
+    if not now.epoch and now.rung in rungs.COMPILED:
         return f"{title}: building its kernels; a cancel waits for them"
     if not now.epoch:
         return f"{title}: setting up"
@@ -184,25 +179,28 @@ def overview(
 
     Of the rungs in `found`; `every` holds those they are compared with too.
     """
-    measured = [each for each in found if each.measured]
-    rows = [
-        (
-            BY_NAME[each.rung].title,
-            each.samples_per_second,
-            each.samples / max(each.seconds),
-            each.samples / min(each.seconds),
-            rungs.times(ladder.over_first(each, every)) if each.base else "",
-            each.kept,
-        )
-        for each in measured
-    ]
-    columns = ["rung", "speed", "low", "high", "label", "kept"]
-    lines = limits(limit, measured[-1], any(r.rung == "half_precision" for r in found))
+    shown = [each for each in found if each.measured]
+    bars = pd.DataFrame(
+        {
+            "rung": BY_NAME[each.rung].title,
+            "speed": each.samples_per_second,
+            "low": each.samples / max(each.seconds),
+            "high": each.samples / min(each.seconds),
+            "label": _over_textbook(each, every),
+            "kept": each.kept,
+        }
+        for each in shown
+    )
+    half = any(each.rung == "half_precision" for each in found)
+    lines = pd.DataFrame(limits(limit, shown[-1], half))
     st.altair_chart(
-        charts.climb(pd.DataFrame(rows, columns=columns), pd.DataFrame(lines), backend),
+        charts.climb(bars, lines, backend),
         alt="Samples a second on each rung, with the limit of this machine",
     )
-    table(found, every)
+    figures.table(
+        (_figures(each, every) for each in shown),
+        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
+    )
 
 
 def limits(limit: Roofline | None, last: Result, half: bool) -> list[dict[str, Any]]:
@@ -218,34 +216,25 @@ def limits(limit: Roofline | None, last: Result, half: bool) -> list[dict[str, A
     ]
 
 
-def table(found: Sequence[Result], every: Sequence[Result]) -> None:
-    """A row for each rung of `found`; `every` holds those they are compared with."""
-    rows = []
-    for each in found:
-        if not each.measured:
-            continue
-        gain = rungs.gain(each, every)
-        rows.append(
-            (
-                BY_NAME[each.rung].title,
-                format.precise(each.epoch_seconds),
-                f"{min(each.seconds):.3g} to {max(each.seconds):.3g}",
-                f"{each.samples_per_second:,.0f}",
-                rungs.times(gain.median) if gain else "",
-                rungs.times(ladder.over_first(each, every)) if gain else "",
-                f"{each.accuracy:.2%}",
-                format.size(each.peak_bytes),
-                "yes" if each.kept else "no",
-            )
-        )
-    figures.table(
-        rows,
-        [
-            *("Rung", "Epoch", "Spread, s", "Samples/s", "× before", "× textbook"),
-            *("Accuracy", "Memory", "Kept"),
-        ],
-        "Seconds, speed-ups, test accuracy and peak memory of each rung",
-    )
+def _figures(each: Result, every: Sequence[Result]) -> dict[str, str]:
+    """A row of the table."""
+    gain = ladder.gain(each, ladder.measured(every).get(each.base))
+    return {
+        "Rung": BY_NAME[each.rung].title,
+        "Epoch": format.precise(each.epoch_seconds),
+        "Spread, s": f"{min(each.seconds):.3g} to {max(each.seconds):.3g}",
+        "Samples/s": f"{each.samples_per_second:,.0f}",
+        "× before": rungs.times(gain.median if gain else None),
+        "× textbook": _over_textbook(each, every),
+        "Accuracy": f"{each.accuracy:.2%}",
+        "Memory": format.size(each.peak_bytes),
+        "Kept": "yes" if each.kept else "no",
+    }
+
+
+def _over_textbook(each: Result, every: Sequence[Result]) -> str:
+    """Of all but the textbook itself."""
+    return rungs.times(ladder.over_first(each, every)) if each.base else ""
 
 
 def in_words(done: Climbed) -> str:
@@ -254,15 +243,11 @@ def in_words(done: Climbed) -> str:
     if not kept:
         return "No rung could be measured here; each says why below."
     best = max(kept, key=lambda each: each.samples_per_second)
-    title = BY_NAME[best.rung].title
-    text = (
-        f"**{title} is the best rung: {format.precise(best.epoch_seconds)} an epoch**"
-    )
-    first = rungs.find(done.results, RUNGS[0].name)
-    if first is not None and first is not best:
-        factor = ladder.over_first(best, done.results)
-        if factor is not None:
-            text += f", {factor:.1f} times as fast as the textbook loop"
+    seconds = format.precise(best.epoch_seconds)
+    text = f"**{BY_NAME[best.rung].title} is the best rung: {seconds} an epoch**"
+    factor = ladder.over_first(best, done.results)
+    if factor is not None and best.base:
+        text += f", {factor:.1f} times as fast as the textbook loop"
     climbed = done.results[: done.results.index(best) + 1]
     half = ladder.kept(climbed).half and "bfloat16" in done.limit.flops_per_second
     dtype = "bfloat16" if half else "float32"
@@ -289,7 +274,6 @@ def caption(done: Climbed) -> None:
         f"{median(rates) / 1e9:,.0f} GFLOP/s in {dtype}"
         for dtype, rates in limit.flops_per_second.items()
     )
-    n = len(limit.bytes_per_second)
     st.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}. Bars are the "
         f"median of n = {config.epochs} epochs after {ladder.FIRST_STEPS} steps that "
@@ -301,7 +285,8 @@ def caption(done: Climbed) -> None:
         f"Limit: {limit.flops_per_image:,.0f} floating-point operations for an image, "
         f"at the {rates} of a large matrix product; memory moves "
         f"{median(limit.bytes_per_second) / 1e9:,.1f} GB/s in large blocks (median of "
-        f"n = {n}). {format.provenance(done.environment)}. {done.date[:10]}."
+        f"n = {len(limit.bytes_per_second)}). {format.provenance(done.environment)}. "
+        f"{done.date[:10]}."
     )
 
 

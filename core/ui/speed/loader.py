@@ -1,6 +1,6 @@
 """The loader lab, as the Speed page shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 import pandas as pd
@@ -10,64 +10,57 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import results
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
-from core.ui import controls, dataset, downloads, format, guess
+from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.source import code_tabs
+from core.ui.speed.lab import Lab
 
 BUDGETS = (10, 30, 60)  # seconds
-PANEL = JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab")
+LAB = Lab(
+    "Loader lab",
+    "A `DataLoader` opens its images one by one. Workers do that in processes of their "
+    "own, but have to hand every batch over. Whether that pays is a matter of your "
+    "machine and your images: measure it.",
+    "loaders",
+    JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab"),
+    ":material/grid_on: Choose a guess, then measure: samples/s for each batch size "
+    "and number of workers appear here, cell by cell.",
+    "The settings are the three arguments of `DataLoader`. The clock starts anew when "
+    "the workers are at work. From `core/speed/loader.py`.",
+    (
+        ("The loader", "core.speed.loader:make_loader"),
+        ("A cell", "core.speed.loader:measure_cell"),
+        ("The loop", "core.speed.loader:take"),
+    ),
+)
 
 
 def draw(machine: Machine) -> None:
     """The guess, the budget, the heat map, and what the usual advice costs here."""
-    st.subheader("Loader lab")
-    st.markdown(
-        "A `DataLoader` opens its images one by one. Workers do that in processes of "
-        "their own, but have to hand every batch over. Whether that pays is a matter "
-        "of your machine and your images: measure it."
-    )
+    LAB.begin(machine)
+    best, cores = machine.devices[0], machine.usable_cores
     plan = results.loader_plan(machine)
     if len(plan.pinned) == 1:
-        st.markdown(_not_pinned(machine))
+        st.markdown(_not_pinned(best.backend))
     guessed = guess.ask(
         "loader_guess",
         f"with how many workers does it load fastest here, at batch size "
-        f"{results.TEXTBOOK_BATCH}? There are {_cores(machine.usable_cores)}.",
+        f"{results.TEXTBOOK_BATCH}? There are {format.counted(cores, 'core')}.",
         plan.workers,
-        lambda workers: "None" if workers == 0 else f"{workers}",
+        lambda workers: str(workers or "None"),
     )
     budget = controls.budget("loader_budget", BUDGETS)
-    task = dataset.default_task(machine)
-    device = machine.devices[0].device
-    PANEL.buttons(
-        "Measure loaders", None if guessed is None else (task, device, plan, budget)
+    wanted = (dataset.default_task(machine), best.device, plan, budget)
+    LAB.measure(
+        None if guessed is None else wanted, lambda job: result(job, guessed, cores)
     )
-    PANEL.follow(
-        lambda job: result(job, guessed, machine.usable_cores),
-        ":material/grid_on: Choose a guess, then measure: samples/s for each batch "
-        "size and number of workers appear here, cell by cell.",
-    )
-    with st.expander("The code that ran: loaders", icon=":material/code:"):
-        st.markdown(
-            "The settings are the three arguments of `DataLoader`. The clock starts "
-            "anew when the workers are at work. From `core/speed/loader.py`."
-        )
-        code_tabs(
-            ("The loader", "core.speed.loader:make_loader"),
-            ("A cell", "core.speed.loader:measure_cell"),
-            ("The loop", "core.speed.loader:take"),
-        )
 
 
-def _not_pinned(machine: Machine) -> str:
-    backend = machine.devices[0].backend
+def _not_pinned(backend: str) -> str:
+    why = f"{backend} gains nothing from it."
     if backend == "CPU":
-        return (
-            "Pinned memory is left out: it makes copies to an accelerator faster, and "
-            "there is none here."
-        )
-    return f"Pinned memory is left out: {backend} gains nothing from it."
+        why = "it makes copies to an accelerator faster, and there is none here."
+    return f"Pinned memory is left out: {why}"
 
 
 def result(job: Job, guessed: int | None, cores: int) -> None:
@@ -83,7 +76,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     if not cells or guess.missing(guessed):
         return
     if job.ended:
-        _judge(cells, guessed)
+        _judge(cells, guessed or 0)
     st.vega_lite_chart(
         frame(cells),
         charts.loader(rows(plan), plan.workers),
@@ -91,7 +84,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         alt="Samples per second over batch size and number of workers",
     )
     if job.ended:
-        st.markdown("\n".join(f"- {line}" for line in in_words(cells, cores)))
+        figures.bullets(in_words(cells, cores))
     if done is None:
         return
     for failure in done.failures:
@@ -114,45 +107,37 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
     """A row a cell, as core.ui.charts.speed.loader wants it."""
     most = results.fastest(cells).samples_per_second
     return pd.DataFrame(
-        [
-            (
-                _row(cell.batch_size, cell.pinned),
-                cell.workers,
-                cell.samples_per_second,
-                format.rounded(cell.samples_per_second, 3),
-                "{:,.0f} to {:,.0f}".format(*cell.spread),
-                format.precise(cell.start_seconds),
-                cell.samples_per_second > 0.72 * most,
-            )
-            for cell in cells
-        ],
-        columns=[
-            *("row", "workers", "rate", "label", "spread", "start", "dark"),
-        ],
+        {
+            "row": _row(cell.batch_size, cell.pinned),
+            "workers": cell.workers,
+            "rate": cell.samples_per_second,
+            "label": _rate(cell),
+            "spread": "{:,.0f} to {:,.0f}".format(*cell.spread),
+            "start": format.precise(cell.start_seconds),
+            "dark": cell.samples_per_second > 0.72 * most,
+        }
+        for cell in cells
     )
 
 
-def _judge(cells: Sequence[LoaderCell], guessed: int | None) -> None:
+def _judge(cells: Sequence[LoaderCell], guessed: int) -> None:
     """The fastest beside the guess; where their readings overlap, neither is right."""
     row = results.at_textbook_batch(cells)
     if len(row) < 2:
         return
-    best = results.fastest(row)
-    chosen = results.find(cells, guessed or 0)
+    best, chosen = results.fastest(row.values()), row.get(guessed)
     text = (
         f"At batch size {best.batch_size}, **{_workers(best.workers)}** "
-        f"{'is' if best.workers == 1 else 'are'} fastest here: "
-        f"{format.rounded(best.samples_per_second, 3)} samples/s."
+        f"{'is' if best.workers == 1 else 'are'} fastest here: {_rate(best)} samples/s."
     )
     if chosen is not None and chosen != best and chosen.as_fast_as(best):
         st.info(
-            f"{text} But the readings of your guess, {_workers(chosen.workers)}, "
-            f"{format.rounded(chosen.samples_per_second, 3)}, overlap with that: too "
-            "close to tell apart.",
+            f"{text} But the readings of your guess, {_workers(guessed)}, "
+            f"{_rate(chosen)}, overlap with that: too close to tell apart.",
             icon=":material/lightbulb:",
         )
-        return
-    guess.judge(text, _workers(guessed or 0), chosen == best)
+    else:
+        guess.judge(text, _workers(guessed), chosen == best)
 
 
 def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
@@ -162,64 +147,59 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
     if best != worst:
         times = best.samples_per_second / worst.samples_per_second
         lines.append(
-            f"The fastest cell, {_name(best)}, loads "
-            f"**{format.rounded(best.samples_per_second, 3)} samples/s**, "
+            f"The fastest cell, {_name(best)}, loads **{_rate(best)} samples/s**, "
             f"{format.rounded(times)} times as many as the slowest, {_name(worst)}."
         )
     row = results.at_textbook_batch(cells)
+    per_core = results.per_core(cores)
     advice = {
-        f"“One worker per core”, {results.per_core(cores)} here": results.per_core(
-            cores
-        ),
+        f"“One worker per core”, {per_core} here": per_core,
         f"“{results.FOR_A_GPU} workers for a GPU”": results.FOR_A_GPU,
     }
-    for name, workers in advice.items():
-        found = results.find(cells, workers)
-        if found is not None and len(row) > 1:
-            lines.append(f"{name}: {_against(found, results.fastest(row))}")
-    ratios = results.pinning(cells)
-    if ratios:
+    if len(row) > 1:
+        lines += [
+            f"{name}: {_against(row[workers], results.fastest(row.values()))}"
+            for name, workers in advice.items()
+            if workers in row
+        ]
+    if ratios := results.pinning(cells):
         lines.append(
             f"“Always pin”: {median(ratios):.2f} times as fast as without, the median "
             f"of {len(ratios)} pairs of cells ({min(ratios):.2f} to {max(ratios):.2f})."
         )
-    lines += _why(cells)
-    return lines
+    return lines + _why(row)
 
 
 def _against(found: LoaderCell, best: LoaderCell) -> str:
-    rate = f"{format.rounded(found.samples_per_second, 3)} samples/s at batch size"
-    if found == best:
-        return f"{rate} {found.batch_size}, which nothing beats here."
-    if found.as_fast_as(best):
-        return f"{rate} {found.batch_size}, too close to the best to tell apart."
     share = found.samples_per_second / best.samples_per_second
-    return (
-        f"{rate} {found.batch_size}, **{share:.0%}** of what {_workers(best.workers)} "
-        "would give you."
-    )
+    if found == best:
+        verdict = "which nothing beats here"
+    elif found.as_fast_as(best):
+        verdict = "too close to the best to tell apart"
+    else:
+        verdict = f"**{share:.0%}** of what {_workers(best.workers)} would give you"
+    return f"{_rate(found)} samples/s at batch size {found.batch_size}, {verdict}."
 
 
-def _why(cells: Sequence[LoaderCell]) -> list[str]:
+def _why(row: Mapping[int, LoaderCell]) -> list[str]:
     """What an image costs without workers, and what starting workers costs."""
+    if len(row) < 2 or 0 not in row:
+        return []
     lines = []
-    row = results.at_textbook_batch(cells)
-    alone = results.find(cells, 0)
-    if alone is not None and len(row) > 1 and results.fastest(row) == alone:
+    alone, busiest = row[0], row[max(row)]
+    if results.fastest(row.values()) == alone:
         image = format.precise(1 / alone.samples_per_second)
         lines.append(
             f"An image of 28 × 28 is opened and stacked in {image}: handing it over "
             "costs more than that. Large photos take far longer, and want workers."
         )
-    busiest = max(row, key=lambda cell: cell.workers, default=None)
-    if alone is not None and busiest is not None and busiest.workers:
-        start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
-        lines.append(
-            f"The first batch comes after {start} with {_workers(busiest.workers)}, "
-            f"after {first} with none. Each epoch pays that again, unless you set "
-            "`persistent_workers=True`; samples/s leave it out."
-        )
-    return lines
+    start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
+    return [
+        *lines,
+        f"The first batch comes after {start} with {_workers(busiest.workers)}, "
+        f"after {first} with none. Each epoch pays that again, unless you set "
+        "`persistent_workers=True`; samples/s leave it out.",
+    ]
 
 
 def _caption(done: LoaderLab) -> None:
@@ -241,8 +221,8 @@ def _name(cell: LoaderCell) -> str:
 
 
 def _workers(count: int) -> str:
-    return "no workers" if count == 0 else f"{count} worker{'s' * (count != 1)}"
+    return format.counted(count, "worker") if count else "no workers"
 
 
-def _cores(count: int) -> str:
-    return f"{count} core{'s' * (count != 1)}"
+def _rate(cell: LoaderCell) -> str:
+    return format.rounded(cell.samples_per_second, 3)

@@ -11,19 +11,18 @@ from core.ui import figures, format, guess
 from core.ui.source import body, changes
 
 TITLES = tuple(rung.title for rung in RUNGS)
-MEMORY_MATTERS = ("larger_batch", "half_precision", "compiled", "whole_step")
+COMPILED = ("compiled", "whole_step")  # they take a while before their first step
+MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
 
 
-def draw(job_id: str | None, found: Sequence[Result], backend: str, model: str) -> None:
+def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> None:
     """One rung: what it changes, its code, a guess, and then what it brought."""
     st.subheader("Rung by rung")
     number = _stepper()
     rung = RUNGS[number]
-    result = next((each for each in found if each.rung == rung.name), None)
     st.markdown(rung.change)
     _code(rung, found, number)
-    obstacle = rung.obstacle(backend, model)
-    if obstacle:
+    if obstacle := rung.obstacle(backend, model):
         st.info(obstacle, icon=":material/info:")
         return
     if number == 0:
@@ -37,13 +36,13 @@ def draw(job_id: str | None, found: Sequence[Result], backend: str, model: str) 
             key=f"guess_{rung.name}",
             persist_state="session",
         )
+    result = next((each for each in found if each.rung == rung.name), None)
     if result is None:
-        if number and job_id is None:
-            st.markdown("Its figures appear here once you have climbed.")
-        elif job_id is not None:
+        if climbing:
             st.markdown(":material/hourglass: Its turn comes.")
-        return
-    if not result.measured:
+        elif number:
+            st.markdown("Its figures appear here once you have climbed.")
+    elif not result.measured:
         st.error(result.message, title="It failed here", icon=":material/error:")
     elif is_revealed(result):
         _outcome(result, found)
@@ -69,22 +68,18 @@ def _stepper() -> int:
             width=260,
         )
         number = TITLES.index(chosen)
-        st.button(
-            "Back",
-            icon=":material/arrow_back:",
-            key="ladder_back",
-            on_click=go,
-            args=(-1,),
-            disabled=number == 0,
-        )
-        st.button(
-            "Next rung",
-            icon=":material/arrow_upward:",
-            key="ladder_next",
-            on_click=go,
-            args=(1,),
-            disabled=number == len(RUNGS) - 1,
-        )
+        for label, icon, key, step, end in (
+            ("Back", "arrow_back", "ladder_back", -1, 0),
+            ("Next rung", "arrow_upward", "ladder_next", 1, len(RUNGS) - 1),
+        ):
+            st.button(
+                label,
+                icon=f":material/{icon}:",
+                key=key,
+                on_click=go,
+                args=(step,),
+                disabled=number == end,
+            )
         st.toggle(
             "Show all without guessing", key="ladder_show_all", persist_state="session"
         )
@@ -106,14 +101,14 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
         return
     # A rung that says nothing on this device is in the code of the next all the same.
     known = {each.rung: each for each in found}
-    earlier = [
+    earlier = next(
         each.name
-        for each in RUNGS[:number]
+        for each in reversed(RUNGS[:number])
         if each.name in NEEDED or each.name not in known or known[each.name].kept
-    ]
+    )
     changed, whole = st.tabs(["What changes", "The whole rung"])
     with changed:
-        before = body(f"core.speed.rungs:{earlier[-1]}")
+        before = body(f"core.speed.rungs:{earlier}")
         st.code(changes(before, code), language="diff")
         if "kept" in code:
             st.markdown(
@@ -126,18 +121,19 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
 
 def _outcome(result: Result, every: Sequence[Result]) -> None:
     """What it brought, against the guess, with all its figures."""
-    before, found = find(every, result.base), gain(result, every)
+    known = ladder.measured(every)
+    before, first = known.get(result.base), known.get(RUNGS[0].name)
+    found = ladder.gain(result, before)
     if before is not None and found is not None:
         _verdict(result, before, found)
-    measured = {
+    shown = {
         "Epoch": format.precise(result.epoch_seconds),
         "Samples/s": f"{result.samples_per_second:,.0f}",
         "× textbook": times(ladder.over_first(result, every)) or "–",
         "Test accuracy": f"{result.accuracy:.2%}",
         "Peak memory": format.size(result.peak_bytes),
     }
-    figures.metrics(measured, 128)
-    first = find(every, RUNGS[0].name)
+    figures.metrics(shown, 128)
     if before is not None and first is not None:
         for sentence in remarks(result, before, first, found):
             st.markdown(sentence)
@@ -145,11 +141,12 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
 
 def _verdict(result: Result, before: Result, found: Gain) -> None:
     guessed = st.session_state.get(f"guess_{result.rung}")
-    right, n = ladder.answer(found), len(result.base_seconds)
+    right = ladder.answer(found)
     least, most = found.interval
     text = (
-        f"**{found.median:.2f} times as fast** as {_name(before.rung)} ({least:.2f} to "
-        f"{most:.2f} over {n} pair{'s' * (n != 1)} of epochs): {right.lower()}."
+        f"**{found.median:.2f} times as fast** as {_name(before.rung)} "
+        f"({least:.2f} to {most:.2f} over {format.counted(found.n, 'pair')} of "
+        f"epochs): {right.lower()}."
     )
     if found.disputed and not found.same:
         text += " The pairs do not agree, so something else was running: climb again."
@@ -174,21 +171,15 @@ def remarks(
     elif result.rung in NEEDED and gained is not None and gained.median < 1 + SAME:
         cost = "it costs nothing" if gained.same else "though it is slower here"
         found.append(f"It stays all the same, {cost}: the rungs above need it.")
-    if result.rung in ("compiled", "whole_step"):
+    start = format.precise(result.start_seconds)
+    if result.rung in COMPILED:
         epochs = ladder.pays_after(result, before)
-        found.append(
-            f"Building the kernels took {format.precise(result.start_seconds)}, "
-            + (
-                "which never pays here."
-                if epochs is None
-                else f"which pays after {math.ceil(epochs):,} epochs."
-            )
-        )
+        pays = "never pays here"
+        if epochs is not None:
+            pays = f"pays after {math.ceil(epochs):,} epochs"
+        found.append(f"Building the kernels took {start}, which {pays}.")
     if result.rung in ("two_workers", "four_workers"):
-        found.append(
-            f"Starting the processes and making the first batch took "
-            f"{format.precise(result.start_seconds)}."
-        )
+        found.append(f"Starting the processes and making the first batch took {start}.")
     if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
         found.append(
             f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
@@ -215,10 +206,6 @@ def is_revealed(result: Result) -> bool:
     )
 
 
-def find(found: Sequence[Result], rung: str) -> Result | None:
-    return next((each for each in found if each.rung == rung and each.measured), None)
-
-
 def _name(rung: str) -> str:
     """Its title within a sentence."""
     title = BY_NAME[rung].title
@@ -228,9 +215,3 @@ def _name(rung: str) -> str:
 def times(factor: float | None) -> str:
     """4.7×; empty where it is unknown."""
     return "" if factor is None else f"{factor:.3g}×"
-
-
-def gain(result: Result, every: Sequence[Result]) -> Gain | None:
-    """Over the rung that it changes."""
-    before = find(every, result.base)
-    return None if before is None else ladder.gain(result, before)

@@ -8,40 +8,36 @@ from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.source import code_tabs
+from core.ui.speed.lab import Lab
 
-PANEL = JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab")
+LAB = Lab(
+    "Vectorize",
+    "How far is each point of the plane from each of ten class means? The same "
+    "distances as a loop in Python, as one expression in NumPy, and as the same "
+    "expression in torch.",
+    "distances",
+    JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab"),
+    ":material/bar_chart: Choose a guess, then measure: a bar for each way, for one "
+    "point, a thousand and a hundred thousand, appears here.",
+    "`points[:, None] - means` subtracts every mean from every point: that is "
+    "broadcasting. From `core/speed/vectorize.py`.",
+    (
+        ("Python loop", "core.speed.vectorize:python_loop"),
+        ("NumPy", "core.speed.vectorize:with_numpy"),
+        ("torch", "core.speed.vectorize:with_torch"),
+    ),
+)
 
 
 def draw(machine: Machine) -> None:
     """The guess, the bars, and where a call costs more than its work."""
+    LAB.begin(machine)
     best = machine.devices[0]
-    st.subheader("Vectorize")
-    st.markdown(
-        "How far is each point of the plane from each of ten class means? The same "
-        "distances as a loop in Python, as one expression in NumPy, and as the same "
-        "expression in torch."
-    )
     ways = [PYTHON, NUMPY, TORCH]
     if best.backend != "CPU":
         ways.append(f"torch on {best.backend}")
     guessed = guess.ask("vectorize_guess", "which is fastest for a single point?", ways)
-    PANEL.buttons("Measure distances", None if guessed is None else (best.device,))
-    PANEL.follow(
-        lambda job: result(job, guessed),
-        ":material/bar_chart: Choose a guess, then measure: a bar for each way, for "
-        "one point, a thousand and a hundred thousand, appears here.",
-    )
-    with st.expander("The code that ran: distances", icon=":material/code:"):
-        st.markdown(
-            "`points[:, None] - means` subtracts every mean from every point: that is "
-            "broadcasting. From `core/speed/vectorize.py`."
-        )
-        code_tabs(
-            ("Python loop", "core.speed.vectorize:python_loop"),
-            ("NumPy", "core.speed.vectorize:with_numpy"),
-            ("torch", "core.speed.vectorize:with_torch"),
-        )
+    LAB.measure((best.device,) if guessed else None, lambda job: result(job, guessed))
 
 
 def result(job: Job, guessed: str | None) -> None:
@@ -64,14 +60,12 @@ def result(job: Job, guessed: str | None) -> None:
     )
     if done is None:
         return
-    st.markdown("\n".join(f"- {line}" for line in in_words(done)))
-    ns = ", ".join(
-        f"{n} for {_points(points)}"
-        for points, n in {e.points: len(e.seconds) for e in found}.items()
-    )
+    figures.bullets(in_words(done))
+    repeats = {each.points: len(each.seconds) for each in found}
+    ns = ", ".join(f"{n} for {_points(points)}" for points, n in repeats.items())
     where = dict.fromkeys(
-        format.provenance(done.environments[way])
-        for way in done.environments
+        format.provenance(environment)
+        for way, environment in done.environments.items()
         if way not in (PYTHON, NUMPY)
     )
     st.caption(
@@ -88,30 +82,26 @@ def in_words(done: VectorizeLab) -> list[str]:
     sizes = list(dict.fromkeys(each.points for each in done.found))
     for points in sizes:
         times = done.at(points)
-        best = min(times, key=times.__getitem__)
-        slowest = max(times, key=times.__getitem__)
+        best, *_, slowest = sorted(times, key=times.__getitem__)
         text = (
             f"{_points(points).capitalize()}: **{best}** is "
             f"{format.rounded(times[slowest] / times[best])} times as fast as {slowest}"
         )
-        if slowest != PYTHON and best != PYTHON:
+        if PYTHON not in (slowest, best):
             loop = format.rounded(times[PYTHON] / times[best])
             text += f" and {loop} times as fast as the loop"
         lines.append(f"{text}.")
-    small = done.at(sizes[0])
-    torch_way = [way for way in small if way not in (PYTHON, NUMPY)][-1]
-    lines.append(
-        f"Calls have a price of their own: {format.precise(small[torch_way])} for this "
-        f"expression with {torch_way}, even for a single point. They pay where they "
-        "replace many turns of a loop."
-    )
+    torch_way, seconds = list(done.at(sizes[0]).items())[-1]
     worst = max(each.difference for each in done.found)
-    lines.append(
+    return [
+        *lines,
+        f"Calls have a price of their own: {format.precise(seconds)} for this "
+        f"expression with {torch_way}, even for a single point. They pay where they "
+        "replace many turns of a loop.",
         f"All of them agree: the greatest difference from the loop is {worst:.1e}. "
-        "Arrays and tensors are float32, Python counts in float64."
-    )
-    return lines
+        "Arrays and tensors are float32, Python counts in float64.",
+    ]
 
 
 def _points(count: int) -> str:
-    return f"{count:,} point{'s' * (count != 1)}"
+    return format.counted(count, "point")

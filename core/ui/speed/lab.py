@@ -1,0 +1,37 @@
+"""What the labs of the Speed page have in common; each is a module beside this."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.measure.environment import Machine
+from core.ui.job_panel import Draw, JobPanel
+from core.ui.source import code_tabs
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Something to measure: why, where it is started and shown, and its code."""
+
+    title: str
+    text: str
+    what: str  # is measured: "loaders"
+    panel: JobPanel
+    empty: str  # what will appear
+    code: str  # what is said of it
+    tabs: tuple[tuple[str, str], ...]  # a name and the address of the code
+    on_a_cpu: str = ""  # what the text also says where there is no accelerator
+
+    def begin(self, machine: Machine) -> None:
+        """What it is about."""
+        st.subheader(self.title)
+        alone = machine.devices[0].backend == "CPU"
+        st.markdown(self.text + (self.on_a_cpu if alone else ""))
+
+    def measure(self, arguments: tuple | None, draw: Draw) -> None:
+        """The buttons, the newest result as `draw` draws it, and the code that ran."""
+        self.panel.buttons(f"Measure {self.what}", arguments)
+        self.panel.follow(draw, self.empty)
+        with st.expander(f"The code that ran: {self.what}", icon=":material/code:"):
+            st.markdown(self.code)
+            code_tabs(*self.tabs)
