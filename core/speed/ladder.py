@@ -359,13 +359,11 @@ def over_first(result: Result, results: Sequence[Result]) -> float | None:
     None where a rung on the way was not measured, or the first one.
     """
     known = measured(results)
-    times = 1.0
-    while result.base:
-        found = gain(result, known.get(result.base))
-        if found is None:
-            return None
-        times, result = times * found.median, known[result.base]
-    return times if result.rung == RUNGS[0].name else None
+    found = gain(result, known.get(result.base))
+    if found is None:
+        return 1.0 if result.rung == RUNGS[0].name else None
+    before = over_first(known[result.base], results)
+    return before and before * found.median
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
