@@ -10,7 +10,6 @@ import streamlit as st
 from core.measure.environment import Environment
 from core.ui import format
 
-
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
 
@@ -24,7 +23,7 @@ def table(
 
     Without `columns`, each row is a dictionary by them.
     """
-    cells = map(tuple, rows) if columns else rows
+    cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
     st.dataframe(frame, hide_index=True, alt=alt, **{"height": "content"} | more)
 
