@@ -121,15 +121,13 @@ def gather(job: Job) -> Race | None:
     if started is None:
         return None
     trials = tuple(reported(job, Trial))
+    steps = min([started.steps, *(trial.steps for trial in trials)])
     return Race(
-        started.candidates,
-        (None, None),
-        started.config,
-        min([started.steps, *(trial.steps for trial in trials)]),
-        started.repeats,
-        trials,
-        tuple(reported(job, CandidateFailure)),
-        "",
+        **vars(started) | {"steps": steps},
+        environments=(None, None),
+        trials=trials,
+        failures=tuple(reported(job, CandidateFailure)),
+        date="",
     )
 
 
@@ -203,21 +201,23 @@ def bars(race: Race, loop: str, steps: int) -> list[dict[str, Any]]:
     The warm-up may have had more of them than the others, and a record has its own.
     """
     rows = []
+    training = loop == "training"
     for index, candidate in enumerate(race.candidates):
-        if not (seconds := race.seconds(index, loop)):
+        if not (measured := race.seconds(index, loop)):
             continue
-        warm_up, first, *_ = (t for t in race.trials if t.candidate == index)
-        samples, warm, scale = first.evaluate_samples, warm_up.evaluate_seconds, 1.0
-        if loop == "training":
-            samples, scale = first.train_samples, steps / race.steps
-            warm = warm_up.train_seconds * race.steps / warm_up.steps
+        trials = [trial for trial in race.trials if trial.candidate == index]
+        warm_up, *seconds = (
+            getattr(t, f"{LOOPS[loop]}seconds") * (steps / t.steps if training else 1)
+            for t in trials
+        )
+        samples = getattr(trials[-1], f"{LOOPS[loop]}samples")
         row = {
             "contender": candidate.name,
-            "seconds": median(seconds) * scale,
-            "low": min(seconds) * scale,
-            "high": max(seconds) * scale,
-            "warm_up": warm * scale,
-            "speed": f"{samples / median(seconds):,.0f} samples/s",
+            "seconds": median(seconds),
+            "low": min(seconds),
+            "high": max(seconds),
+            "warm_up": warm_up,
+            "speed": f"{samples / median(measured):,.0f} samples/s",
         }
         rows.append(row)
     return rows

@@ -12,6 +12,7 @@ from core.ui.server import engine, explained
 from core.ui.source import lines_with
 
 MOST_BATCHES = 100  # as core.move.batch_steps has them
+Place = tuple[int, int]  # number of the batch, from 1, and of the step, from 0
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -35,20 +36,18 @@ def stepper(task: str, model: str, device: str) -> None:
 def _step(seen: SteppedBatch, number: int, place: int) -> None:
     names = list(STEPS)
     view, code, meaning = STEPS[names[place]]
-    last = place == len(names) - 1
+    before, on, label = (number, place - 1), (number, place + 1), "Next step"
+    if last := place == len(names) - 1:
+        on, label = (number + 1, 0), "Next batch"
+    over = last and number == MOST_BATCHES
     trail = [f"**{name}**" if name == names[place] else name for name in names]
     with st.container(border=True):
         st.markdown(f"**Batch {number}** · {' → '.join(trail)}")
         with st.container(horizontal=True):
-            _way("Back", "arrow_back", "step_back", number, place - 1, place == 0)
-            if last:
-                to, off = (number + 1, 0), number == MOST_BATCHES
-                _way("Next batch", "skip_next", "step_on", *to, off, type="primary")
-            else:
-                to = number, place + 1
-                _way("Next step", "skip_next", "step_on", *to, type="primary")
+            _button("Back", "arrow_back", "step_back", before, disabled=place == 0)
+            _button(label, "skip_next", "step_on", on, type="primary", disabled=over)
             if number > 1:
-                _way("Start again", "restart_alt", "step_reset", 1, 0)
+                _button("Start again", "restart_alt", "step_reset", (1, 0))
         st.code(lines_with("core.move.batch_steps:walk", code))
         st.markdown(meaning)
         view(seen, place)
@@ -57,25 +56,14 @@ def _step(seen: SteppedBatch, number: int, place: int) -> None:
     )
 
 
-def _way(
-    label: str,
-    icon: str,
-    key: str,
-    number: int,
-    place: int,
-    disabled: bool = False,
-    **more: Any,
-) -> None:
-    """A button that leads to a place in a batch."""
-    st.button(
-        label,
-        icon=f":material/{icon}:",
-        key=key,
-        on_click=st.session_state.update,
-        kwargs={"batch_number": number, "batch_place": place},
-        disabled=disabled,
-        **more,
-    )
+def _button(label: str, icon: str, key: str, to: Place, **more: Any) -> None:
+    """The way to a place in a batch."""
+    st.button(label, icon=f":material/{icon}:", key=key, on_click=_go, args=to, **more)
+
+
+def _go(number: int, place: int) -> None:
+    st.session_state.batch_number = number
+    st.session_state.batch_place = place
 
 
 def _tensors(seen: SteppedBatch, place: int) -> None:
