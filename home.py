@@ -8,7 +8,7 @@ from core.ui.course import HOME, LESSONS
 from core.ui.frame import Color
 from core.ui.server import engine
 
-frame.begin(HOME)
+frame.begin(HOME.title)
 
 if st.button("Start training", type="primary", icon=":material/play_arrow:"):
     st.switch_page("pages/3_Train.py")

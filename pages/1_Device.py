@@ -6,13 +6,10 @@ import streamlit as st
 
 from core.machine.diagnosis import CAUSES, diagnose
 from core.ui import downloads, frame, machine
-from core.ui.course import lesson
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
-HERE = lesson("Device")
-
-frame.begin(HERE)
+frame.begin("Device")
 
 facts = None
 with (
@@ -21,7 +18,7 @@ with (
 ):
     facts, devices, answers = machine.facts(), machine.devices(), machine.answers()
 if facts is None:
-    frame.end(HERE)
+    frame.end("Device")
     st.stop()
 found = diagnose(facts)
 machine.verdict(found)
@@ -91,4 +88,4 @@ downloads.button(
 with st.expander("Read it first", icon=":material/visibility:"):
     st.code(report, language="json", wrap_lines=True)
 
-frame.end(HERE)
+frame.end("Device")

@@ -3,13 +3,10 @@
 import streamlit as st
 
 from core.ui import dataset, format, frame
-from core.ui.course import lesson
 from core.ui.move import batch_steps, model_to, transfers
 from core.ui.source import code_tabs
 
-HERE = lesson("Model")
-
-frame.begin(HERE)
+frame.begin("Model")
 machine = frame.machine()
 here = [each.device for each in machine.devices]
 
@@ -57,4 +54,4 @@ code_tabs(
     ),
 )
 
-frame.end(HERE)
+frame.end("Model")

@@ -3,13 +3,10 @@
 import streamlit as st
 
 from core.ui import dataset, frame, job_panel, runs
-from core.ui.course import lesson
 from core.ui.server import engine, visitor
 from core.ui.train import code, controls, live
 
-HERE = lesson("Train")
-
-frame.begin(HERE)
+frame.begin("Train")
 state = st.session_state
 machine = engine().machine()
 has_data = dataset.is_here(machine)
@@ -78,4 +75,4 @@ st.subheader("The code that ran" if current else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
 
-frame.end(HERE)
+frame.end("Train")

@@ -4,13 +4,10 @@ import streamlit as st
 
 from core.errors import ExplainedError
 from core.ui import format, frame, run_choice
-from core.ui.course import lesson
 from core.ui.evaluate import evaluation, picture
 from core.ui.source import code_tabs
 
-HERE = lesson("Evaluate")
-
-frame.begin(HERE)
+frame.begin("Evaluate")
 state = st.session_state
 
 run, row = run_choice.choose()
@@ -105,4 +102,4 @@ code_tabs(
     ),
 )
 
-frame.end(HERE)
+frame.end("Evaluate")

@@ -4,12 +4,9 @@ import streamlit as st
 
 from core.ui import dataset, frame
 from core.ui.compare import crossover, race, records, step_profile, timing_pitfalls
-from core.ui.course import lesson
 from core.ui.source import code_tabs
 
-HERE = lesson("Compare")
-
-frame.begin(HERE)
+frame.begin("Compare")
 machine = frame.machine()
 devices = [each.device for each in machine.devices]
 recorded = records.recordings()
@@ -65,4 +62,4 @@ code_tabs(
     ),
 )
 
-frame.end(HERE)
+frame.end("Compare")

@@ -3,13 +3,10 @@
 import streamlit as st
 
 from core.ui import dataset, frame
-from core.ui.course import lesson
 from core.ui.source import show
 from core.ui.speed import copies, ladder, loader, memory, vectorize
 
-HERE = lesson("Speed")
-
-frame.begin(HERE)
+frame.begin("Speed")
 machine = frame.machine()
 has_data = dataset.is_here(machine)
 
@@ -32,4 +29,4 @@ with st.expander("How it is measured", icon=":material/timer:"):
 for lab in (loader, memory, vectorize, copies):
     lab.draw(machine)
 
-frame.end(HERE)
+frame.end("Speed")

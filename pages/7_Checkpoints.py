@@ -5,13 +5,10 @@ import streamlit as st
 from core.mistakes.catalogue import BY_SLUG
 from core.ui import frame, mistakes, run_choice
 from core.ui.checkpoints import export, resume, round_trip, saved, upload
-from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import show
 
-HERE = lesson("Checkpoints")
-
-frame.begin(HERE)
+frame.begin("Checkpoints")
 machine = engine().machine()
 devices = [each.device for each in machine.devices] if machine else ["cpu"]
 run, _ = run_choice.choose()
@@ -105,4 +102,4 @@ with home:
         st.markdown("**The heart of the script**, which repeats your run:")
         export.preview(run.result)
 
-frame.end(HERE)
+frame.end("Checkpoints")

@@ -4,14 +4,12 @@ import streamlit as st
 
 from core.mistakes.catalogue import BY_SLUG, MISTAKES
 from core.ui import frame, mistakes
-from core.ui.course import lesson
 from core.ui.server import engine
 from core.ui.source import code_tabs
 
-HERE = lesson("Mistakes")
 FIXTURES = ("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue")
 
-frame.begin(HERE)
+frame.begin("Mistakes")
 machine = engine().machine()
 first = mistakes.searched()
 for place, slug in enumerate(first):
@@ -64,4 +62,4 @@ code_tabs(
     ),
 )
 
-frame.end(HERE)
+frame.end("Mistakes")

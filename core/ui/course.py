@@ -43,9 +43,9 @@ LESSONS = tuple(
 )
 
 
-def lesson(title: str) -> Lesson:
-    """The lesson of that title."""
-    return next(each for each in LESSONS if each.title == title)
+def page(title: str) -> Lesson:
+    """The page of that title: a lesson, or the home page."""
+    return next(each for each in (HOME, *LESSONS) if each.title == title)
 
 
 def after(this: Lesson) -> Lesson | None:

@@ -6,18 +6,20 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui.course import HOME, LESSONS, Lesson, after
+from core.ui import course
+from core.ui.course import HOME, LESSONS, after
 from core.ui.server import engine
 
 Color = Literal["blue", "gray", "orange"]
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
-def begin(lesson: Lesson) -> None:
-    """The first call of every page: title, sidebar, and the page's promise.
+def begin(title: str) -> None:
+    """The first call of the page of that title: sidebar, title, the page's promise.
 
     The page is drawn anew once the workers have said what is here, or why not.
     """
+    lesson = course.page(title)
     st.set_page_config(page_title=f"{lesson.title} · to(device)", page_icon=LOGO)
     st.logo(LOGO, size="large")
     with st.sidebar:
@@ -31,8 +33,9 @@ def begin(lesson: Lesson) -> None:
     _wait_for_machine()
 
 
-def end(lesson: Lesson) -> None:
-    """The last call of a lesson: its question, then the way on."""
+def end(title: str) -> None:
+    """The last call of the lesson of that title: its question, then the way on."""
+    lesson = course.page(title)
     if asked := lesson.question:
         st.subheader("Before you go on")
         options = list(asked.answers)

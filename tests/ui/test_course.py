@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ui.course import HOME, LESSONS, Lesson, after, lesson
+from core.ui.course import HOME, LESSONS, Lesson, after, page
 from tests.process import ROOT
 
 
@@ -10,7 +10,7 @@ def test_every_page_is_a_lesson() -> None:
     """In the order of their numbers; each is found by its title."""
     files = sorted(path.name for path in ROOT.glob("pages/*.py"))
     assert [f"pages/{name}" for name in files] == [each.file for each in LESSONS]
-    assert [lesson(each.title) for each in LESSONS] == list(LESSONS)
+    assert [page(each.title) for each in LESSONS] == list(LESSONS)
     assert (ROOT / HOME.file).exists()
 
 

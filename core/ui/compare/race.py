@@ -22,6 +22,7 @@ from core.config import RunConfig
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
+from core.measure.rows import pick
 from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
@@ -57,7 +58,7 @@ def draw(
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     PANEL.buttons("Start the race", wanted)
     PANEL.follow(
-        lambda job: result(job, [e for e in elsewhere if fits(e[1], gather(job))]),
+        lambda job: result(job, elsewhere),
         ":material/flag: Both train the same model on the same batches and evaluate "
         "it, in turn, after a warm-up. Who wins, by how much and why appears here.",
     )
@@ -180,7 +181,7 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
     for column, loop in zip(st.columns(2), ("training", "evaluation"), strict=True):
         rows = bars(race, loop, race.steps)
         for label, other in elsewhere:
-            there = bars(other, loop, race.steps)
+            there = bars(other, loop, race.steps) if fits(other, race) else []
             rows += [
                 row | {"contender": f"{row['contender']}, {label}"} for row in there
             ]
@@ -225,8 +226,7 @@ def bars(race: Race, loop: str, steps: int) -> list[dict[str, Any]]:
 
 def _speedups(race: Race) -> None:
     """A row a loop: how many times as fast, with its interval."""
-    both = race.speedup()
-    if both is None:
+    if not (both := race.speedup()):
         return
     names = [each.name for each in race.candidates]
     figures.table(
@@ -305,12 +305,10 @@ def _caption(race: Race) -> None:
     )
 
 
-def fits(other: Race, race: Race | None) -> bool:
+def fits(other: Race, race: Race) -> bool:
     """Whether another race trained the same model on batches of the same size."""
-    return race is not None and all(
-        getattr(other.config, name) == getattr(race.config, name)
-        for name in ("task", "model", "batch_size")
-    )
+    same = "task model batch_size"
+    return pick(other.config, same) == pick(race.config, same)
 
 
 def _recorded(label: str, race: Race) -> None:

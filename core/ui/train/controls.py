@@ -9,7 +9,7 @@ import streamlit as st
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import controls
-from core.ui.course import lesson
+from core.ui.course import page
 
 HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
@@ -105,7 +105,7 @@ def fast_setting() -> None:
         on_click=_use_recipe,
         args=(fast,),
     )
-    speed = lesson("Speed")
+    speed = page("Speed")
     st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
 
 

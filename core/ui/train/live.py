@@ -184,9 +184,8 @@ def _charts(current: Run, started: Started) -> None:
     shown = [*before[-COMPARED:], current]
     names = tuple(format.run_names([each.config for each in shown]))
     backend = started.environment.backend
-
     epochs = max(each.config.epochs for each in shown)
-
+    steps = max(each.started.steps for each in shown if each.started)
     x = st.radio(
         "Training loss, smoothed over the faint line of single steps, over",
         list(AXES),
@@ -195,7 +194,6 @@ def _charts(current: Run, started: Started) -> None:
         key="loss_axis",
         help="Steps compare learning per update, seconds compare what you wait for.",
     )
-    steps = max(each.started.steps for each in shown if each.started)
     ends = {"step": steps, "epoch": epochs}
     st.vega_lite_chart(
         loss_frame(shown),
