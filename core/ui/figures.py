@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.measure.environment import Environment
 from core.ui import format
 
 Ends = Callable[[Sequence[float]], tuple[float, float]]
@@ -42,10 +41,11 @@ def metrics(
             st.metric(label, value, border=True, width=width, help=note)
 
 
-def caption(text: str, *environments: Environment | None, date: str = "") -> None:
-    """How figures were measured, then where, and when if they may be of another day."""
-    known = dict.fromkeys(format.provenance(each) for each in environments if each)
-    day = f" {date[:10]}." if date else ""
+def caption(text: str, result: Any) -> None:
+    """How the figures of a result were measured; then where, and when if it knows."""
+    where = getattr(result, "environments", None) or [result.environment]
+    known = dict.fromkeys(format.provenance(each) for each in where if each)
+    day = f" {result.date[:10]}." if hasattr(result, "date") else ""
     st.caption(f"{text} {'; '.join(known)}.{day}")
 
 

@@ -115,6 +115,5 @@ def caption(done: Crossover) -> None:
         f"{left_out if missing else ''}A training step of 784-width-10, data on the "
         "device; each cell is the median ratio of "
         f"n = {done.cells[0].speedup.n} pairs of readings after a warm-up.",
-        *done.environments,
-        date=done.date,
+        done,
     )

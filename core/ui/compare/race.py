@@ -300,8 +300,7 @@ def _caption(race: Race) -> None:
         f"{config.batch_size:,}, {race.steps:,} steps and the whole test set in each "
         f"heat, seed {config.seed}; bars are medians of n = {n}{cut}, the thin "
         f"line spans least to most, the hollow point is the warm-up{scaled}.",
-        *race.environments,
-        date=race.date,
+        race,
     )
 
 

@@ -109,8 +109,7 @@ def bars(
         f"over the middle half of n = {len(first.step)} steps after a warm-up. "
         "zero_grad is counted with the forward pass. Each range ends when the device "
         f"has done its work, so nothing overlaps.{sums if found else ''}",
-        first.environment,
-        date=first.date,
+        first,
     )
 
 

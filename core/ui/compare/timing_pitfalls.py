@@ -98,8 +98,7 @@ def readings(done: TimingLab) -> None:
     size, n = done.size, len(done.readings[0].seconds)
     figures.caption(
         f"{size:,} × {size:,}, n = {n} calls in each way, each way in a new process.",
-        done.environment,
-        date=done.date,
+        done,
     )
     _threads(done)
 

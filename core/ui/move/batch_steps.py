@@ -51,9 +51,7 @@ def _step(seen: SteppedBatch, number: int, place: int) -> None:
         st.code(lines_with("core.move.batch_steps:walk", code))
         st.markdown(meaning)
         view(seen, place)
-    figures.caption(
-        "Seed 0, 64 images a batch, AdamW with its defaults.", seen.environment
-    )
+    figures.caption("Seed 0, 64 images a batch, AdamW with its defaults.", seen)
 
 
 def _button(label: str, icon: str, key: str, to: Place, **more: Any) -> None:

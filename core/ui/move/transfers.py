@@ -65,7 +65,7 @@ def result(job: Job) -> None:
         figures.caption(
             f"Median of n = {' to '.join(map(str, n))} repeats after a warm-up; the "
             "shade spans the middle half of them.",
-            done.environment,
+            done,
         )
 
 
