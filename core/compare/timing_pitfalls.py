@@ -30,12 +30,10 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     device = devices.resolve(device_name)
     size = SIZES.get(device.type, DEVICE_SIZE)
     readings = []
+    path = "core.compare.timing_pitfalls:in_a_new_process"
+    setting = device_name, size, torch.get_num_threads()
     for way in watch.each(WAYS):
-        path = "core.compare.timing_pitfalls:in_a_new_process"
-        threads = torch.get_num_threads()
-        seconds = sandbox.call(
-            path, way, device_name, size, threads, seconds=CHILD_SECONDS
-        )
+        seconds = sandbox.call(path, way, *setting, seconds=CHILD_SECONDS)
         readings.append(Reading(way, tuple(seconds)))
         watch.report(readings[-1])
     watch.check()

@@ -51,9 +51,7 @@ def measure(
 
 def copies(size: int, device: torch.device) -> Copies:
     """A copy of `size` bytes in every kind: (direction, memory on the host's side)."""
-    if device.type == "cpu":
-        return host_copies(size)
-    return device_copies(size, device)
+    return host_copies(size) if device.type == "cpu" else device_copies(size, device)
 
 
 def host_copies(size: int) -> Copies:

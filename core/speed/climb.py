@@ -79,10 +79,9 @@ def climb(
 
 def why(error: Exception) -> str:
     """A sentence on what failed, and what to do about it."""
-    if isinstance(error, ExplainedError) or is_out_of_memory(error):
-        return explain(error)
+    known = isinstance(error, ExplainedError) or is_out_of_memory(error)
     text = f"{error} {getattr(error, 'inner_exception', '')}"
-    if "C++ compiler" in text or "cl is not found" in text:
+    if not known and ("C++ compiler" in text or "cl is not found" in text):
         return NO_COMPILER
     return explain(error)
 

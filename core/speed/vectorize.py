@@ -30,6 +30,8 @@ MEANS = 10  # one for each class
 REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # of each number of points
 CPU = torch.device("cpu")
 
+Ways = dict[str, tuple[Callable[[], Any], torch.device]]
+
 
 def python_loop(points, means):
     """Distances of points (n, 2) to means (k, 2), all lists: (n, k)."""
@@ -81,14 +83,12 @@ def measure(
     return VectorizeLab(tuple(found), MEANS, environments, now())
 
 
-def ways(
-    points: Tensor, means: Tensor, device: torch.device
-) -> dict[str, tuple[Callable[[], Any], torch.device]]:
+def ways(points: Tensor, means: Tensor, device: torch.device) -> Ways:
     """For each way what is to be timed, and on which device."""
     lists = points.tolist(), means.tolist()
     arrays = points.numpy(), means.numpy()
     there = points.to(device), means.to(device)
-    found: dict[str, tuple[Callable[[], Any], torch.device]] = {
+    found: Ways = {
         PYTHON: (lambda: python_loop(*lists), CPU),
         NUMPY: (lambda: with_numpy(*arrays), CPU),
         TORCH: (lambda: with_torch(points, means), CPU),
