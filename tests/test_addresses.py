@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,9 @@ def shown(function: str) -> list[tuple[str, ...]]:
             first, *others = node.args
             if function in ("show", "code_tabs"):  # any of their arguments
                 first, others = node, []
+            if function == "Lab":  # its tabs
+                (first,) = (each for each in node.args if isinstance(each, ast.Tuple))
+                others = []
             for address in filter(FORM.fullmatch, map(text, walk(first))):
                 stem, star, _ = address.partition("*")
                 filled = [stem + name for name in STARS[address]] if star else [address]
@@ -104,7 +108,7 @@ def shown(function: str) -> list[tuple[str, ...]]:
     return sorted(each for each in found if all(each))
 
 
-WHOLE = sorted({*shown("source"), *shown("show"), *shown("code_tabs")})
+WHOLE = sorted(set(chain(*map(shown, ("source", "show", "code_tabs", "Lab")))))
 
 
 def test_every_address_is_there() -> None:
@@ -141,6 +145,7 @@ def test_pages_show_code() -> None:
     assert ("core.loops:train_epoch",) in WHOLE
     assert ("core.models:CNN",) in WHOLE
     assert ("core.state_dict:save",) in WHOLE
+    assert ("core.speed.memory:checkpointed",) in WHOLE
     assert ("core.speed.rungs:textbook",) in shown("body")
     assert ("core.loops:train_epoch", ".to(device)") in shown("lines_with")
 

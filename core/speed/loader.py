@@ -135,7 +135,12 @@ def measure_cell(
             take(feed, count, device, pinned, check)
             seconds.append(time.perf_counter() - start)
     return LoaderCell(
-        batch_size, workers, pinned, start_seconds, count * batch_size, tuple(seconds)
+        batch_size,
+        workers,
+        pinned,
+        start_seconds,
+        count * batch_size,
+        tuple(seconds),
     )
 
 

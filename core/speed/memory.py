@@ -113,7 +113,11 @@ def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     F.cross_entropy(model(inputs), targets).backward()
 
 
-def checkpointed(model: nn.Sequential, inputs: Tensor, targets: Tensor) -> None:
+def checkpointed(
+    model: nn.Sequential,
+    inputs: Tensor,
+    targets: Tensor,
+) -> None:
     """Of each segment its input is kept; backward computes the rest anew."""
     model.zero_grad()
     outputs = inputs
