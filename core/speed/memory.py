@@ -6,6 +6,7 @@ weights, and a batch in parts has the gradients of the whole.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -90,21 +91,18 @@ def measure(
 
 def build(width: int) -> nn.Sequential:
     """SEGMENTS segments of LAYERS_A_SEGMENT linear layers, ReLU between all of them."""
-    count = SEGMENTS * LAYERS_A_SEGMENT
-    widths = [INPUTS, *[width] * (count - 1), CLASSES]
+    hidden = SEGMENTS * LAYERS_A_SEGMENT - 1
+    widths = [INPUTS, *[width] * hidden, CLASSES]
     layers: list[nn.Module] = []
-    for layer in range(count):
-        linear = nn.Linear(widths[layer], widths[layer + 1])
+    for size in pairwise(widths):
+        linear = nn.Linear(*size)
         # By default the gradients of so deep a model would all but vanish.
         nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
-        layers += [linear, nn.ReLU()] if layer < count - 1 else [linear]
+        layers += [linear, nn.ReLU()]
+    layers.pop()  # the outputs are not cut off at 0
     stride = 2 * LAYERS_A_SEGMENT
-    return nn.Sequential(
-        *(
-            nn.Sequential(*layers[start : start + stride])
-            for start in range(0, len(layers), stride)
-        )
-    )
+    starts = range(0, len(layers), stride)
+    return nn.Sequential(*(nn.Sequential(*layers[at : at + stride]) for at in starts))
 
 
 def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
