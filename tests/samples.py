@@ -21,7 +21,7 @@ from core.compare.results import (
 from core.config import RunConfig
 from core.measure.environment import DeviceSummary, Environment, Machine
 from core.speed import ladder
-from core.speed.ladder import Climb, Climbed, Roofline, Rung
+from core.speed.ladder import Climb, Climbed, Rung
 from core.speed.results import (
     ACCUMULATED,
     CHECKPOINTED,
@@ -41,6 +41,7 @@ from core.speed.results import (
     MemoryCost,
     MemoryLab,
     NumpyEnvironment,
+    Roofline,
     Vectorized,
     VectorizeLab,
 )

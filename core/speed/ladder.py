@@ -14,6 +14,7 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup
+from core.speed.results import Roofline
 
 
 @dataclass(frozen=True)
@@ -170,36 +171,6 @@ class Climb:
                 raise ValueError(
                     f"{name.capitalize()} must be {wanted}, not {value:,}."
                 )
-
-
-@dataclass(frozen=True)
-class Roofline:
-    """How fast the machine could train at best, from what was measured on it."""
-
-    flops_per_image: float  # of a forward and a backward pass
-    bytes_per_image: float  # pixels and label, read once
-    bytes_per_step: float  # weights, gradients and Adam's moments, read and written
-    flops_per_second: dict[str, tuple[float, ...]]  # dtype: each reading
-    bytes_per_second: tuple[float, ...]  # each reading, read and written
-    state_bytes_per_second: tuple[float, ...]  # in a block as large as the state
-
-    def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
-        """Of so many images: their arithmetic at the rate of a large product."""
-        return images * self.flops_per_image / median(self.flops_per_second[dtype])
-
-    def memory_seconds(self, images: int, steps: int) -> float:
-        """Of so many images in so many steps: their bytes at the measured bandwidth."""
-        pixels = images * self.bytes_per_image / median(self.bytes_per_second)
-        state = steps * self.bytes_per_step / median(self.state_bytes_per_second)
-        return pixels + state
-
-    def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
-        """The longer of the two, as in the roofline model, where they overlap fully.
-
-        Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
-        """
-        arithmetic = self.arithmetic_seconds(images, dtype)
-        return max(arithmetic, self.memory_seconds(images, steps))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from core import models
 from core.data import datasets
 from core.measure import timing
-from core.speed.ladder import Roofline
+from core.speed.results import Roofline
 
 SIZES = {"cpu": 1024}  # of the square matrices; on an accelerator DEVICE_SIZE
 DEVICE_SIZE = 8192

@@ -10,7 +10,8 @@ import torch
 from core.data import datasets
 from core.errors import CancelledError
 from core.speed import climb, ladder
-from core.speed.ladder import RUNGS, Climb, Progress, Result, Roofline
+from core.speed.ladder import RUNGS, Climb, Progress, Result
+from core.speed.results import Roofline
 from core.watch import Watch
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from core.speed import ladder
-from core.speed.ladder import GUESSES, RUNGS, Climb, Kept, Result, Roofline
+from core.speed.ladder import GUESSES, RUNGS, Climb, Kept, Result
+from core.speed.results import Roofline
 
 FIRST = Result("textbook", "", (4.0, 4.0, 4.0), (), 6400, 100, correct=860, total=1000)
 

@@ -10,7 +10,8 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed import ladder
-from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result, Roofline
+from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result
+from core.speed.results import Roofline
 from core.ui import controls, downloads, figures, format, job_panel
 from core.ui.charts import speed as charts
 from core.ui.compare import records
