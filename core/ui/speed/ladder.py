@@ -38,7 +38,10 @@ def draw(machine: Machine, has_data: bool) -> None:
     buttons(wanted)
     follow(wanted, machine)
     for label, done in records.of(records.recordings(), "climbs"):
-        _recorded(label, done)
+        with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
+            st.markdown(in_words(done))
+            overview(done.results, done.results, done.limit, done.environment.backend)
+            caption(done)
 
 
 def settings(machine: Machine, has_data: bool) -> Climb:
@@ -73,8 +76,7 @@ def results(job: Job) -> tuple[Result, ...]:
     """What is measured so far, by this climb and by those that it resumed."""
     if isinstance(job.value, Climbed):
         return job.value.results
-    done = job.arguments[1] if len(job.arguments) > 1 else ()
-    return (*done, *reported(job, Result))
+    return (*job.arguments[1], *reported(job, Result))
 
 
 def buttons(wanted: Climb | None) -> None:
@@ -289,11 +291,3 @@ def caption(done: Climbed) -> None:
         f"n = {len(limit.bytes_per_second)}). {format.provenance(done.environment)}. "
         f"{done.date[:10]}."
     )
-
-
-def _recorded(label: str, done: Climbed) -> None:
-    """A climb of another machine, for whoever has not that machine."""
-    with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
-        st.markdown(in_words(done))
-        overview(done.results, done.results, done.limit, done.environment.backend)
-        caption(done)

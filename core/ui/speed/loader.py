@@ -77,9 +77,11 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         return
     if job.ended:
         _judge(cells, guessed or 0)
+    sizes = sorted(plan.batch_sizes)
+    rows = tuple(_row(size, pinned) for pinned in plan.pinned for size in sizes)
     st.vega_lite_chart(
         frame(cells),
-        charts.loader(rows(plan), plan.workers),
+        charts.loader(rows, plan.workers),
         key="chart_loader",
         alt="Samples per second over batch size and number of workers",
     )
@@ -93,13 +95,8 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     downloads.both("loaders", done.rows())
 
 
-def rows(plan: LoaderPlan) -> tuple[str, ...]:
-    """The rows of the heat map, from the top."""
-    sizes = sorted(plan.batch_sizes)
-    return tuple(_row(size, pinned) for pinned in plan.pinned for size in sizes)
-
-
 def _row(batch_size: int, pinned: bool) -> str:
+    """A row of the heat map."""
     return f"{batch_size:,}{', pinned' if pinned else ''}"
 
 

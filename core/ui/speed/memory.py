@@ -7,21 +7,15 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.speed.results import (
-    ACCUMULATED,
-    CHECKPOINTED,
-    STEP,
-    MemoryCost,
-    MemoryLab,
-    Peak,
-)
+from core.speed import results
+from core.speed.results import MemoryCost, MemoryLab, Peak
 from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
 from core.ui.speed.lab import Lab
 
 WAYS = 6
-BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
+BELOW = (results.ACCUMULATED, "inference_mode")  # names under their point, not over it
 LAB = Lab(
     "Memory lab",
     "The forward pass keeps its activations for the backward pass, and in a deep model "
@@ -107,8 +101,8 @@ def frame(done: MemoryLab) -> pd.DataFrame:
 def in_words(done: MemoryLab) -> list[str]:
     """What each way costs and saves, against the plain one of its kind."""
     found = {cost.name: cost for cost in done.costs}
-    again, added = found[CHECKPOINTED], found[ACCUMULATED]
-    step, plain = found[STEP], found["gradients"]
+    again, added = found[results.CHECKPOINTED], found[results.ACCUMULATED]
+    step, plain = found[results.STEP], found["gradients"]
     part = done.batch_size // done.parts
     return [
         f"**Checkpointed**: {_against(again, step)}. Of each segment only the input is "
