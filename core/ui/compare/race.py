@@ -229,19 +229,19 @@ def _speedups(race: Race) -> None:
     if not (both := race.speedup()):
         return
     names = [each.name for each in race.candidates]
+    called = {None: "too close to call"} | dict(enumerate(names))
     figures.table(
         [
-            (
-                loop,
-                f"{found.median:.3g}",
-                "{:.3g} to {:.3g}".format(*found.interval),
-                "too close to call" if found.winner is None else names[found.winner],
-            )
+            {
+                "Loop": loop,
+                "Speed-up": f"{found.median:.3g}",
+                "Interval": "{:.3g} to {:.3g}".format(*found.interval),
+                "Faster": called[found.winner],
+            }
             for loop in LOOPS
             if (found := race.speedup(loop))
         ],
-        ["Loop", "Speed-up", "Interval", "Faster"],
-        "Speed-up of the second contender over the first, for each loop",
+        alt="Speed-up of the second contender over the first, for each loop",
     )
     st.markdown(
         f"Speed-up: seconds of {names[0]} over seconds of {names[1]}, the median "
@@ -318,16 +318,17 @@ def _recorded(label: str, race: Race) -> None:
         st.markdown(verdict(race))
         figures.table(
             [
-                (
-                    each["contender"],
-                    each["what"],
-                    format.precise(each["median_seconds"]),
-                    format.spread([each["least_seconds"], each["most_seconds"]]),
-                    each["n"],
-                )
+                {
+                    "Contender": each["contender"],
+                    "Loop": each["what"],
+                    "Median": format.precise(each["median_seconds"]),
+                    "Spread": format.spread(
+                        [each["least_seconds"], each["most_seconds"]]
+                    ),
+                    "n": each["n"],
+                }
                 for each in race.rows()
             ],
-            ["Contender", "Loop", "Median", "Spread", "n"],
-            f"The race of {label}: seconds of each contender and loop",
+            alt=f"The race of {label}: seconds of each contender and loop",
         )
         _caption(race)

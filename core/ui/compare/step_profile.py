@@ -91,12 +91,11 @@ def bars(
         charts.parts(pd.DataFrame(rows, columns=columns), PARTS),
         alt="Milliseconds of load, copy, forward, backward and optimizer in a step",
     )
-    lines = [
-        f"- **{bar}**: {format.precise(each.typical('step'))} a step, "
+    figures.bullets(
+        f"**{bar}**: {format.precise(each.typical('step'))} a step, "
         f"{each.share:.0%} of it **{each.largest}**. {REMEDIES[each.largest]}"
         for bar, each, _ in here + there
-    ]
-    st.markdown("\n".join(lines))
+    )
     first = found[0] if found else elsewhere[0][1]
     alone = ", ".join(format.precise(median(e.unprofiled)) for e in found)
     covered = ", ".join(f"{each.covered:.0%}" for each in found)

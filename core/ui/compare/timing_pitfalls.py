@@ -1,7 +1,7 @@
 """Three ways of timing the same product, and what each of them would report."""
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 
 import pandas as pd
 import streamlit as st
@@ -82,17 +82,16 @@ def readings(done: TimingLab) -> None:
     )
     figures.table(
         [
-            (
-                reading.way,
-                format.precise(reading.seconds[0]),
-                format.precise(median(reading.seconds[1:])),
-                format.spread(reading.seconds[1:]),
-                format.precise(sum(reading.seconds) / len(reading.seconds)),
-            )
-            for reading in done.readings
+            {
+                "Timed": way,
+                "First call": format.precise(first),
+                "Later, median": format.precise(median(later)),
+                "Spread": format.spread(later),
+                "Mean of all": format.precise(fmean((first, *later))),
+            }
+            for way, (first, *later) in ((r.way, r.seconds) for r in done.readings)
         ],
-        ["Timed", "First call", "Later, median", "Spread", "Mean of all"],
-        "First call, median, spread and mean for each way of timing",
+        alt="First call, median, spread and mean for each way of timing",
     )
     st.markdown(_in_words(done))
     size, n = done.size, len(done.readings[0].seconds)
@@ -133,13 +132,14 @@ def _threads(done: TimingLab) -> None:
     for each in done.threads:
         size, typical = f"{each.size:,} × {each.size:,}", median(each.seconds)
         found.setdefault(size, {})[each.threads] = typical
-        spread = format.spread(each.seconds)
-        rows.append((size, each.threads, format.precise(typical), spread))
-    figures.table(
-        rows,
-        ["Matrices", "Threads", "Median", "Spread"],
-        "The same product with one thread and with all of them",
-    )
+        row = {
+            "Matrices": size,
+            "Threads": each.threads,
+            "Median": format.precise(typical),
+            "Spread": format.spread(each.seconds),
+        }
+        rows.append(row)
+    figures.table(rows, alt="The same product with one thread and with all of them")
     sentences = [
         f"At {size}, {max(times)} threads are {times[1] / times[max(times)]:.2f} times "
         "as fast as one."

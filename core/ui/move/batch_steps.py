@@ -66,15 +66,19 @@ def _go(number: int, place: int) -> None:
 
 def _tensors(seen: SteppedBatch, place: int) -> None:
     """Every tensor of the batch so far, with where it is and what it holds."""
-    rows = []
-    for look in (look for each in seen.stages[: place + 1] for look in each.tensors):
-        values = f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}"
-        shape = format.shape(look.shape)
-        rows.append((look.name, look.device, shape, look.dtype, values))
     figures.table(
-        rows,
-        ["Tensor", "Device", "Shape", "dtype", "Values"],
-        "The tensors of the batch: device, shape, dtype and values",
+        [
+            {
+                "Tensor": look.name,
+                "Device": look.device,
+                "Shape": format.shape(look.shape),
+                "dtype": look.dtype,
+                "Values": f"{look.least:.4g} to {look.most:.4g}, mean {look.mean:.4g}",
+            }
+            for stage in seen.stages[: place + 1]
+            for look in stage.tensors
+        ],
+        alt="The tensors of the batch: device, shape, dtype and values",
     )
 
 

@@ -71,15 +71,13 @@ def result(job: Job) -> None:
 
 def _levels(points: pd.DataFrame) -> None:
     """The bandwidth at the largest size, and the time of the smallest copy."""
-    lines = []
-    for kind, curve in points.groupby(["direction", "memory"], sort=False):
-        small, large = curve.iloc[0], curve.iloc[-1]
-        lines.append(
-            f"- {', '.join(map(str, kind))}: levels out at "
-            f"**{large['rate']:.2g} GB/s**; a copy of {small['size']} takes "
-            f"{format.precise(small['us'] / 1e6)}."
-        )
-    st.markdown("\n".join(lines))
+    kinds = points.groupby(["direction", "memory"], sort=False)
+    ends = [(kind, curve.iloc[0], curve.iloc[-1]) for kind, curve in kinds]
+    figures.bullets(
+        f"{', '.join(map(str, kind))}: levels out at **{large['rate']:.2g} GB/s**; a "
+        f"copy of {small['size']} takes {format.precise(small['us'] / 1e6)}."
+        for kind, small, large in ends
+    )
     if set(points["direction"]) == {"host to host"}:
         st.markdown(
             "In between, source and target fit into the processor's caches, which are "
