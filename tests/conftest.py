@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
         if item.get_closest_marker("real_data") and fashion_mnist.find() is None:
             item.add_marker(pytest.mark.skip(reason="no Fashion-MNIST here"))
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a test the main module is the one that it was before.
+
+    AppTest puts its script there, and children of multiprocessing would run that.
+    """
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(scope="session")

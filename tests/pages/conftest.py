@@ -1,6 +1,5 @@
 """What the tests of the pages are given: a machine that is known, a finished run."""
 
-import sys
 import time
 
 import pytest
@@ -9,10 +8,8 @@ from tests.pages.walk import CURVE, finished_run
 
 
 @pytest.fixture(autouse=True)
-def machine_is_known(engine, monkeypatch):
+def machine_is_known(engine):
     """Pages are drawn as they are once the workers have said what is here."""
-    # AppTest puts its script there, and children of multiprocessing would run that.
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     deadline = time.monotonic() + 60
     while engine.machine() is None:
         assert time.monotonic() < deadline
