@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import CHOICES, FAST, TUNED, RunConfig, parse
+from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
 from core.data import curve
 from core.errors import explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
@@ -20,7 +20,7 @@ from core.training import run
 from core.watch import Watch
 
 HELP = {  # what is added to a setting's default
-    **dict.fromkeys(TUNED, ", or as the model's recipe says"),
+    **dict.fromkeys(RECIPES["ann"], ", or as the model's recipe says"),
     **dict.fromkeys(("model", "criterion"), ", or what fits the task"),
 }
 
