@@ -73,10 +73,10 @@ def result(job: Job, guessed: str | None) -> None:
         alt="Milliseconds of three ways to fetch a number from each step",
     )
     st.markdown(fetches_in_words(done))
-    st.caption(
+    figures.caption(
         f"Median of n = {len(one.seconds)} repeats in turn after a warm-up, "
-        "synchronized; the shade and the lines span the middle half. "
-        f"{format.provenance(done.environment)}. {done.date[:10]}."
+        "synchronized; the shade and the lines span the middle half.",
+        done,
     )
     downloads.both("small_copies", done.rows())
 

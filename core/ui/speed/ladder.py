@@ -30,11 +30,8 @@ PANEL = JobPanel(
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
     wanted = None
-    with st.container(border=True):
-        try:
-            wanted = settings(machine, has_data)
-        except ValueError as error:
-            st.warning(f"{error} Nothing can be started.", icon=":material/info:")
+    with st.container(border=True), controls.startable():
+        wanted = settings(machine, has_data)
     buttons(wanted)
     follow(wanted, machine)
     for label, done in records.of(records.recordings(), "climbs"):
@@ -277,7 +274,7 @@ def caption(done: Climbed) -> None:
         f"{median(rates) / 1e9:,.0f} GFLOP/s in {dtype}"
         for dtype, rates in limit.flops_per_second.items()
     )
-    st.caption(
+    figures.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}. Bars are the "
         f"median of n = {config.epochs} epochs after {ladder.FIRST_STEPS} steps that "
         "are not counted, thin lines span least to most; pale rungs were taken back. "
@@ -288,6 +285,6 @@ def caption(done: Climbed) -> None:
         f"Limit: {limit.flops_per_image:,.0f} floating-point operations for an image, "
         f"at the {rates} of a large matrix product; memory moves "
         f"{median(limit.bytes_per_second) / 1e9:,.1f} GB/s in large blocks (median of "
-        f"n = {len(limit.bytes_per_second)}). {format.provenance(done.environment)}. "
-        f"{done.date[:10]}."
+        f"n = {len(limit.bytes_per_second)}).",
+        done,
     )

@@ -203,12 +203,12 @@ def _caption(done: LoaderLab) -> None:
     missing = done.plan.cells - len(done.cells) - len(done.failures)
     over = f"The {done.budget_seconds:.0f} seconds were over: "
     left_out = f"{over}{missing} of {done.plan.cells} cells are not measured. "
-    st.caption(
+    figures.caption(
         (left_out if missing else "")
         + f"Loading and moving, no model: with one, workers load while the device "
         f"computes. {format.NAMES[done.task]} as PIL images, median of n = "
-        f"{len(done.cells[0].seconds)} readings; each worker has one thread. "
-        f"{format.provenance(done.environment)}. {done.date[:10]}."
+        f"{len(done.cells[0].seconds)} readings; each worker has one thread.",
+        done,
     )
 
 

@@ -68,11 +68,11 @@ def result(job: Job) -> None:
     )
     figures.table(ways, alt="Peak memory and time of each way")
     figures.bullets(in_words(done))
-    st.caption(
+    figures.caption(
         f"{done.layers} linear layers, {done.width} wide, batch {done.batch_size:,}; "
         f"tensors alive at once, beyond model and batch. Time: median of n = "
-        f"{len(done.costs[0].seconds)} repeats in turn after a warm-up. "
-        f"{format.provenance(done.environment)}. {done.date[:10]}."
+        f"{len(done.costs[0].seconds)} repeats in turn after a warm-up.",
+        done,
     )
     downloads.both("memory", done.rows())
 

@@ -10,23 +10,22 @@ from core.ui.charts import train as charts
 
 def draw(fit: Fit | None, backend: str) -> None:
     """The fit as it is now; without one, the data and the curve alone."""
-    noise = fit.noise if fit is not None else None
     st.vega_lite_chart(
         frame(fit),
         charts.fit(backend),
         key="chart_fit",
         alt="The noisy points, the curve without noise, and the model's curve",
     )
-    st.caption(
+    text = (
         f"{charts.FIT_POINTS} of the {curve.TRAIN:,} training points; they scatter "
         f"around the curve with a standard deviation of {curve.NOISE}."
-        + (
-            ""
-            if noise is None
-            else f" The band is twice the noise scale that the criterion has learnt, "
-            f"now {noise:.3f}, to both sides."
-        )
     )
+    if fit is not None and fit.noise is not None:
+        text += (
+            " The band is twice the noise scale that the criterion has learnt, now "
+            f"{fit.noise:.3f}, to both sides."
+        )
+    st.caption(text)
 
 
 def frame(fit: Fit | None) -> pd.DataFrame:
