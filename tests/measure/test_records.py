@@ -23,10 +23,11 @@ def test_what_is_written_is_read(tmp_path):
 def test_a_damaged_or_old_record_is_left_out_with_a_notice(tmp_path):
     """The others are read; each that is not is named, with the reason."""
     records.write(FIGURES, tmp_path)
-    (tmp_path / "cut.json").write_text('{"format": 1, "env')
+    (tmp_path / "cut.json").write_text('{"format": 2, "env')
     (tmp_path / "old.json").write_text(json.dumps({**FIGURES, "format": 0}))
     (tmp_path / "list.json").write_text("[1, 2]")
-    (tmp_path / "part.json").write_text(json.dumps({"format": 1, "date": "x"}))
+    part = {"format": records.FORMAT, "date": "x"}
+    (tmp_path / "part.json").write_text(json.dumps(part))
     found, notices = records.records(tmp_path)
     assert len(found) == 1
     assert len(notices) == 4
