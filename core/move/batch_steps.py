@@ -69,6 +69,7 @@ def inspect_batch(
     with _seeded:
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
         model, device = training.model, training.device
+        training.optimizer = torch.optim.AdamW(model.parameters())  # with its defaults
         feed = list(training.feed)
         for _ in training.train_epoch(feed[: number - 1]):
             pass
