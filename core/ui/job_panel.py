@@ -114,13 +114,14 @@ def cancel_button(job: Job, key: str) -> None:
     )
 
 
-def follow(job: Job, what: str, draw: Draw) -> None:
+def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
     """Draw a job, live while it runs; before that its place in the queue."""
     if job.ended:
         draw(job)
         return
     if engine().problem:
-        st.error(engine().problem, title="There are no workers; your job waits")
+        title = f"There are no workers; your {noun} waits"
+        st.error(engine().problem, title=title)
 
     @st.fragment(run_every=POLL_SECONDS)
     def live() -> None:

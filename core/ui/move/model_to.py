@@ -25,7 +25,12 @@ DEMONSTRATIONS = {
     "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
     "module_in_place": "**A module is moved in place**: what it returns is itself.",
 }
-PANEL = JobPanel("core.move.model_to:time_move", "The timing", "move_model")
+PANEL = JobPanel(
+    "core.move.model_to:time_move",
+    "The timing",
+    "move_model",
+    failed="The measurement failed",
+)
 
 
 def draw(devices: Sequence[str]) -> tuple[str, str]:

@@ -115,7 +115,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
             "the limit of this machine. Read the rungs below meanwhile, and guess."
         )
     else:
-        job_panel.follow(job, PANEL.what, draw)
+        job_panel.follow(job, PANEL.what, draw, "climb")
     if job is None or waits:
         rungs.draw(False, (), backend, chosen.model if chosen else "ann")
 
