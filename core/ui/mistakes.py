@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import streamlit as st
 
@@ -48,12 +49,15 @@ class Turns:
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._free = threading.Semaphore(at_once)
-        self._people: dict[str, threading.Semaphore] = {}
+        self._lock = threading.Lock()
+        # Of people who are at it: nobody is remembered for longer.
+        self._people = WeakValueDictionary[str, threading.Semaphore]()
 
     @contextmanager
     def take(self, person: str, seconds: float = SECONDS) -> Iterator[None]:
         """Wait for a turn, at most so long; ExplainedError where there is none."""
-        own = self._people.setdefault(person, threading.Semaphore())
+        with self._lock:
+            own = self._people.setdefault(person, threading.Semaphore())
         with _acquired(own, 0, ALREADY), _acquired(self._free, seconds, CROWDED):
             yield
 

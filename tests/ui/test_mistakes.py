@@ -22,6 +22,14 @@ def test_one_mistake_a_person_and_few_at_once():
         pass
 
 
+def test_nobody_is_remembered_after_their_turn():
+    """A server that many people visit knows those alone who are at it."""
+    turns = mistakes.Turns()
+    with turns.take("ana"):
+        assert list(turns._people) == ["ana"]
+    assert list(turns._people) == []
+
+
 def test_a_turn_ends_with_an_error():
     """Whoever's mistake could not be run may try again, and blocks nobody."""
     turns = mistakes.Turns(at_once=1)
