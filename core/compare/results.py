@@ -273,6 +273,10 @@ class StepProfile:
     date: str
     trace: bytes | None = None  # Chrome's trace format, gzipped; None: too large
 
+    def __post_init__(self) -> None:
+        if self.parts.keys() != set(PARTS):  # a damaged record
+            raise ValueError(f"a step has the parts {', '.join(PARTS)}")
+
     def rows(self) -> list[Row]:
         """A row a part, and two for the whole step."""
         about = pick(self, "environment date feed")

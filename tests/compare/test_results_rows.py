@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from core.compare.results import CandidateFailure, Race
+from core.compare.results import CandidateFailure, Race, StepProfile
 from core.measure.records import Record, from_json
 from tests.samples import CLIMBED, CROSSOVER, DATE, EPOCHS, PROFILE, RACE, TIMING
 
@@ -65,6 +65,15 @@ def test_damage_is_a_sentence(section, damage):
     found, problem = record.section(section, type(SECTIONS[section][0]))
     assert found == []
     assert "Cut card, recorded 2026-11-20" in problem
+
+
+def test_a_profile_that_lacks_a_part_is_damaged():
+    """Whoever draws it relies on all of them."""
+    found = asdict(PROFILE)
+    del found["parts"]["copy"]
+    record = Record("Cut card", DATE, {"breakdowns": [found]})
+    profiles, problem = record.section("breakdowns", StepProfile)
+    assert (profiles, bool(problem)) == ([], True)
 
 
 def test_a_record_without_a_section_is_no_damage():
