@@ -78,18 +78,18 @@ with trip:
 
 with wrong:
     st.markdown(
-        "Three mistakes with files, each made on purpose and mended beside it. The "
-        "first is a dangerous one: a file of `torch.save` holds a pickle, and a pickle "
-        "may name any function and have it called when it is opened. Whoever made the "
-        "file could do whatever you can. `weights_only=True` knows the few functions "
+        "Three mistakes with files, each made on purpose, with the fix beside it. The "
+        "first is dangerous: a file of `torch.save` holds a pickle, and a pickle may "
+        "name any function and have it called when it is opened. Whoever made the file "
+        "can then do whatever you can. `weights_only=True` knows the few functions "
         "that rebuild tensors and refuses all others; with `weights_only=False`, "
         "opening a file is running it."
     )
     for slug in ("pickle_refused", "cuda_checkpoint", "wrong_architecture"):
         mistakes.card(BY_SLUG[slug], opened=True)
     st.markdown(
-        "Where all names begin with `module.` the model was wrapped when it was saved: "
-        "correct the names, and leave `strict` as it is."
+        "If all names begin with `module.`, the model was wrapped when it was saved: "
+        "rename the keys, and leave `strict` alone."
     )
 
 with home:

@@ -9,7 +9,7 @@ from core.ui.runs import Run
 
 NEEDS = {  # beside torch
     "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
-    "sprites": "; `sprites.py`, which draws the sprites, belongs beside it.",
+    "sprites": ", and `sprites.py` in the same folder, which draws the sprites.",
     "regression": "; the points are drawn by the script itself.",
 }
 FILES = (  # label, text, ending, type, icon
@@ -44,7 +44,7 @@ def downloads(shown: Run) -> None:
             )
         if result.config.task == "sprites":
             files.button(
-                "Drawing (.py)",
+                "sprites.py",
                 export.SPRITES.read_text("utf-8"),
                 export.SPRITES.name,
                 "download_drawing",
