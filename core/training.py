@@ -175,13 +175,11 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         meter.check(train_score.loss, meter.step)  # the last step may overflow too
         meter.check(test_score.loss, meter.step)
         epoch = Epoch(
-            number,
-            meter.step,
-            mean_loss,
-            train_score.loss,
-            test_score.loss,
-            seconds,
-            images / seconds,
+            epoch=number,
+            step=meter.step,
+            loss=mean_loss,
+            seconds=seconds,
+            samples_per_second=images / seconds,
             **figures("train", train_score),
             **figures("test", test_score),
         )
@@ -208,10 +206,11 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
-    """The fields of Epoch that a score of "train" or "test" fills, beside the loss."""
+    """The fields of Epoch that a score of "train" or "test" fills."""
+    found = {f"{split}_loss": score.loss}
     if isinstance(score, loops.Score):
-        return {f"{split}_accuracy": score.accuracy}
-    return {f"{split}_r2": score.r2, f"{split}_rmse": score.rmse}
+        return found | {f"{split}_accuracy": score.accuracy}
+    return found | {f"{split}_r2": score.r2, f"{split}_rmse": score.rmse}
 
 
 def fit_now(training: Training, step: int) -> Fit:
