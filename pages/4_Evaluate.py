@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.ui import format, frame, run_choice
 from core.ui.evaluate import evaluation, picture
+from core.ui.server import explained
 from core.ui.source import code_tabs
 
 frame.begin("Evaluate")
@@ -29,11 +29,13 @@ if run.id not in evaluated:
         f"{run.result.test_total:,} test images, and you see where it goes wrong."
     )
 else:
-    try:
-        with st.spinner("The model is answering all test images"):
-            found = evaluation.evaluation(run.id)
-    except ExplainedError as error:
-        st.error(str(error), title="The evaluation failed", icon=":material/error:")
+    found = None
+    with (
+        explained("The evaluation failed"),
+        st.spinner("The model is answering all test images"),
+    ):
+        found = evaluation.evaluation(run.id)
+    if found is None:
         st.stop()
 
     st.subheader("How good is it?")

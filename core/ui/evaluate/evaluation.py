@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.evaluate.results import Evaluation, ModeCost
 from core.jobs.job import Job
 from core.ui import figures, format
 from core.ui.charts import evaluate as charts
 from core.ui.job_panel import JobPanel
 from core.ui.runs import Run, run
-from core.ui.server import engine
+from core.ui.server import engine, explained
 
 MODES = JobPanel(
     "core.evaluate.evaluation:compare_modes", "The measurement", "compare_modes"
@@ -61,10 +60,10 @@ def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
     """The surest of these images, with what they are and what the model says."""
     indices = sorted(indices, key=lambda i: -found.confidences[i])[:PICTURES]
     names = [each.name for each in found.classes]
-    try:
+    images = None
+    with explained("The images did not come"):
         images = pictures(shown.config.task, tuple(indices))
-    except ExplainedError as error:
-        st.error(str(error), title="The images did not come", icon=":material/error:")
+    if images is None:
         return
     with st.grid(min_column_width=130):
         for index, image in zip(indices, images, strict=True):

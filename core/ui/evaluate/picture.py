@@ -6,11 +6,10 @@ import numpy as np
 import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
-from core.errors import ExplainedError
 from core.evaluate.picture import Picture
 from core.results import RunResult
 from core.ui.charts import evaluate as charts
-from core.ui.server import engine
+from core.ui.server import engine, explained
 
 PREDICT = "core.evaluate.evaluation:probabilities"
 SOURCES = ("A test image", "A file", "The camera")
@@ -21,7 +20,8 @@ ZOOM = 6  # screen pixels for a pixel of the 28×28
 def draw(result: RunResult) -> None:
     """Choose a picture; see it as the model sees it, and the ten probabilities."""
     source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
-    try:
+    found = None
+    with explained("No prediction"):
         if source == "A test image":
             pixels, caption = _test_image(result)
         else:
@@ -34,8 +34,7 @@ def draw(result: RunResult) -> None:
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at it"):
             found = engine().ask(PREDICT, result.checkpoint, result.config, pixels)
-    except ExplainedError as error:
-        st.error(str(error), title="No prediction", icon=":material/error:")
+    if found is None:
         return
     best = int(np.argmax(found))
     left, right = st.columns([1, 3])
