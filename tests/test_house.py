@@ -43,7 +43,7 @@ LAYER_OF = {package: i for i, layer in enumerate(LAYERS) for package in layer}
 # What the web server imports, and what travels between it and the workers.
 WITHOUT_TORCH = [
     *("core.config", "core.errors", "core.jobs.engine", "core.jobs.worker"),
-    *("core.data.curve", "core.data.fashion_mnist"),
+    *("core.data.curve", "core.data.fashion_mnist", "core.checkpoints.export"),
     *(name for name in NAMES if name.endswith((".results", ".rows"))),
     *(name for name in NAMES if name.startswith("core.ui.")),
 ]

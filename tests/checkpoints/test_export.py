@@ -273,18 +273,3 @@ def test_the_shown_part_fits(ann: RunResult) -> None:
         heart = export.heart(result_of(config, ann))
         assert max(map(len, heart.splitlines())) <= 79
         assert "torch.manual_seed(SEED)" in heart
-
-
-def test_exporting_needs_no_torch() -> None:
-    """The web server can write scripts without importing torch."""
-    script = (
-        "import sys; from core.checkpoints import export; print('torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"
