@@ -49,9 +49,11 @@ def running(engine: Engine, job_id: str) -> None:
 
 def train_worker(engine: Engine) -> psutil.Process:
     """The process of the worker that trains."""
-    workers = engine._client.scheduler_info(n_workers=-1)["workers"]
+    workers = engine._connection._client.scheduler_info(n_workers=-1)["workers"]
     (address,) = (a for a, w in workers.items() if "train" in w["resources"])
-    return psutil.Process(engine._client.run(os.getpid, workers=[address])[address])
+    return psutil.Process(
+        engine._connection._client.run(os.getpid, workers=[address])[address]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,7 @@ def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
     """Cancelling counts also when no worker is there yet that could hear it."""
     finish(own_engine, own_engine.submit(RUN, SHORT))
     train_worker(own_engine).kill()
-    wait(lambda: "train" not in own_engine._capacity(own_engine._client))
+    wait(lambda: "train" not in own_engine._connection.capacity())
     job_id = own_engine.submit(RUN, SHORT)
     assert status(own_engine, job_id) == "starting"
     own_engine.cancel(job_id)
@@ -159,7 +161,7 @@ def test_a_killed_cluster_is_started_again(own_engine):
     """When the whole cluster dies its run fails, and the next run works."""
     lost = own_engine.submit(RUN, LONG)
     running(own_engine, lost)
-    own_engine._cluster._process.kill()
+    own_engine._connection._cluster._process.kill()
     wait(lambda: own_engine.job(lost).ended, seconds=5)
     assert status(own_engine, lost) == "failed"
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
@@ -198,7 +200,7 @@ def test_a_full_device_fails_the_run_with_a_smaller_batch_to_try(engine):
 
 def test_an_engine_can_join_a_cluster_that_is_there(engine):
     """With a scheduler's address, work runs there, and closing leaves it up."""
-    guest = Engine(engine._client.scheduler.address)
+    guest = Engine(engine._connection._client.scheduler.address)
     assert finish(guest, guest.submit(RUN, SHORT)).status == "finished"
     guest.close()
     assert engine.ask("core.devices:describe").cores >= 1
@@ -206,7 +208,7 @@ def test_an_engine_can_join_a_cluster_that_is_there(engine):
 
 def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
     """An address where nothing listens gives a problem in words, and no hang."""
-    monkeypatch.setattr("core.jobs.engine.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("core.jobs.connection.CONNECT_SECONDS", 1.0)
     engine = Engine("tcp://127.0.0.1:9")
     with pytest.raises(ExplainedError, match=r"127\.0\.0\.1:9 can't be reached"):
         engine.ask("core.devices:describe", seconds=10)
