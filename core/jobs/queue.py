@@ -1,37 +1,87 @@
 """The order of jobs: who waits, in which place, and whose turn it is. Without Dask.
 
-Each lane is a queue of its own, first come, first served. A job takes part until it is
-removed: it waits, then it is taken and keeps a worker of its lane busy.
+Each lane is a queue of its own, fair between people: start-time fair queueing. A job
+that comes is given a round, the one after its owner's last or the one that is being
+served, whichever is later. The lowest round is served first, and in it whoever came
+first: whose turn was longest ago goes next, and a newcomer enters at the current round.
+
+A job takes part until it is removed: it waits, then it is taken and keeps a worker of
+its lane busy.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from core.jobs.job import Job
+
+# Nobody overtakes a job that so many have overtaken who came later: however many
+# newcomers there are, its turn comes. All of a class of newcomers may.
+PATIENCE = 100
+# Jobs of one person that workers of a lane have at once, even while some are idle: the
+# next person must not have to wait for them.
+AT_ONCE = {"lab": 1}
+
+
+@dataclass(eq=False)
+class _Ticket:
+    """A job that waits."""
+
+    job: Job
+    number: int  # in the order they came
+    round: int
+    passed: int = 0  # how many came later and have had their turn
 
 
 class Queue:
     """Whoever uses it sees to it that only one thread does."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Job] = {}  # by their ids, in the order they came
+        self._waiting: dict[str, _Ticket] = {}  # by their jobs' ids
         self._taken: dict[str, Job] = {}
+        self._came = 0  # how many jobs
+        self._round: Counter[str] = Counter()  # of each lane: the one being served
+        self._served: dict[tuple[str, str], int] = {}  # lane, owner: their last round
+        self._lanes: dict[str, list[_Ticket]] = {}  # in order, until something changes
 
     def add(self, job: Job) -> None:
-        """Wait behind all others of its lane."""
-        self._waiting[job.id] = job
+        """Wait in the first round that this job's owner has no turn in yet."""
+        others = self._lane(job.lane)
+        own = [each.round for each in others if each.job.owner == job.owner]
+        own.append(self._served.get((job.lane, job.owner), -1))
+        firm = [each.round for each in others if self._overtaken(each) >= PATIENCE]
+        turn = max(self._round[job.lane], max(own) + 1, *firm)
+        self._came += 1
+        self._waiting[job.id] = _Ticket(job, self._came, turn)
+        self._lanes.clear()
 
     def __len__(self) -> int:
         """How many wait."""
         return len(self._waiting)
 
+    def waiting(self, lane: str) -> list[Job]:
+        """The jobs of a lane that wait, in the order of their turns."""
+        return [each.job for each in self._lane(lane)]
+
+    def taken(self, lane: str) -> list[Job]:
+        """The jobs of a lane that workers have."""
+        return [job for job in self._taken.values() if job.lane == lane]
+
+    def of(self, owner: str) -> int:
+        """How many jobs of this person wait or are taken."""
+        return sum(job.owner == owner for job in self._jobs())
+
     def place(self, job_id: str) -> int:
-        """The job's place in its lane, from 1; 0 when it does not wait."""
+        """The job's place in its lane, from 1; 0 when it does not wait.
+
+        Only somebody who joins with fewer turns makes it worse: by one each, in the
+        round that is being served not at all, and in all by PATIENCE at most.
+        """
         if job_id not in self._waiting:
             return 0
-        lane = self._waiting[job_id].lane
-        together = [job.id for job in self._waiting.values() if job.lane == lane]
-        return together.index(job_id) + 1
+        ticket = self._waiting[job_id]
+        return self._lane(ticket.job.lane).index(ticket) + 1
 
     def next(self, capacity: Mapping[str, int]) -> Job | None:
         """The job whose turn it is, if a worker is free for it.
@@ -39,17 +89,56 @@ class Queue:
         `capacity` says how many jobs of each lane the workers take at once. A lane that
         has no worker just now counts for one: its worker is starting.
         """
-        busy = Counter(job.lane for job in self._taken.values())
-        for job in self._waiting.values():
-            if busy[job.lane] < max(1, capacity.get(job.lane, 0)):
-                return job
+        for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
+            busy = Counter(job.owner for job in self.taken(lane))
+            if busy.total() >= max(1, capacity.get(lane, 0)):
+                continue
+            for job in self.waiting(lane):
+                if not job.owner or busy[job.owner] < AT_ONCE.get(lane, math.inf):
+                    return job
         return None
 
     def take(self, job: Job) -> None:
         """A worker gets this job."""
-        self._taken[job.id] = self._waiting.pop(job.id)
+        ticket = self._waiting.pop(job.id)
+        self._taken[job.id] = job
+        self._lanes.clear()
+        for each in self._lane(job.lane):
+            each.passed += each.number < ticket.number
+        turn = max(ticket.round, self._round[job.lane])
+        self._round[job.lane] = turn
+        self._served[job.lane, job.owner] = ticket.round
+        # Who had a turn in an earlier round only is as good as new.
+        self._served = {
+            (lane, owner): last
+            for (lane, owner), last in self._served.items()
+            if lane != job.lane or last >= turn
+        }
 
     def remove(self, job_id: str) -> None:
         """The job has ended, if it ever was there."""
         self._waiting.pop(job_id, None)
         self._taken.pop(job_id, None)
+        self._lanes.clear()
+        # Once a lane is empty nobody is owed a turn in it.
+        busy = {job.lane for job in self._jobs()}
+        self._round = Counter({k: n for k, n in self._round.items() if k in busy})
+        self._served = {k: n for k, n in self._served.items() if k[0] in busy}
+
+    def _jobs(self) -> list[Job]:
+        """All, in the order they came and then were taken."""
+        return [*(each.job for each in self._waiting.values()), *self._taken.values()]
+
+    def _lane(self, lane: str) -> list[_Ticket]:
+        """Who waits in a lane, in the order of their turns."""
+        if lane not in self._lanes:
+            tickets = (t for t in self._waiting.values() if t.job.lane == lane)
+            self._lanes[lane] = sorted(tickets, key=lambda t: (t.round, t.number))
+        return self._lanes[lane]
+
+    def _overtaken(self, ticket: _Ticket) -> int:
+        """How many came later than this one and go, or went, before it."""
+        return ticket.passed + sum(
+            each.number > ticket.number and each.round < ticket.round
+            for each in self._lane(ticket.job.lane)
+        )

@@ -1,7 +1,19 @@
 """Whose turn it is, without a cluster."""
 
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.jobs import queue as queues
 from core.jobs.job import Job
 from core.jobs.queue import Queue
+
+# What happens in a lane: somebody's job comes, one is served, one who waits gives up.
+PEOPLE = "ABCD"
+COMINGS = st.lists(st.sampled_from([*PEOPLE, "serve", "give up"]), max_size=60)
 
 
 def queue(*lanes: str) -> Queue:
@@ -21,6 +33,47 @@ def hand_out(waiting: Queue, **capacity: int) -> list[str]:
     return handed_out
 
 
+def come(waiting: Queue, name: str, lane: str = "train") -> None:
+    """A job of the person who gives it its first letter: "A1"."""
+    waiting.add(Job(name, "core.training:run", (), lane, owner=name[0]))
+
+
+def serve(waiting: Queue) -> str:
+    """One worker takes the next job, which ends when the next but one is taken.
+
+    Until then the lane is busy, as it is on a server that many people use.
+    """
+    job = waiting.next({"train": 99})
+    if job is None:
+        return ""
+    waiting.take(job)
+    for before in waiting.taken("train")[:-1]:
+        waiting.remove(before.id)
+    return job.id
+
+
+class Story:
+    """What comes, played: who was served, and the places that everybody saw."""
+
+    def __init__(self, happened: list[str]) -> None:
+        self.queue, self.counts = Queue(), Counter[str]()
+        self.served: list[str] = []
+        self.places: dict[str, list[int]] = {}  # of each job, after each that happened
+        for each in happened:
+            if each == "serve":
+                self.served.append(serve(self.queue))
+            elif each == "give up":
+                for job in self.queue.waiting("train")[1:2]:
+                    self.queue.remove(job.id)
+            else:
+                self.counts[each] += 1
+                come(self.queue, name := f"{each}{self.counts[each]}")
+                self.places[name] = []
+            for name, seen in self.places.items():
+                if place := self.queue.place(name):
+                    seen.append(place)
+
+
 def test_first_come_first_served():
     """One worker gets one job after the other, each when the one before has ended."""
     waiting = queue("train", "train", "train")
@@ -31,6 +84,119 @@ def test_first_come_first_served():
     assert [waiting.place(each) for each in "012"] == [0, 0, 1]
 
 
+def test_whose_turn_was_longest_ago_goes_next():
+    """A1 A2 B1 C1 C2 A3 is served A1 B1 C1 A2 C2 A3, and the places say so."""
+    waiting, names = Queue(), ["A1", "A2", "B1", "C1", "C2", "A3"]
+    for name in names:
+        come(waiting, name)
+    assert [waiting.place(name) for name in names] == [1, 4, 2, 3, 5, 6]
+    assert [serve(waiting) for _ in names] == ["A1", "B1", "C1", "A2", "C2", "A3"]
+
+
+def test_a_newcomer_enters_at_the_current_round():
+    """Behind those who wait for it, before the later turns of who had one in it."""
+    waiting = Queue()
+    for name in ("A1", "A2", "A3", "B1", "B2"):
+        come(waiting, name)
+    assert [serve(waiting), serve(waiting), serve(waiting)] == ["A1", "B1", "A2"]
+    come(waiting, "N1")
+    assert [serve(waiting) for _ in range(3)] == ["B2", "N1", "A3"]
+
+
+def test_who_gives_up_waiting_has_lost_no_turn():
+    """A job that was cancelled before its turn does not count as one."""
+    waiting = Queue()
+    for name in ("X1", "A1", "B1"):
+        come(waiting, name)
+    serve(waiting)
+    waiting.remove("A1")
+    come(waiting, "A2")
+    come(waiting, "B2")
+    assert [serve(waiting) for _ in range(3)] == ["B1", "A2", "B2"]
+
+
+@given(COMINGS)
+def test_while_somebody_waits_nobody_gets_more_than_two_turns(happened):
+    """From when a person's first job waits until its turn, whatever else happens."""
+    story = Story([])
+    turns: Counter[str] = Counter()
+    for each in [*happened, *["serve"] * 60]:
+        head = next((j for j in story.queue.waiting("train") if j.owner == "A"), None)
+        if each == "serve":
+            name = serve(story.queue)
+            turns[name[:1]] += 1
+            if head is None or name == head.id:
+                turns.clear()
+            assert max(turns.values(), default=0) <= 2
+        elif each != "give up":
+            story.counts[each] += 1
+            come(story.queue, f"{each}{story.counts[each]}")
+
+
+@given(COMINGS, st.integers(0, 3))
+def test_nobody_starves(happened, patience):
+    """A job is overtaken by so many, by newcomers without end too, and no more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queues, "PATIENCE", patience)
+        waiting = Queue()
+        come(waiting, "Z0")
+        come(waiting, "Z1")  # a second turn, which newcomers overtake
+        for number, each in enumerate(happened):
+            if each in PEOPLE:
+                come(waiting, f"{each}{number}")
+        served, place = 0, waiting.place("Z1")
+        assert place <= 2 + patience
+        for number in range(99):
+            waiting.add(Job(f"new{number}", "", (), "train", f"cookie {number}"))
+            served += 1
+            if serve(waiting) == "Z1":
+                break
+        assert served <= 2 + patience
+
+
+@given(COMINGS, st.integers(0, 3))
+def test_a_shown_place_is_kept(happened, patience):
+    """A job that joins makes it worse by one at most, and all together by patience."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queues, "PATIENCE", patience)
+        for seen in Story(happened).places.values():
+            assert all(after <= before + 1 for before, after in pairwise(seen))
+            assert max(seen) <= seen[0] + patience
+
+
+@given(COMINGS)
+def test_in_the_round_that_is_served_nobody_is_overtaken(happened):
+    """Who waits for a first turn is shown a place that only gets better."""
+    story = Story(["A", "B", *happened])
+    seen = story.places["B1"]
+    assert seen == sorted(seen, reverse=True)
+
+
+@given(COMINGS)
+def test_places_are_the_order_of_turns(happened):
+    """1, 2, 3 ... without a gap, and if nobody comes they are served like that."""
+    story = Story(happened)
+    waiting = [job.id for job in story.queue.waiting("train")]
+    assert [story.queue.place(each) for each in waiting] == [
+        *range(1, len(waiting) + 1)
+    ]
+    assert [serve(story.queue) for _ in waiting] == waiting
+
+
+def test_nobody_is_remembered_for_longer_than_it_matters():
+    """Who had a turn is known in that round; when the lane is empty nobody is."""
+    waiting = Queue()
+    for name in ("A1", "B1", "A2", "A3"):
+        come(waiting, name)
+    assert [serve(waiting), serve(waiting)] == ["A1", "B1"]
+    assert set(waiting._served) == {("train", "A"), ("train", "B")}
+    serve(waiting)
+    assert set(waiting._served) == {("train", "A")}
+    last = serve(waiting)
+    waiting.remove(last)
+    assert waiting._served == {}
+
+
 def test_lanes_do_not_wait_for_each_other():
     """A place counts within a lane, and a lane that is full holds up no other."""
     waiting = queue("train", "lab", "train", "lab")
@@ -39,9 +205,23 @@ def test_lanes_do_not_wait_for_each_other():
     assert len(waiting) == 1
 
 
+def test_one_person_does_not_take_all_of_the_lab():
+    """A second job of theirs waits, although a thread is free; others go before."""
+    waiting = Queue()
+    for name in ("A1", "A2", "B1"):
+        come(waiting, name, "lab")
+    assert hand_out(waiting, lab=3) == ["A1", "B1"]
+    waiting.remove("A1")
+    assert hand_out(waiting, lab=3) == ["A2"]
+
+
 def test_more_workers_take_more_jobs():
-    """With two GPUs two jobs run at once."""
+    """With two GPUs two jobs run at once, of one person if nobody else waits."""
     assert hand_out(queue("train", "train", "train"), train=2) == ["0", "1"]
+    waiting = Queue()
+    come(waiting, "A1")
+    come(waiting, "A2")
+    assert hand_out(waiting, train=2) == ["A1", "A2"]
 
 
 def test_a_worker_that_is_starting_gets_one_job():
