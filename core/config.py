@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
 
+from core.errors import quoted
+
 IMAGE_TASKS = ("fashion-mnist", "sprites")
 TASKS = (*IMAGE_TASKS, "regression")
 IMAGE_MODELS = ("ann", "cnn")
@@ -38,6 +40,8 @@ RANGES = {
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
+
+MOST_NOTICES = 5  # that one address gets
 
 # What each model is trained with where nothing else is said, and what it reaches: see
 # docs/experiments.md.
@@ -161,7 +165,10 @@ class RunConfig:
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """A configuration from names and texts, and a sentence for each it ignored."""
+        """A configuration from names and texts, and a sentence for each it ignored.
+
+        Where it ignored many, the last sentence counts them.
+        """
         notices = []
         names = {field.name for field in fields(cls)}
         leading: dict[str, Any] = {}  # these say what the rest is by default
@@ -179,14 +186,17 @@ class RunConfig:
                 elif name in names:
                     config = replace(config, **{name: parse(name, text)})
                 else:
-                    notices.append(f"There is no setting {name!r}; it was ignored.")
+                    raise ValueError(f"There is no setting {quoted(name)}.")
             except ValueError as error:
                 notices.append(f"{error} It was ignored.")
+        if (count := len(notices)) > MOST_NOTICES:
+            rest = f"Of the address {count:,} values were ignored; these are some."
+            notices[MOST_NOTICES:] = [rest]
         return config, notices
 
 
 def _must_be(what: str, name: str, value: Any) -> ValueError:
-    return ValueError(f"{name} must be {what}, not {value!r}.")
+    return ValueError(f"{name} must be {what}, not {quoted(repr(value))}.")
 
 
 def _is_finite(value: Any) -> bool:

@@ -1,9 +1,12 @@
 """Errors, and the sentence that the person at the screen gets for each."""
 
 import logging
+import re
 from typing import Any
 
 logger = logging.getLogger(__name__)
+
+MOST_QUOTED = 60  # characters
 
 
 class ExplainedError(Exception):
@@ -22,7 +25,28 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
         # The first argument of a training run is its configuration.
         return out_of_memory(getattr(next(iter(arguments), None), "batch_size", None))
     logger.exception("a job failed")
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
+    # What it says may be a stranger's: the name of a tensor, say.
+    line = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return quoted(line, most=300)
+
+
+def quoted(text: object, most: int = MOST_QUOTED) -> str:
+    """What a stranger said, to stand in a sentence: a code span of one line, cut.
+
+    Pages show sentences as Markdown, and a backslash before each of its characters is
+    not enough: links, icons and emoji are looked for once the backslashes are gone.
+    """
+    whole = str(text)
+    shown = "".join(
+        c if c.isprintable() else ascii(c)[1:-1]  # control characters, surrogates
+        for c in whole[: most + 1]
+    )
+    if len(shown) > most:
+        shown = f"{shown[: most - 1]}…"
+    longest = max(map(len, re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    inside = f" {shown} " if longest else shown or "''"
+    return f"{fence}{inside}{fence}"
 
 
 def is_out_of_memory(error: Exception) -> bool:

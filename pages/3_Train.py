@@ -15,8 +15,8 @@ has_data = dataset.is_here(machine)
 query = dict(st.query_params)
 if run_id := query.pop("run", None):
     state.run_id = run_id
-for name in query:
-    del st.query_params[name]
+if query:  # at once: the browser is told of each change
+    st.query_params.from_dict({"run": run_id} if run_id else {})
 notices = state.pop("notices", []) + controls.preset(query, has_data)
 for notice in notices:
     st.warning(notice, icon=":material/info:")

@@ -55,7 +55,7 @@ def test_other_errors_are_a_line(
 ) -> None:
     """An error that nobody foresaw is its kind and its text; the log has all of it."""
     said = errors.explain(error)
-    assert said == f"{type(error).__name__}: {error}"
+    assert said == f"`{type(error).__name__}: {error}`"
     assert caplog.records[0].exc_info is not None
 
 
@@ -64,6 +64,22 @@ def test_long_errors_are_a_line_too() -> None:
     said = errors.explain(RuntimeError("CUDA error: launch failed\nCompile with\n..."))
     assert "CUDA error: launch failed" in said
     assert "\n" not in said
+
+
+@given(st.text(st.characters(categories=None) | st.sampled_from("`\n$:[]<>\u202e")))
+def test_what_a_stranger_said_is_one_code_span(text: str) -> None:
+    """Whatever it is: one line of at most 60 characters, nothing left outside."""
+    span = errors.quoted(text)
+    fence = "`" * (len(span) - len(span.lstrip("`")))
+    assert [run for run in re.findall("`+", span) if len(run) == len(fence)] == [
+        fence
+    ] * 2
+    assert span.endswith(fence)
+    inside = span[len(fence) : -len(fence)]
+    assert inside.isprintable()
+    assert 0 < len(inside) <= errors.MOST_QUOTED + 2
+    if text.isprintable() and 0 < len(text) <= errors.MOST_QUOTED:
+        assert inside == (f" {text} " if "`" in text else text)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("memory")])

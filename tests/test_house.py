@@ -23,7 +23,8 @@ NAMES = {  # "core.loops" -> its file
 # From the ground up. A module imports from its own package and from layers below it:
 # what stands side by side, as the lessons do, knows nothing of each other.
 LAYERS = (
-    ("core.config", "core.criteria", "core.errors", "core.loops", "core.models"),
+    ("core.errors",),
+    ("core.config", "core.criteria", "core.loops", "core.models"),
     ("core.state_dict", "core.watch"),
     ("core.data",),
     ("core.measure.environment",),

@@ -206,7 +206,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     if others := [_shown(key) for key in content if key not in tensors]:
         notes.append(f"Not tensors, and left out: {', '.join(others[:LISTED])}.")
     for name in tensors:
-        if not isinstance(name, str) or len(name) > MAX_NAME:
+        if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
             raise _refusal(f"A name in the file is {_shown(name)}, which no layer has")
     return tensors
 

@@ -1,7 +1,6 @@
 """The cards of the Mistakes page: run one, see how both halves end."""
 
 import ast
-import re
 import textwrap
 import threading
 import time
@@ -12,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import streamlit as st
 
-from core.errors import ExplainedError
+from core.errors import ExplainedError, quoted
 from core.jobs.job import Job
 from core.mistakes.catalogue import (
     BY_SLUG,
@@ -266,11 +265,9 @@ def _outcome(mistake: Mistake, half: str, outcome: Outcome) -> None:
 
 
 def _failure(failure: Failure, mended: bool) -> None:
-    message = failure.message
-    if len(message) > MOST_SHOWN:
-        message = textwrap.shorten(message, MOST_SHOWN, placeholder=" ...")
+    message = quoted(" ".join(failure.message.split()), MOST_SHOWN)
     title = "The fix failed here" if mended else failure.kind
-    st.error(literal(message), title=title, icon=":material/error:")
+    st.error(message, title=title, icon=":material/error:")
     if failure.poisoned and not mended:
         st.markdown(
             "After it, every call to the device failed in that process. The process "
@@ -299,9 +296,3 @@ def _device(outcome: Outcome) -> str:
     if outcome.device == "meta":
         return "`meta`"
     return f"the {format.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
-
-
-def literal(text: str) -> str:
-    """Markdown that shows the text as it is."""
-    escaped = re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:&])", r"\\\1", text.strip())
-    return escaped.replace("\n", "  \n")

@@ -121,6 +121,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "no tensor",
     ),
     "names that are numbers": (lambda: saved({1: ONE}), "`1`, which no layer"),
+    "half a character": (lambda: saved({"a\udc80": ONE}), "`a?`, which no layer"),
     "an endless name": (lambda: saved({"a" * 10_000: ONE}), "which no layer"),
     "lists in lists": (
         lambda: archive(**{"m__data.pkl": nested(100_000), "m__version": b"3"}),

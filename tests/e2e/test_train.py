@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from urllib.parse import quote
 
 import pytest
 from PIL import Image, ImageDraw
@@ -181,8 +182,16 @@ def test_two_people_start_at_once(visitor):
 
 
 def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
-    """A learner who mistypes an address is told so, and can go on."""
-    page = ready(visitor("Train?model=transformer&epochs=2"))
+    """A learner who mistypes an address is told so, and can go on.
+
+    Whoever is sent an address that was made to deceive sees what it says, and no link
+    or picture in it.
+    """
+    said = "https://a.example me@a.example ![b](https://a.example/b) :smile:"
+    page = ready(visitor(f"Train?model=transformer&epochs=2&task={quote(said)}"))
+    alerts = page.get_by_test_id("stAlert")
+    expect(alerts.get_by_text(said[:50])).to_be_visible(timeout=SLOW)
+    expect(alerts.locator("a, img")).to_have_count(0)
     expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     expect(key(page, "start_training")).to_be_enabled()

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.cluster import ROOT
 from core.ui import runs
 from core.ui.course import LESSONS
-from tests.pages.walk import PAGES, open_page, texts
+from tests.pages.walk import HOSTILE, PAGES, open_page, outside_code, texts
 from tests.process import python
 
 
@@ -33,6 +33,15 @@ def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""
     at = open_page(page, run="nosuchrun")
     assert "does not know that run" in texts(at.warning)
+
+
+@pytest.mark.parametrize("page", ["home.py", *PAGES])
+def test_what_the_address_says_is_never_markdown(page):
+    """A link that was made to deceive shows nothing but its letters."""
+    names = ("run", "mistake", "tab", "task", "colour")
+    at = open_page(page, **dict.fromkeys(names, " ".join(HOSTILE)))
+    assert not at.error
+    assert "evil" not in outside_code(at)
 
 
 def test_no_page_makes_the_server_import_torch():

@@ -94,16 +94,3 @@ def test_a_mistake_that_gets_no_answer_is_a_sentence(monkeypatch):
     at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.warning
     assert at.success
-
-
-def test_a_message_is_shown_as_it_is():
-    """No character of an error message is taken for Markdown."""
-    message = "`a` *b* __init__ [c](d) $e$ :smile: <b> # 1. |"
-    at = AppTest.from_string(
-        "import streamlit as st\n"
-        "from core.ui.mistakes import literal\n"
-        f"st.error(literal({message!r}))"
-    ).run()
-    shown = at.error[0].value
-    assert shown.replace("\\", "") == message
-    assert shown.count("\\") > 20

@@ -12,11 +12,13 @@ from core.jobs.engine import Engine
 from core.ui import dataset, runs
 from tests.pages.walk import (
     CURVE,
+    HOSTILE,
     SHORT,
     finish,
     finished_run,
     metrics,
     open_page,
+    outside_code,
     texts,
     wait,
 )
@@ -41,6 +43,19 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
     assert len(at.warning) == 3
     for name in ("epochs", "colour", "seed"):
         assert name in texts(at.warning)
+
+
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), 5))
+def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
+    """Whatever Markdown they are, in a setting or in a name; and not at full length."""
+    some = HOSTILE[first : first + 5]
+    names = ("task", "model", "epochs", "learning_rate", "seed")
+    at = open_page("pages/3_Train.py", **dict(zip(names, some, strict=False)))
+    assert len(at.warning) == len(some)
+    assert "evil" not in outside_code(at)
+    assert max(len(each.value) for each in at.warning) < 250
+    at = open_page("pages/3_Train.py", **dict.fromkeys(some, "1"))
+    assert "evil" not in outside_code(at)
 
 
 def test_start_trains_to_the_end(engine):
@@ -119,7 +134,7 @@ def test_the_address_presets_the_fast_setting():
     assert settings_of(at) == replace(expected, epochs=2)
     assert not at.warning
     at = open_page("pages/3_Train.py", task="sprites", fast="very")
-    assert "fast must be true or false, not 'very'" in texts(at.warning)
+    assert "fast must be true or false, not `'very'`" in texts(at.warning)
     assert settings_of(at) == RunConfig(task="sprites")
 
 

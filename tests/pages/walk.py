@@ -1,5 +1,6 @@
 """What the tests of the pages share: how a page is opened, read and pressed."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,23 @@ from core.jobs.job import Job
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
+HOSTILE = (  # what a link that was made to deceive might say
+    "[evil](https://evil.example)",
+    "![evil](https://evil.example/a.png)",
+    "https://evil.example",
+    "www.evil.example",
+    "me@evil.example",
+    ":red[evil]",
+    ":material/warning: evil :smile:",
+    "$evil$",
+    "<b>evil</b>",
+    "`evil` ``[evil](https://evil.example)",
+    "x\n\n# evil\r\n- evil",
+    "\u202eevil\0",
+    "`" * 59 + "evil" * 1000,
+)
+MARKDOWN = ("markdown", "caption", "error", "info", "success", "warning")
+CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 CURVE = RunConfig.with_recipe(task="regression", epochs=1)
 
 
@@ -29,6 +47,11 @@ def open_page(page: str, **query: str) -> AppTest:
 def texts(elements) -> str:
     """What elements say, one below the other."""
     return "\n".join(str(element.value) for element in elements)
+
+
+def outside_code(at: AppTest) -> str:
+    """All that the page says in Markdown, less its code spans."""
+    return CODE_SPAN.sub("", "\n".join(texts(getattr(at, kind)) for kind in MARKDOWN))
 
 
 def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
