@@ -194,7 +194,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
     expect(alerts.locator("a, img")).to_have_count(0)
     expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
-    expect(key(page, "start_training")).to_be_enabled()
+    expect(key(page, "start_training")).to_be_enabled(timeout=SLOW)
 
 
 def test_an_impossible_number_is_answered_in_words(visitor):
