@@ -76,6 +76,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
             model,
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
+            hostile=True,
         )
     except sandbox.ChildDiedError as error:
         raise _refusal(

@@ -46,7 +46,11 @@ class Picture:
 def prepare_apart(data: bytes) -> Picture:
     """`prepare` in a process that may die of a file which was made to do harm."""
     return sandbox.call(
-        "core.evaluate.picture:prepare", data, seconds=20, memory_bytes=MEMORY_BYTES
+        "core.evaluate.picture:prepare",
+        data,
+        seconds=20,
+        memory_bytes=MEMORY_BYTES,
+        hostile=True,
     )
 
 

@@ -4,9 +4,12 @@ For what must not share a process with others: an error that poisons the GPU's c
 memory that runs out, a file that a stranger sent. On Linux and macOS a server process
 that has imported torch forks such children in some hundredths of a second; on Windows
 each one starts afresh.
+
+Where there are process groups, whatever a child has started ends with it.
 """
 
 import multiprocessing
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -16,6 +19,7 @@ from typing import Any
 
 from core.errors import ExplainedError
 from core.jobs.address import outcome_of
+from core.jobs.confinement import confine
 from core.jobs.job import Outcome
 
 SECONDS = 30.0
@@ -35,19 +39,21 @@ def call(
     *arguments: Any,
     seconds: float = SECONDS,
     memory_bytes: int | None = None,
+    hostile: bool = False,
 ) -> Any:
     """What the function at `address` returns for `arguments`.
 
     With `memory_bytes` the child may take that much more than it has at its start, and
-    gets a MemoryError beyond; macOS and Windows set no such limit. Raises
-    ChildDiedError where the process dies or does not answer in time, and ExplainedError
-    where the function fails.
+    gets a MemoryError beyond; macOS and Windows set no such limit. With `hostile`, for
+    what a stranger sent, it also sees no GPU and writes no file, as
+    core.jobs.confinement says. Raises ChildDiedError where the process dies or does not
+    answer in time, and ExplainedError where the function fails.
     """
     context = _context()
     answers, answer = context.Pipe(duplex=False)
     process = context.Process(  # type: ignore[attr-defined]
         target=_work,
-        args=(answer, address, arguments, seconds, memory_bytes),
+        args=(answer, address, arguments, seconds, memory_bytes, hostile),
         daemon=True,
     )
     process.start()
@@ -62,6 +68,9 @@ def call(
         process.join(5)
         raise ChildDiedError(f"Its process {_how(process.exitcode)}.") from None
     finally:
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):  # it had no time to make its group
+                os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.join(5)
         answers.close()
@@ -86,16 +95,37 @@ def _work(
     arguments: tuple[Any, ...],
     seconds: float,
     memory_bytes: int | None,
+    hostile: bool,
 ) -> None:
     """Runs in the child."""
     import torch
 
     torch.set_num_threads(1)  # never slow down a training run that is measured
-    if hasattr(signal, "alarm"):  # if the parent dies, nobody else ends this process
-        signal.alarm(int(seconds) + 5)
-    if memory_bytes is not None and sys.platform == "linux":
-        _limit_memory(memory_bytes)
+    if hasattr(os, "setsid"):
+        os.setsid()  # a group of its own
+        signal.alarm(int(seconds) + 5)  # its last end, if the parent dies
+    if sys.platform == "linux":
+        _end_with_parent()
+        if memory_bytes is not None:
+            _limit_memory(memory_bytes)
+    if hostile:
+        confine()
     answer.send(outcome_of(address, arguments))
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this group when the parent does, however busy it is.
+
+    The parent holds one end of a pipe until it ends; what happens at this end is
+    signalled to the group.
+    """
+    import fcntl
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _limit_memory(more_bytes: int) -> None:

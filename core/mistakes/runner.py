@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from core import devices
 from core.jobs import sandbox
 from core.jobs.address import resolve
+from core.jobs.confinement import hide_devices
 from core.mistakes.catalogue import (
     BEST,
     BY_SLUG,
@@ -78,7 +79,7 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     """Call one of the two functions; runs in the child."""
     mistake, device = BY_SLUG[slug], torch.device(device_name)
     if mistake.broken_on == NO_GPU:
-        os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+        hide_devices()
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)
     function = resolve(mistake.address(which))

@@ -175,6 +175,7 @@ def test_a_hostile_file_is_refused(name: str) -> None:
         make(),
         seconds=upload.SECONDS,
         memory_bytes=upload.MEMORY_BYTES,
+        hostile=True,
     )
     assert any(each in said for each in sentence.split("|")), said
     assert "Traceback" not in said

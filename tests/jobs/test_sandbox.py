@@ -2,7 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import nullcontext, suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -29,8 +33,21 @@ def be_killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def sleep() -> None:
+def breed(path: Path, seconds: float) -> None:
+    """Start a program, leave its id in a file, and go on for some seconds."""
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    path.write_text(str(program.pid))
+    time.sleep(seconds)
+
+
+def fork_and_sleep() -> None:
+    os.fork()
     time.sleep(60)
+
+
+def ask_for_sleep(hostile: bool) -> None:
+    """A parent that waits for its child."""
+    sandbox.call("tests.jobs.test_sandbox:fork_and_sleep", seconds=60, hostile=hostile)
 
 
 def fill(size: int) -> int:
@@ -66,13 +83,51 @@ def test_a_death_is_told(how, said):
     assert time.monotonic() - began < 20
 
 
-def test_a_child_that_hangs_is_ended():
-    """After its time a child is killed and nothing of it is left."""
+@pytest.mark.parametrize(("lasts", "seconds"), [(0, 60), (60, 2)])
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
+def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
+    """It ends with what it started, as Pillow starts Ghostscript, even if it hangs."""
+    before, path = set(psutil.Process().children(recursive=True)), tmp_path / "id"
+    hangs = pytest.raises(sandbox.ChildDiedError, match="2 seconds")
+    with hangs if lasts > seconds else nullcontext():
+        sandbox.call("tests.jobs.test_sandbox:breed", path, lasts, seconds=seconds)
+    assert all_ended(set(psutil.Process().children(recursive=True)) - before)
+    with suppress(psutil.NoSuchProcess):
+        assert all_ended({psutil.Process(int(path.read_text()))})
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")
+def test_children_end_with_their_parent(hostile):
+    """If the process that waits is killed, its child and the child's children end."""
+    sandbox.warm_up()
     before = set(psutil.Process().children(recursive=True))
-    with pytest.raises(sandbox.ChildDiedError, match="1 seconds"):
-        sandbox.call("tests.jobs.test_sandbox:sleep", seconds=1)
-    left = set(psutil.Process().children(recursive=True)) - before
-    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+    start = sandbox._context().Process
+    parent = start(target=ask_for_sleep, args=(hostile,))
+    parent.start()
+    born, deadline = set(), time.monotonic() + 20
+    while len(born) < 3:  # the parent, its child, and the child's
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        born = set(psutil.Process().children(recursive=True)) - before
+    parent.kill()
+    assert all_ended(born)
+
+
+def all_ended(processes: set[psutil.Process]) -> bool:
+    """Whether none of them is left in some seconds."""
+    deadline = time.monotonic() + 8
+    while time.monotonic() < deadline:
+        if not any(each.is_running() and not ended(each) for each in processes):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def ended(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the limit is Linux's")
