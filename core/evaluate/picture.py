@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
 
-from core.errors import ExplainedError
+from core.errors import ExplainedError, quoted
 from core.jobs import sandbox
 
 SIZE = 28
+# By name: left to itself, Pillow would hand a file that calls itself PostScript to
+# Ghostscript, whatever its ending.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a telephone's camera has fewer
 MEMORY_BYTES = 600_000_000  # for opening it
@@ -27,6 +30,10 @@ LEAST_SHARE = 1e-3  # of the picture that has to differ; single pixels are noise
 NOTHING_TO_SEE = (
     "There is nothing to see in this picture: it has one shade nearly all over. "
     "Take one of a piece of clothing on a plain background."
+)
+TOO_THIN = (
+    "What is in this picture is so long and thin that nothing of it would be left in "
+    f"{SIZE}×{SIZE} pixels. Take one of a whole piece of clothing."
 )
 TOO_MANY_PIXELS = (
     f"The picture has more than {MOST_PIXELS / 1e6:.0f} million pixels. "
@@ -73,6 +80,8 @@ def prepare(data: bytes) -> Picture:
     rows = np.flatnonzero(object_there.any(axis=1))
     columns = np.flatnonzero(object_there.any(axis=0))
     trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    if any(max(shape) > SIZE * min(shape) for shape in (grey.shape, trimmed.shape)):
+        raise ExplainedError(TOO_THIN)
     small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
     small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
     centred = Image.new("L", (SIZE, SIZE))
@@ -96,14 +105,17 @@ def _open(data: bytes) -> Image.Image:
             "are taken. Save it smaller."
         )
     try:
-        file = Image.open(io.BytesIO(data))
-        if file.width * file.height > MOST_PIXELS:
+        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
+        if image.width * image.height > MOST_PIXELS:
             raise ExplainedError(TOO_MANY_PIXELS)
-        file.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
-        image = ImageOps.exif_transpose(file)
+        image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
+        ImageOps.exif_transpose(image, in_place=True)
+        if image.mode.startswith("I;16"):  # convert() would make white of all above 255
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
         if image.has_transparency_data:
-            white = Image.new("RGBA", image.size, "white")
-            image = Image.alpha_composite(white, image.convert("RGBA"))
+            image = image if image.mode == "RGBA" else image.convert("RGBA")
+            image.thumbnail((WORKING_SIZE, WORKING_SIZE))
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
         image = image.convert("L")
     except UnidentifiedImageError:
         raise ExplainedError(
@@ -111,9 +123,14 @@ def _open(data: bytes) -> Image.Image:
         ) from None
     except Image.DecompressionBombError:
         raise ExplainedError(TOO_MANY_PIXELS) from None
+    except MemoryError:
+        raise ExplainedError(
+            "Opening this picture takes more memory than it may have here. "
+            "Save it smaller."
+        ) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
         raise ExplainedError(
-            f"The picture is damaged: {error}. Save it again, as PNG or JPEG."
+            f"The picture is damaged: {quoted(error)}. Save it again, as PNG or JPEG."
         ) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image

@@ -91,6 +91,50 @@ def test_a_photo_that_lies_on_its_side_is_turned():
     assert np.ptp(columns) > np.ptp(rows)
 
 
+@pytest.mark.parametrize("form", ["16-bit", "palette", "CMYK", "animated"])
+def test_rarer_kinds_of_pictures_are_seen_as_they_are(form):
+    """Sixteen bits of grey, a palette with transparency, inks, the first of frames."""
+    grey = Image.fromarray(photo(sprite()))
+    buffer = io.BytesIO()
+    if form == "16-bit":
+        Image.fromarray(np.asarray(grey).astype(np.uint16) * 257).save(buffer, "PNG")
+    elif form == "palette":
+        grey.putalpha(grey.point(lambda value: 255 * (value < 235)))
+        grey.convert("RGBA").quantize(16).save(buffer, "PNG")
+    elif form == "CMYK":
+        grey.convert("CMYK").save(buffer, "JPEG")
+    else:
+        frames = [grey.rotate(90), grey.rotate(180)]
+        grey.save(buffer, "GIF", save_all=True, append_images=frames)
+    made = picture.prepare(buffer.getvalue())
+    assert made.negated
+    assert likeness(made.pixels, picture.prepare(encoded(sprite())).pixels) > 0.9
+
+
+def test_the_largest_picture_fits_into_its_memory(monkeypatch):
+    """One of 49 million pixels is opened; where memory is short, a sentence says so."""
+    wall = Image.new("P", (7000, 7000), 1)
+    wall.putpalette([0, 0, 0, 240, 240, 240])
+    wall.paste(0, (1000, 1000, 4000, 6000))
+    wall.save(buffer := io.BytesIO(), "PNG", compress_level=1, transparency=2)
+    assert picture.prepare_apart(buffer.getvalue()).negated
+    monkeypatch.setattr(picture, "MEMORY_BYTES", 40_000_000)
+    with pytest.raises(ExplainedError, match=r"more memory.*Save it smaller"):
+        picture.prepare_apart(buffer.getvalue())
+
+
+def line(height: int, width: int) -> np.ndarray:
+    """A hair on a wall."""
+    pixels = np.full((400, 400), 255, dtype=np.uint8)
+    pixels[10 : 10 + height, 10 : 10 + width] = 0
+    return pixels
+
+
+POSTSCRIPT = (
+    b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
+)
+
+
 def bomb() -> bytes:
     """A small file that says it holds 40,000 × 40,000 pixels."""
     whole = bytearray(encoded(np.zeros((1, 1), dtype=np.uint8)))
@@ -109,8 +153,16 @@ def bomb() -> bytes:
         (encoded(photo(sprite()), "JPEG")[:2000], "damaged"),
         (b"x" * (picture.MOST_BYTES + 1), "at most 10 MB"),
         (bomb(), "50 million pixels"),
+        (encoded(line(380, 2)), "long and thin"),
+        (encoded(line(2, 380)), "long and thin"),
+        (encoded(np.repeat([0, 255], 50_000).astype(np.uint8)[:, None]), "long and"),
+        (POSTSCRIPT, "not a picture"),
+        (encoded(sprite(), "TIFF"), "not a picture"),
     ],
-    ids=["empty", "text", "one-shade", "one-pixel", "truncated", "large", "bomb"],
+    ids=[
+        *("empty", "text", "one-shade", "one-pixel", "truncated", "large", "bomb"),
+        *("hair", "lying-hair", "column", "postscript", "unnamed-format"),
+    ],
 )
 def test_what_is_no_picture_of_clothing_is_a_sentence(given, said):
     """Every bad file gets one clear sentence, in the child that opens it."""

@@ -101,7 +101,7 @@ def _given(source: str) -> bytes | None:
     return None if file is None else file.getvalue()
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_data(max_entries=16, show_spinner=False)  # of 1 MB each
 def _prepared(data: bytes) -> Picture:
     """The picture as 28×28, made in a process that may die of it."""
     return engine().ask("core.evaluate.picture:prepare_apart", data)
