@@ -4,11 +4,12 @@ Nothing here imports torch, so that the web server can read all of it.
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from core.config import RunConfig
 from core.measure.environment import Environment
 
+Signed = Annotated[float, "may be below 0"]  # as readings, core.measure.records, can't
 DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
 
 
@@ -28,7 +29,7 @@ class Fit:
     """What a model of the task regression answers now."""
 
     step: int  # made so far
-    outputs: tuple[float, ...]  # at core.data.curve.POSITIONS
+    outputs: tuple[Signed, ...]  # at core.data.curve.POSITIONS
     noise: float | None  # scale that the criterion has learnt; None: it learns none
 
 

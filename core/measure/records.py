@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -70,18 +70,25 @@ def from_json(kind: Any, value: Any) -> Any:
 
     Raises AttributeError, KeyError, TypeError or ValueError where it is no such value.
     Readings, tuple[float, ...], are never below 0, and there is at least one, but where
-    a result has none by default.
+    a result has none by default. Where a hint names a class, the value may be of one
+    that is derived from it, which its fields tell.
     """
     of, arguments = get_origin(kind), get_args(kind)
+    if of is Annotated:
+        return from_json(arguments[0], value)
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
+        kind = _fitting(kind, value)
+        hints = get_type_hints(kind, include_extras=True)
         may_be_empty = {each.name for each in fields(kind) if each.default == ()}
         given = {
             name: from_json(hints[name], each)
             for name, each in value.items()
             if each != [] or name not in may_be_empty
         }
-        return kind(**given)  # type: ignore[operator]  # a class
+        return kind(**given)
+    if hasattr(kind, "_fields"):  # a NamedTuple, of which JSON makes a list
+        pairs = zip(get_type_hints(kind).values(), value, strict=True)
+        return kind._make(from_json(inner, each) for inner, each in pairs)
     if of is UnionType:
         (kind,) = set(arguments) - {NoneType}
         return None if value is None else from_json(kind, value)
@@ -96,6 +103,18 @@ def from_json(kind: Any, value: Any) -> Any:
     if not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(f"{value} is no {kind.__name__}")
     return value
+
+
+def _fitting(kind: Any, value: dict[str, Any]) -> Any:
+    """The class, or the one derived from it that has the value's fields."""
+    return next(
+        (
+            each
+            for each in (kind, *kind.__subclasses__())
+            if value.keys() <= {field.name for field in fields(each)}
+        ),
+        kind,
+    )
 
 
 def _why(error: Exception) -> str:

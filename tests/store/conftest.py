@@ -1,0 +1,67 @@
+"""What tests of the store share: each of them runs on SQLite and on a real Postgres."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from core.store.store import Store
+from tests.conftest import IN_CI
+from tests.store import postgres
+from tests.store.postgres import Postgres
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Postgres]:
+    """One server for all tests; each has a database of its own."""
+    if postgres.tool("initdb") is None and not IN_CI:
+        pytest.skip("no Postgres on this machine")
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture
+def server_url(server: Postgres) -> str:
+    """The address of a new database of the server."""
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    url = server.url("postgres").replace("postgres://", "postgresql+psycopg://")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return server.url(name)
+
+
+@pytest.fixture
+def file_url(tmp_path: Path) -> str:
+    """The address of a SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'data' / 'store.sqlite'}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty database."""
+    name = "file_url" if request.param == "sqlite" else "server_url"
+    return request.getfixturevalue(name)
+
+
+@pytest.fixture
+def open_store() -> Iterator[Callable[[str], Store]]:
+    """Opens stores, and closes them after the test."""
+    opened: list[Store] = []
+
+    def open_one(url: str) -> Store:
+        opened.append(Store(url))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def store(url: str, open_store: Callable[[str], Store]) -> Store:
+    """An open store on an empty database."""
+    return open_store(url)

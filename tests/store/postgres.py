@@ -1,0 +1,71 @@
+"""A real Postgres server for tests, in a folder of its own, on a socket there."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+TOOLS = Path("/usr/lib/postgresql")  # of Debian
+USER = "postgres"  # the server refuses to be root
+
+
+def tool(name: str) -> str | None:
+    """Where a tool of the newest version is; None: Postgres is not installed."""
+    found = sorted(TOOLS.glob(f"*/bin/{name}"), key=lambda each: int(each.parts[-3]))
+    return str(found[-1]) if found else shutil.which(name)
+
+
+class Postgres:
+    """A server that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.data = folder, folder / "data"
+        quick = ["--no-sync", "--auth=trust", f"--username={USER}", "--encoding=UTF8"]
+        self._run("initdb", "-D", str(self.data), *quick)
+
+    def url(self, database: str) -> str:
+        return f"postgres://{USER}@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        # No port is open; what is lost when the machine fails is no matter here.
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
+        log = str(self.folder / "log")
+        self._run(
+            "pg_ctl", "-D", str(self.data), "-l", log, "-o", options, "-w", "start"
+        )
+
+    def stop(self) -> None:
+        """At once, as if it had crashed."""
+        self._run("pg_ctl", "-D", str(self.data), "-m", "immediate", "stop")
+
+    def _run(self, name: str, *arguments: str) -> None:
+        path = tool(name)
+        assert path is not None
+        as_user = ["runuser", "-u", USER, "--"] if os.geteuid() == 0 else []
+        command = [*as_user, path, *arguments]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,  # which the server would keep open
+            stderr=subprocess.PIPE if name == "initdb" else subprocess.DEVNULL,
+            timeout=60,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+
+
+@contextmanager
+def running() -> Iterator[Postgres]:
+    """A server that is there until the end, and leaves nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))  # a socket's path must be short
+    if os.geteuid() == 0:
+        shutil.chown(folder, USER)
+    try:
+        server = Postgres(folder)
+        server.start()
+        yield server
+        server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,81 @@
+"""core.store.codec: values to text and back."""
+
+import math
+import subprocess
+
+import pytest
+
+from core.config import RunConfig
+from core.measure.environment import Environment
+from core.results import Fit, LossPoint
+from core.store import codec
+from core.store.codec import DamagedError
+from tests import samples
+
+KEPT = [
+    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE),
+    *(samples.CLIMBED, samples.LOADER, samples.MEMORY, samples.COPIES),
+    samples.VECTORIZED,
+    samples.machine("CUDA", "CPU"),
+    RunConfig(model="cnn", epochs=3, learning_rate=3e-4),
+    Fit(step=3, outputs=(-1.5, 0.0, 2.0), noise=None),
+    [samples.PROFILE, samples.PROFILE],
+    (RunConfig(), b"a checkpoint", "cuda:1", 3, 0.5, None, True),
+    {"a": {"tuple": (1, [2])}, "base": {}},
+]
+
+
+@pytest.mark.parametrize("value", KEPT, ids=lambda value: type(value).__name__)
+def test_what_is_kept_comes_back(value):
+    """Results, configurations and arguments are equal to what they were."""
+    assert codec.loads(codec.dumps(value), "It") == value
+
+
+def test_numbers_that_json_lacks_come_back():
+    """A run that diverged has a loss that is no number."""
+    (back,) = codec.loads(codec.dumps((math.nan,)), "It")
+    assert math.isnan(back)
+
+
+@pytest.mark.parametrize(
+    "value", [subprocess.CompletedProcess([], 0), {1: 2}, {"a"}, object()]
+)
+def test_what_is_no_plain_data_is_refused(value):
+    """Before it is written, not when it is read."""
+    with pytest.raises(TypeError):
+        codec.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"version": 0, "value": 1}',
+        '{"value": 1}',
+        "{",
+        '{"version": 1, "value": {"class": "core.config:Gone", "value": {}}}',
+        '{"version": 1, "value": {"class": "core.config:parse", "value": {}}}',
+        '{"version": 1, "value": {"class": "subprocess:Popen", "value": {}}}',
+        '{"version": 1, "value": {"class": "core.config:RunConfig", "value": {"x":1}}}',
+    ],
+)
+def test_what_can_not_be_read_is_said_in_a_sentence(text):
+    """A row of another version, a damaged one, one that names a class not ours."""
+    with pytest.raises(DamagedError, match=r"The race was kept by another version"):
+        codec.loads(text, "The race")
+
+
+def test_a_curve_comes_back_to_the_last_digit():
+    """In parts as in one."""
+    points = tuple(LossPoint(step, step / 7, 1 / step) for step in range(1, 601))
+    parts = [codec.pack(points[:250]), codec.pack(points[250:])]
+    assert codec.unpack(parts) == points
+    assert codec.unpack([]) == ()
+    assert sum(map(len, parts)) < 12_000
+
+
+def test_a_derived_class_is_kept_whole():
+    """Where a hint names Environment, NumPy's version stays with the figures."""
+    text = codec.dumps(samples.VECTORIZED)
+    found = {type(each) for each in codec.loads(text, "").environments.values()}
+    assert len(found) == 2
+    assert Environment in found
