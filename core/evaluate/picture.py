@@ -80,7 +80,7 @@ def prepare(data: bytes) -> Picture:
     rows = np.flatnonzero(object_there.any(axis=1))
     columns = np.flatnonzero(object_there.any(axis=0))
     trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    if any(max(shape) > SIZE * min(shape) for shape in (grey.shape, trimmed.shape)):
+    if _is_thin(grey) or _is_thin(trimmed):
         raise ExplainedError(TOO_THIN)
     small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
     small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
@@ -134,6 +134,11 @@ def _open(data: bytes) -> Image.Image:
         ) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image
+
+
+def _is_thin(pixels: np.ndarray) -> bool:
+    """Whether its short edge would be less than a pixel where the long one is SIZE."""
+    return max(pixels.shape) > SIZE * min(pixels.shape)
 
 
 def _edge(grey: np.ndarray) -> np.ndarray:
