@@ -33,7 +33,16 @@ from core.measure.environment import now
 from core.measure.rows import Row
 from core.measure.speedup import FEWEST_REPEATS
 from core.move import transfers
-from core.speed import copies, ladder, loader, memory, results, rungs, vectorize
+from core.speed import (
+    copies,
+    headline,
+    ladder,
+    loader,
+    memory,
+    results,
+    rungs,
+    vectorize,
+)
 from core.speed.climb import climb, why
 from core.speed.ladder import Climb, Kept
 from core.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
@@ -202,16 +211,17 @@ def comparisons(
     steps = [each for c in configs for each in step_profile.measure(c, tuple(feeds))]
     cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
     epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
+    climbed = climb(Climb(task, "ann", str(device), epochs, images))
     sections: dict[str, list[Any]] = {
         "races": [each.without_losses() for each in races],
         "labs": [lab],
         "breakdowns": [replace(each, trace=None) for each in steps],
         "crossovers": [cells],
-        "climbs": [climb(Climb(task, "ann", str(device), epochs, images))],
+        "climbs": [climbed],
     }
     return {
         **{name: list(map(asdict, found)) for name, found in sections.items()},
-        "verdicts": [verdict(each) for each in races],
+        "verdicts": [*map(verdict, races), f"The ladder: {headline.verdict(climbed)}"],
         "figures": figures(each for found in sections.values() for each in found),
     }
 
@@ -298,16 +308,22 @@ def say(result: dict[str, Any]) -> None:
     for name, each in result["epoch"].items():
         print(
             f"{name:30} {each['seconds']:7.3f} s an epoch, "
-            f"{each['speedup']['median']:5.1f} times as fast as the textbook loop, "
-            f"{each['times_floor']['median']:5.1f} times the arithmetic"
+            f"{spread(each['speedup'])} times as fast as the textbook loop, "
+            f"{spread(each['times_floor'])} times the arithmetic, n = {each['n']}"
         )
     if (reached := result["time_to_accuracy"]) and reached["speedup"]:
         print(
             f"the fast setting has the ANN at {TARGET:.0%} "
-            f"{reached['speedup']['median']:.1f} times as soon as the textbook loop"
+            f"{spread(reached['speedup'])} times as soon as the textbook loop, "
+            f"n = {reached['n']}"
         )
     for text in result["verdicts"]:
         print(text.replace("**", ""))
+
+
+def spread(found: dict[str, float]) -> str:
+    """A ratio as its median, least and most: 6.8 (6.5 to 7.0)."""
+    return "{median:.1f} ({least:.1f} to {most:.1f})".format(**found)
 
 
 if __name__ == "__main__":

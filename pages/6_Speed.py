@@ -22,6 +22,10 @@ with st.expander("How it is measured", icon=":material/timer:"):
         "epoch pays for what is set up in them; then every epoch is timed from an idle "
         "device to an idle device. From `core/speed/climb.py`.",
         "core.speed.climb:measure",
+        "The headline: once all rungs are climbed, the textbook loop and the best rung "
+        "take turns. The gains multiplied would be no measurement, since the machine "
+        "may have changed between two rungs.",
+        "core.speed.climb:take_turns",
         "The rate that the limit is computed with, from `core/speed/roofline.py`.",
         "core.speed.roofline:matmul_rate",
     )

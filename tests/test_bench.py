@@ -63,6 +63,35 @@ def test_a_record_holds_every_section(measured, tmp_path):
         assert len(found) == len(measured[section]) > 0
 
 
+def test_the_ladder_has_a_direct_headline(measured, capsys):
+    """Textbook and best rung in turn: in the figures, the record and what is said."""
+    (climb,) = measured["climbs"]
+    direct = climb["direct"]
+    pairs = zip(direct["textbook_seconds"], direct["seconds"], strict=True)
+    ratios = sorted(a / b for a, b in pairs)
+    rows = [r for r in measured["figures"] if r["what"] == "epoch, directly compared"]
+    assert [[r["speedup_least"], r["speedup"], r["speedup_most"]] for r in rows] == [
+        pytest.approx(ratios)
+    ]
+    nothing = {"epoch": {}, "time_to_accuracy": None}
+    bench.say({**nothing, "verdicts": measured["verdicts"]})
+    said = capsys.readouterr().out
+    assert "The ladder: Decode once is the best rung" in said
+    assert "over 3 pairs of epochs, in turn" in said
+
+
+def test_what_is_said_has_its_spread(capsys):
+    """Every ratio with its least, its most and its n."""
+    ratio = {"median": 6.8, "least": 6.5, "most": 7.0}
+    epoch = {"seconds": 0.5, "speedup": ratio, "times_floor": ratio, "n": 5}
+    reached = {"speedup": ratio, "n": 3}
+    bench.say({"epoch": {"a": epoch}, "time_to_accuracy": reached, "verdicts": []})
+    said = capsys.readouterr().out
+    assert said.count("6.8 (6.5 to 7.0) times") == 3
+    assert "n = 5" in said
+    assert "n = 3" in said
+
+
 @pytest.fixture
 def few_images(monkeypatch):
     """Some sprites in the place of Fashion-MNIST, and little patience."""

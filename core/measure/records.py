@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 FOLDER = Path(__file__).parents[1] / "reference"
-FORMAT = 2  # of the files; raised when their content changes its meaning
+FORMAT = 3  # of the files; raised when their content changes its meaning
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Climb the ladder: train on one rung after the other and measure each.
 
 Every rung begins with the same weights, and its epochs are timed in turn with those of
-the rung that it changes.
+the rung that it changes; at the end those of the best in turn with the textbook's.
 """
 
 import gc
@@ -21,8 +21,9 @@ from core.data import batches, datasets
 from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
 from core.measure import peak_memory
 from core.measure.environment import now
-from core.speed import ladder, roofline, rungs
-from core.speed.ladder import Climb, Climbed, Progress, Result
+from core.speed import headline, ladder, roofline, rungs
+from core.speed.headline import Climbed, Direct, DirectProgress
+from core.speed.ladder import Climb, Progress, Result
 from core.watch import UNWATCHED, Watch
 
 SEED = 1  # of the weights; 0 is an outlier, see core.speed.ladder.NOISE
@@ -71,10 +72,11 @@ def climb(
             results.append(result)
             watch.report(result)
             gc.collect()  # a loader's worker processes end with it
+        direct = compare_directly(base, wanted, device, results, watch)
     finally:
         torch.compiler.reset()  # what was compiled holds on to its model
     environment = devices.environment(device)
-    return Climbed(wanted, found, tuple(results), environment, now())
+    return Climbed(wanted, found, tuple(results), direct, environment, now())
 
 
 def why(error: Exception) -> str:
@@ -165,8 +167,58 @@ def measure(
     return replace(measured, kept=ladder.is_kept(measured, results))
 
 
+def compare_directly(
+    ready: PreparedRung | None,
+    wanted: Climb,
+    device: torch.device,
+    results: Sequence[Result],
+    watch: Watch = UNWATCHED,
+) -> Direct | None:
+    """The best rung against the textbook loop; None where no rung was measured.
+
+    `ready` is the last rung that was kept, mostly the best one.
+    """
+    best = headline.best(results)
+    if best is None:
+        return None
+    watch.report(DirectProgress(1, headline.pairs(wanted), 0))
+    try:
+        if ready is None or ready.rung != best.rung:
+            ready = get_ready(best.rung, wanted, device, results[: results.index(best)])
+        textbook = None
+        if best.rung != headline.TEXTBOOK in ladder.measured(results):
+            textbook = get_ready(headline.TEXTBOOK, wanted, device, ())
+        return take_turns(textbook, ready, wanted, watch)
+    except CancelledError:
+        raise
+    except Exception as error:
+        return Direct(best.rung, message=why(error))
+
+
+def take_turns(
+    textbook: PreparedRung | None,
+    best: PreparedRung,
+    wanted: Climb,
+    watch: Watch,
+) -> Direct:
+    """An epoch of the textbook loop, one of the best rung, then the limit."""
+    seconds, textbook_seconds, limits = [], [], []
+    pairs = headline.pairs(wanted)
+    for pair in range(1, pairs + 1):
+        progress = partial(DirectProgress, pair, pairs)
+        if textbook is not None:
+            taken, _ = time_epoch(textbook, progress, watch)
+            textbook_seconds.append(taken)
+        taken, _ = time_epoch(best, progress, watch)
+        seconds.append(taken)
+        limit = roofline.measure(wanted.task, wanted.model, best.device, 1)
+        limits.append(limit)
+    epochs = tuple(seconds), tuple(textbook_seconds)
+    return Direct(best.rung, *epochs, tuple(limits))
+
+
 def time_epoch(
-    ready: PreparedRung, progress: Callable[[int], Progress], watch: Watch
+    ready: PreparedRung, progress: Callable[[int], object], watch: Watch
 ) -> tuple[float, int]:
     """Seconds and steps of an epoch, from an idle device to an idle device.
 

@@ -11,10 +11,7 @@ from statistics import median
 from typing import Any
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
-from core.measure.environment import Environment
-from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup
-from core.speed.results import Roofline
 
 
 @dataclass(frozen=True)
@@ -218,33 +215,6 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Climbed:
-    """A ladder, climbed to its end."""
-
-    climb: Climb
-    limit: Roofline
-    results: tuple[Result, ...]
-    environment: Environment
-    date: str
-
-    def rows(self) -> list[Row]:
-        """A row a rung that was measured."""
-        return [
-            row(
-                "epoch",
-                each.seconds,
-                **pick(each, "rung compared_with=base kept"),
-                **pick(self, "environment date task=climb.task model=climb.model"),
-                samples_per_second=each.samples_per_second,
-                speedup_over_first=over_first(each, self.results),
-                **pick(each, "start_seconds test_accuracy=accuracy peak_bytes"),
-                limit_seconds=self.limit.seconds(each.samples, each.steps),
-            )
-            for each in measured(self.results).values()
-        ]
-
-
-@dataclass(frozen=True)
 class Kept:
     """What the rungs above build on: the changes that brought something here."""
 
@@ -322,19 +292,6 @@ def gain(result: Result, base: Result | None) -> Gain | None:
     pairs = zip(result.base_seconds, result.seconds, strict=False)
     ratios = tuple(a / b * result.samples / base.samples for a, b in pairs)
     return Gain(ratios) if ratios else None
-
-
-def over_first(result: Result, results: Sequence[Result]) -> float | None:
-    """How many times as fast as the first rung: all gains on the way, multiplied.
-
-    None where a rung on the way was not measured, or the first one.
-    """
-    known = measured(results)
-    found = gain(result, known.get(result.base))
-    if found is None:
-        return 1.0 if result.rung == RUNGS[0].name else None
-    before = over_first(known[result.base], results)
-    return before and before * found.median
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:

@@ -24,8 +24,10 @@ REPEATS = 7
 STATE_ACCESSES = 10
 
 
-def measure(task: str, model: str, device: torch.device) -> Roofline:
-    """The limit for training `model` on images of `task`."""
+def measure(
+    task: str, model: str, device: torch.device, repeats: int = REPEATS
+) -> Roofline:
+    """The limit for training `model` on images of `task`, by so many readings."""
     state_dict = models.build(model).state_dict()
     state_bytes = sum(t.numel() * t.element_size() for t in state_dict.values())
     images, labels = datasets.load(task).train.images, datasets.load(task).train.labels
@@ -33,9 +35,9 @@ def measure(task: str, model: str, device: torch.device) -> Roofline:
         flops_per_image(model),
         images[0].numel() * images.element_size() + labels.element_size(),
         STATE_ACCESSES * state_bytes,
-        matmul_rates(device),
-        bandwidth(BLOCK, device),
-        bandwidth(4 * state_bytes, device),
+        matmul_rates(device, repeats),
+        bandwidth(BLOCK, device, repeats),
+        bandwidth(4 * state_bytes, device, repeats),
     )
 
 
@@ -49,24 +51,30 @@ def flops_per_image(model: str) -> float:
     return counter.get_total_flops() / batch
 
 
-def matmul_rates(device: torch.device) -> dict[str, tuple[float, ...]]:
+def matmul_rates(
+    device: torch.device, repeats: int = REPEATS
+) -> dict[str, tuple[float, ...]]:
     """Of float32, and of bfloat16 where the device can multiply it."""
-    rates = {"float32": matmul_rate(torch.float32, device)}
+    rates = {"float32": matmul_rate(torch.float32, device, repeats)}
     with suppress(RuntimeError, TypeError):  # not every accelerator can
-        rates["bfloat16"] = matmul_rate(torch.bfloat16, device)
+        rates["bfloat16"] = matmul_rate(torch.bfloat16, device, repeats)
     return rates
 
 
-def matmul_rate(dtype: torch.dtype, device: torch.device) -> tuple[float, ...]:
+def matmul_rate(
+    dtype: torch.dtype, device: torch.device, repeats: int = REPEATS
+) -> tuple[float, ...]:
     """Operations a second in the product of large matrices; each reading."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     a = torch.rand(size, size, device=device).to(dtype)
     b = torch.rand(size, size, device=device).to(dtype)
-    timed = timing.measure(lambda: a @ b, device, REPEATS, warmup=2)
+    timed = timing.measure(lambda: a @ b, device, repeats, warmup=2)
     return tuple(2 * size**3 / seconds for seconds in timed.seconds)
 
 
-def bandwidth(block: int, device: torch.device) -> tuple[float, ...]:
+def bandwidth(
+    block: int, device: torch.device, repeats: int = REPEATS
+) -> tuple[float, ...]:
     """Bytes a second, read and written, while `block` bytes are copied; each reading.
 
     A block that fits into a cache is copied many times for one reading.
@@ -79,5 +87,5 @@ def bandwidth(block: int, device: torch.device) -> tuple[float, ...]:
         for _ in range(times):
             target.copy_(source)
 
-    timed = timing.measure(copy, device, REPEATS, warmup=2)
+    timed = timing.measure(copy, device, repeats, warmup=2)
     return tuple(2 * block * times / seconds for seconds in timed.seconds)

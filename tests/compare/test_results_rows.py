@@ -91,9 +91,13 @@ def test_a_failure_is_recorded_too():
 
 
 def test_a_climb_has_a_row_for_each_rung_that_was_measured():
-    """With what it is compared with, and the gains up to it."""
-    rows = {row["rung"]: row for row in CLIMBED.rows()}
+    """With what it is compared with; the last row is the direct comparison."""
+    *rungs, direct = CLIMBED.rows()
+    rows = {row["rung"]: row for row in rungs}
     assert set(rows) == set(EPOCHS)
-    assert rows["half_precision"]["speedup_over_first"] == pytest.approx(40 / 3)
+    assert rows["half_precision"]["speedup"] == pytest.approx(4 / 3)
     assert rows["fused"]["compared_with"] == "no_waiting"
-    assert rows["textbook"]["speedup_over_first"] == 1
+    assert rows["textbook"]["speedup"] is None
+    assert (direct["rung"], direct["compared_with"]) == ("half_precision", "textbook")
+    names = ("speedup_least", "speedup", "speedup_most")
+    assert [direct[name] for name in names] == pytest.approx([13, 40 / 3, 14])

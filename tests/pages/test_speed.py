@@ -5,6 +5,7 @@ import time
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.speed.headline import DirectProgress
 from core.speed.ladder import Result
 from tests.pages.walk import finish, open_page, press, texts, wait
 
@@ -111,27 +112,29 @@ def test_where_memory_is_not_counted_time_is_shown():
     assert "**Checkpointed**: 1.00 times the time" in texts(at.markdown)
 
 
-def drawn_climb(status: str, rungs: int, **state) -> AppTest:
+def drawn_climb(status: str, rungs: int, *last: object, **state) -> AppTest:
     """The Speed page's climb, with its first rungs measured."""
 
-    def draw(status, rungs):
+    def draw(status, rungs, last):
         from dataclasses import replace
 
         from core.jobs.job import Job
-        from core.speed.ladder import Climb, Climbed
+        from core.speed.headline import Climbed
+        from core.speed.ladder import Climb
         from core.ui.speed import ladder
         from tests.samples import CLIMBED
 
         wanted = Climb("sprites", "ann", "cpu", 3, 60_000)
         found = CLIMBED.results[:rungs]
-        done = replace(CLIMBED, results=found) if status == "finished" else None
+        done = CLIMBED if status == "finished" else None
         assert done is None or isinstance(done, Climbed)
         job = Job("id", "path", (wanted, found[:1]), status=status, lane="train")
-        ladder.climb(
-            replace(job, events=(CLIMBED.limit, *found[1:]), value=done), "CPU"
-        )
+        events = (CLIMBED.limit, *found[1:], *last)
+        ladder.climb(replace(job, events=events, value=done), "CPU")
 
-    at = AppTest.from_function(draw, kwargs={"status": status, "rungs": rungs})
+    at = AppTest.from_function(
+        draw, kwargs={"status": status, "rungs": rungs, "last": last}
+    )
     for name, value in state.items():
         at.session_state[name] = value
     at.run()
@@ -169,7 +172,8 @@ def test_without_the_textbook_the_others_have_their_figures():
         failed = [Result(r.rung, "", message="It broke.") for r in CLIMBED.results[:4]]
         alone = replace(CLIMBED.results[4], base="", base_seconds=())
         results = (*failed, alone, *CLIMBED.results[5:])
-        done = replace(CLIMBED, results=results)
+        direct = replace(CLIMBED.direct, textbook_seconds=())
+        done = replace(CLIMBED, results=results, direct=direct)
         job = Job("id", "path", (wanted, ()), status="finished", lane="train")
         ladder.climb(replace(job, value=done), "CPU")
 
@@ -182,7 +186,6 @@ def test_without_the_textbook_the_others_have_their_figures():
     assert "is the best rung" in texts(at.success)
     assert "textbook" not in texts(at.success)
     assert "times as fast" not in texts(at.info)
-    assert set(at.dataframe[0].value["× textbook"]) == {""}
 
 
 def test_all_results_show_for_whoever_does_not_want_to_guess():
@@ -191,6 +194,7 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
     assert "results wait for your guess" in texts(at.info)
     at.toggle(key="ladder_show_all").set_value(True).run()
     assert "is the best rung" in texts(at.success)
+    assert "13.3 times as fast as the textbook loop** (13 to 14" in texts(at.success)
     assert "measured limit for float32" in texts(at.success)  # no other was measured
     measured = 8
     assert len(at.dataframe[0].value) == measured
@@ -221,7 +225,18 @@ def test_a_cancelled_climb_keeps_its_rungs():
     """What was measured stays on the page."""
     at = drawn_climb("cancelled", 3, ladder_show_all=True)
     assert "Cancelled after 3 of 14 rungs" in texts(at.info)
+    assert "a climb that ended early has no such figure" in texts(at.markdown)
     assert len(at.dataframe[0].value) == 3
+
+
+def test_the_direct_comparison_does_not_tell_which_rung_is_best():
+    """While it is measured it may yet be guessed; how far it has come is told."""
+    at = drawn_climb("running", 14, DirectProgress(2, 3, 17))
+    (bar,) = at.get("progress")
+    said = bar.proto.text
+    assert said.endswith("best rung, in turn: pair 2 of 3, step 17")
+    assert "16-bit autocast" not in said
+    assert not at.success
 
 
 def test_a_climb_is_started_cancelled_and_resumed(engine):

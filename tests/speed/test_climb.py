@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -9,7 +10,8 @@ import torch
 
 from core.data import datasets
 from core.errors import CancelledError
-from core.speed import climb, ladder
+from core.speed import climb, headline, ladder
+from core.speed.headline import DirectProgress
 from core.speed.ladder import RUNGS, Climb, Progress, Result
 from core.speed.results import Roofline
 from core.watch import Watch
@@ -60,7 +62,6 @@ def test_it_comes_to_the_end():
         assert len(each.seconds) == len(each.base_seconds) == WANTED.epochs
         assert each.total == 200
         assert each.peak_bytes > 0
-        assert ladder.over_first(each, done.results) > 0
     seen = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
     assert {("fused", 0), ("fused", 1), ("fused", 2)} <= seen
     # 640 images are 10 batches of 64, 3 of 256, or 2 where the last must be whole.
@@ -68,6 +69,9 @@ def test_it_comes_to_the_end():
     assert steps["textbook"] == (10, 640)
     assert steps["larger_batch"] == (3, 640)
     assert steps["compiled"] in ((2, 512), (10, 640))
+    direct, found = done.direct, done.speedup
+    assert direct.rung == headline.best(done.results).rung
+    assert found is None or found.n == len(direct.limits) == headline.pairs(WANTED) == 3
     assert set(psutil.Process().children(recursive=True)) <= before, "left behind"
 
 
@@ -131,6 +135,134 @@ def test_a_loss_that_is_no_number_fails_its_rung(monkeypatch, few):
     results = {each.rung: each for each in climb.climb(WANTED).results}
     assert "The loss became nan" in results["fused"].message
     assert len(results) == len(few)
+
+
+SECONDS = {  # of an epoch, when the machine does nothing else
+    "textbook": 3.0,
+    "decoded_once": 1.0,
+    "no_waiting": 1.0,
+    "fused": 0.75,
+    "larger_batch": 0.5,
+    "half_precision": 0.25,
+}
+
+
+@pytest.fixture
+def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rungs
+    """Epochs that take SECONDS by a clock of our own.
+
+    While the rung `busy_at` is measured, a neighbour slows each epoch by its factor.
+    """
+    fake = SimpleNamespace(now=0.0, busy_at="", slowed={}, measured="")
+
+    def get_ready(rung, _wanted, device, _results):
+        fake.measured = rung
+
+        def epoch():
+            for _ in range(10):
+                busy = fake.measured == fake.busy_at
+                factor = fake.slowed.get(rung, 1.0) if busy else 1.0
+                fake.now += SECONDS[rung] * factor / 10
+                yield torch.tensor(0.5)
+
+        model = climb.models.build("ann")
+        return climb.PreparedRung(rung, model, epoch, device, 0.0, None)
+
+    timer = SimpleNamespace(perf_counter=lambda: fake.now)
+    torch.manual_seed(0)
+    monkeypatch.setattr(climb, "time", timer)
+    monkeypatch.setattr(climb, "gc", SimpleNamespace(collect=int))  # takes a while
+    monkeypatch.setattr(climb, "get_ready", get_ready)
+    monkeypatch.setattr(ladder, "NOISE", 1.0)  # nothing is learnt
+    return fake
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 1.05, 9.0])
+@pytest.mark.parametrize("rung", ["fused", "larger_batch"])
+def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, rung, factor):
+    """It is the true ratio, and where the gains multiply to another one, it says so."""
+    names = list(SECONDS)
+    before = names[names.index(rung) - 1]
+    # The rung before is slowed beside it, as a loader is and a product is not.
+    clock.busy_at, clock.slowed = rung, {before: factor}
+    done = climb.climb(WANTED)
+    found = done.speedup
+    best = ladder.measured(done.results)[done.direct.rung]
+    true = SECONDS["textbook"] / SECONDS[best.rung]
+    assert (found.median, *found.interval) == pytest.approx([true] * 3)
+    product = headline.multiplied(best, done.results)
+    said = headline.verdict(done)
+    assert f"{true:.3g} times as fast as the textbook loop" in said
+    assert ("something else was busy" in said) == (abs(product / true - 1) > 0.1)
+    assert (f"would make that {product:.3g} times" in said) == bool(
+        headline.doubt(done)
+    )
+    if factor == 1:
+        assert product == pytest.approx(true)
+
+
+@pytest.mark.parametrize("factor", [1.0, 5.0])
+def test_a_neighbour_that_stays_slows_both_sides_alike(clock, factor):
+    """Busy from then on, it is in the seconds and not in the ratio."""
+    clock.slowed = dict.fromkeys(SECONDS, factor)
+    done = climb.climb(WANTED)
+    clock.busy_at = "textbook"  # so is the direct comparison
+    again = climb.climb(WANTED, done.results)
+    assert again.direct.seconds[0] == pytest.approx(done.direct.seconds[0] * factor)
+    assert again.speedup.median == pytest.approx(done.speedup.median)
+    assert not headline.doubt(again)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_climb_that_is_cancelled_last_is_resumed_there():
+    """No rung is measured again: only the direct comparison is."""
+    events = []
+
+    def cancelled():
+        return any(isinstance(e, DirectProgress) and e.step for e in events)
+
+    with pytest.raises(CancelledError):
+        climb.climb(WANTED, (), Watch(events.append, cancelled))
+    done = tuple(e for e in events if isinstance(e, Result))
+    assert len(done) == len(ladder.RUNGS)
+    again = []
+    climbed = climb.climb(WANTED, done, Watch(again.append))
+    assert climbed.results == done
+    assert climbed.speedup.median == pytest.approx(12)
+    assert {type(each) for each in again} == {Roofline, DirectProgress}
+
+
+@pytest.mark.usefixtures("clock")
+def test_without_the_textbook_there_is_no_ratio(monkeypatch):
+    """The best rung and its limit are there, and nothing is made up."""
+
+    def fails(rung, *more, ready=climb.get_ready):
+        if rung == "textbook":
+            raise RuntimeError("it is broken")
+        return ready(rung, *more)
+
+    monkeypatch.setattr(climb, "get_ready", fails)
+    done = climb.climb(WANTED)
+    assert done.direct.rung == "half_precision"
+    assert (done.direct.textbook_seconds, done.speedup) == ((), None)
+    assert len(done.direct.limits) == headline.pairs(WANTED)
+    assert "textbook" not in headline.verdict(done)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_direct_comparison_that_fails_says_why(monkeypatch):
+    """The rungs stay, and there is no headline."""
+
+    def fails(*_):
+        raise RuntimeError("no room")
+
+    whole = climb.climb(WANTED)
+    monkeypatch.setattr(climb, "time_epoch", fails)
+    done = climb.climb(WANTED, whole.results)
+    assert done.results == whole.results
+    assert done.speedup is None
+    assert "There is no headline" in headline.verdict(done)
+    assert "no room" in headline.verdict(done)
 
 
 @pytest.mark.real_data

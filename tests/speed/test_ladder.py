@@ -53,19 +53,6 @@ def test_each_outcome_is_one_of_the_guesses(seconds, guess):
     assert ladder.answer(ladder.gain(after(seconds), FIRST)) == GUESSES[guess]
 
 
-def test_gains_on_the_way_multiply():
-    """A rung is as many times as fast as the first as all gains below it say."""
-    second = after((2.0, 2.0, 2.0), rung="decoded_once")
-    # The machine has become twice as slow meanwhile: the ratio does not feel it.
-    third = after((2.0, 2.0, 2.0), (4.0, 4.0, 4.0), "fused", "decoded_once")
-    results = (FIRST, second, third)
-    assert ladder.over_first(third, results) == 4
-    assert ladder.over_first(FIRST, results) == 1
-    assert ladder.over_first(third, (FIRST, third)) is None
-    alone = replace(second, base="", base_seconds=())  # the textbook has failed
-    assert ladder.over_first(third, (alone, third)) is None
-
-
 def test_a_change_stays_only_where_it_is_clearly_faster():
     """One that is not is taken back; so is one that learns less."""
     assert ladder.is_kept(after((2.0, 2.0, 2.0)), [FIRST])

@@ -29,7 +29,7 @@ def test_a_rate_is_operations_over_seconds(monkeypatch):
 def test_a_dtype_that_the_device_lacks_is_left_out(monkeypatch):
     """The limit for float32 stands all the same."""
 
-    def rate(dtype, _):
+    def rate(dtype, *_):
         if dtype == torch.bfloat16:
             raise TypeError("BFloat16 is not supported on this device")
         return (1.0,)

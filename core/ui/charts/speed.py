@@ -17,7 +17,7 @@ TIMES = alt.Axis(
 
 
 def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
-    """Samples/s of each rung, its spread and how far it is above the first.
+    """Samples/s of each rung, its spread and the time of an epoch.
 
     `frame` has the columns rung, speed, low, high, label, kept; `limits` text and
     speed: a dashed line each.
@@ -25,7 +25,7 @@ def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
     colors = base.palette()
     most = max([*frame["high"], *limits.get("speed", [])]) * 1.12
     tooltip = base.tips(rung="Rung") + base.tips(",.0f", speed="Samples/s")
-    tooltip += base.tips(label="Over the textbook")
+    tooltip += base.tips(label="Epoch")
     x = alt.X("speed:Q").title("Samples/s").axis(tickCount=5, format="~s")
     chart = base.bars(
         base.rows(frame, "rung", tooltip=tooltip),

@@ -8,7 +8,7 @@ import streamlit as st
 from core.compare.results import Crossover, Race, StepProfile, TimingLab
 from core.measure import records
 from core.measure.records import Record
-from core.speed.ladder import Climbed
+from core.speed.headline import Climbed
 
 SECTIONS: dict[str, type[Any]] = {  # of a record, with what each is a list of
     "races": Race,

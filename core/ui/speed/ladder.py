@@ -9,8 +9,9 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.speed import ladder
-from core.speed.ladder import BY_NAME, RUNGS, Climb, Climbed, Progress, Result
+from core.speed import headline, ladder
+from core.speed.headline import Climbed, DirectProgress
+from core.speed.ladder import BY_NAME, RUNGS, Climb, Progress, Result
 from core.speed.results import Roofline
 from core.ui import controls, downloads, figures, format, job_panel
 from core.ui.charts import speed as charts
@@ -25,6 +26,10 @@ PANEL = JobPanel(
     icon=":material/stairs:",
     primary=True,
 )
+NO_HEADLINE = (
+    "How many times as fast the best rung is as the textbook loop is measured last, "
+    "the two in turn: a climb that ended early has no such figure."
+)
 
 
 def draw(machine: Machine, has_data: bool) -> None:
@@ -36,7 +41,7 @@ def draw(machine: Machine, has_data: bool) -> None:
     follow(wanted, machine)
     for label, done in records.of(records.recordings(), "climbs"):
         with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
-            st.markdown(in_words(done))
+            st.markdown(headline.verdict(done))
             overview(done.results, done.results, done.limit, done.environment.backend)
             caption(done)
 
@@ -82,7 +87,7 @@ def buttons(wanted: Climb | None) -> None:
     done = results(job) if job and job.ended and job.arguments[0] == wanted else ()
     anew = None if wanted is None else (wanted, ())
     with st.container(horizontal=True):
-        if 0 < len(done) < len(RUNGS):
+        if done and job and job.value is None:
             PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
             PANEL.start_button(
                 "Start over",
@@ -142,19 +147,26 @@ def _status(job: Job) -> None:
     )
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
-        st.progress(len(found) / len(RUNGS), _progress(job))
+        st.progress(len(found) / (len(RUNGS) + 1), _progress(job))
     elif job.value is None:
-        return
+        if found:
+            st.markdown(NO_HEADLINE)
     elif hidden := [each for each in found if not rungs.is_revealed(each)]:
         st.info(
             f"The climb is done, and {len(hidden)} results wait for your guess.",
             icon=":material/visibility_off:",
         )
     else:
-        st.success(in_words(job.value), icon=":material/flag:")
+        st.success(headline.verdict(job.value), icon=":material/flag:")
 
 
 def _progress(job: Job) -> str:
+    last = latest(job, DirectProgress)
+    if last is not None:  # which rung is best is not told: it may yet be guessed
+        return (
+            "The textbook loop against the best rung, in turn: "
+            f"pair {last.pair} of {last.pairs}, step {last.step:,}"
+        )
     now = latest(job, Progress)
     if now is None:
         return "The limit of this machine is being measured"
@@ -186,7 +198,7 @@ def overview(
             "speed": each.samples_per_second,
             "low": each.samples / max(each.seconds),
             "high": each.samples / min(each.seconds),
-            "label": _over_textbook(each, every),
+            "label": format.precise(each.epoch_seconds),
             "kept": each.kept,
         }
         for each in shown
@@ -225,46 +237,10 @@ def _figures(each: Result, every: Sequence[Result]) -> dict[str, str]:
         "Spread, s": f"{min(each.seconds):.3g} to {max(each.seconds):.3g}",
         "Samples/s": f"{each.samples_per_second:,.0f}",
         "× before": rungs.times(gain.median if gain else None),
-        "× textbook": _over_textbook(each, every),
         "Accuracy": f"{each.accuracy:.2%}",
         "Memory": format.size(each.peak_bytes),
         "Kept": "yes" if each.kept else "no",
     }
-
-
-def _over_textbook(each: Result, every: Sequence[Result]) -> str:
-    """Of all but the textbook itself."""
-    return rungs.times(ladder.over_first(each, every)) if each.base else ""
-
-
-def in_words(done: Climbed) -> str:
-    """How far the climb went: the best rung, over the textbook and to the limit."""
-    kept = [each for each in done.results if each.kept]
-    if not kept:
-        return "No rung could be measured here; each says why below."
-    best = max(kept, key=lambda each: each.samples_per_second)
-    seconds = format.precise(best.epoch_seconds)
-    text = f"**{BY_NAME[best.rung].title} is the best rung: {seconds} an epoch**"
-    factor = ladder.over_first(best, done.results)
-    if factor is not None and best.base:
-        text += f", {factor:.1f} times as fast as the textbook loop"
-    climbed = done.results[: done.results.index(best) + 1]
-    half = ladder.kept(climbed).half and "bfloat16" in done.limit.flops_per_second
-    dtype = "bfloat16" if half else "float32"
-    return f"{text}. {to_the_limit(done.limit, best, dtype)}"
-
-
-def to_the_limit(limit: Roofline, best: Result, dtype: str) -> str:
-    """How much of an epoch is the machine's limit, and which limit that is."""
-    images, steps = best.samples, best.steps
-    arithmetic = limit.arithmetic_seconds(images, dtype)
-    seconds = limit.seconds(images, steps, dtype)
-    what = "arithmetic" if seconds == arithmetic else "moving bytes"
-    return (
-        f"At this machine's measured limit for {dtype}, which is {what}, it would take "
-        f"{format.precise(seconds)}: the rung takes "
-        f"{best.epoch_seconds / seconds:.1f} times that."
-    )
 
 
 def caption(done: Climbed) -> None:
@@ -279,7 +255,7 @@ def caption(done: Climbed) -> None:
         f"median of n = {config.epochs} epochs after {ladder.FIRST_STEPS} steps that "
         "are not counted, thin lines span least to most; pale rungs were taken back. "
         "× before compares epochs timed in turn with those of the rung that it "
-        "changes, and × textbook multiplies these. "
+        "changes; the headline is measured last, best rung and textbook loop in turn. "
         "Accuracy after all epochs, on all test images. Peak memory: tensors that "
         "some steps need at once, beyond the model; worker processes not counted. "
         f"Limit: {limit.flops_per_image:,.0f} floating-point operations for an image, "

@@ -129,7 +129,6 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
     shown = {
         "Epoch": format.precise(result.epoch_seconds),
         "Samples/s": f"{result.samples_per_second:,.0f}",
-        "× textbook": times(ladder.over_first(result, every)) or "–",
         "Test accuracy": f"{result.accuracy:.2%}",
         "Peak memory": format.size(result.peak_bytes),
     }
