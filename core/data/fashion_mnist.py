@@ -6,10 +6,13 @@ ten classes, is described at https://github.com/zalandoresearch/fashion-mnist.
 
 import gzip
 import hashlib
+import io
 import os
 import struct
+import time
 import urllib.request
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import HTTPException
@@ -19,7 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.data.results import Download
-from core.errors import ExplainedError
+from core.errors import ExplainedError, quoted
 from core.watch import UNWATCHED, Watch
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
@@ -61,7 +64,9 @@ DATA_FOLDER = Path(__file__).parents[2] / "data" / "FashionMNIST" / "raw"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # of the four archives at the mirror
-NETWORK_TIMEOUT_SECONDS = 8.0
+NETWORK_TIMEOUT_SECONDS = 8.0  # without a byte
+DOWNLOAD_SECONDS = 900.0  # in all: at 35 kB/s they have come by then
+PIECE_SECONDS = 0.1
 OTHER_WAYS = (
     "Other ways to get it: install Debian's package dataset-fashion-mnist, or put "
     "the four files into a folder and name it in FASHION_MNIST_DIR."
@@ -100,10 +105,10 @@ def read() -> tuple[Path, dict[str, bytes]]:
 def download(watch: Watch = UNWATCHED) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
-    Raises ExplainedError where the mirror gives no answer within seconds, or not the
-    files that were published.
+    Raises ExplainedError where the mirror gives no answer within seconds, takes too
+    long in all, or has not the files that were published.
     """
-    done = 0
+    done, deadline = 0, time.monotonic() + DOWNLOAD_SECONDS
     try:
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
         with FileLock(DATA_FOLDER / ".lock", timeout=60):
@@ -113,19 +118,25 @@ def download(watch: Watch = UNWATCHED) -> None:
                     continue  # whoever held the lock before us has fetched it
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
-                for chunk in watch.each(_chunks(url)):
-                    packed += chunk
-                    done += len(chunk)
+                most = _bytes(name) * 101 // 100 + 1000  # what packing can add at worst
+                for piece in watch.each(_pieces(url, most, deadline)):
+                    packed += piece
+                    done += len(piece)
                     watch.report(Download(done, DOWNLOAD_BYTES))
-                _write(DATA_FOLDER / name, _verified(_unpacked(packed, url), name, url))
+                data = _verified(_unpacked(packed, _bytes(name), url), name, url)
+                _write(DATA_FOLDER / name, data)
     except OSError as error:
         raise ExplainedError(
             f"{DATA_FOLDER} can't be written: {error}. {OTHER_WAYS}"
         ) from None
 
 
-def _chunks(url: str, size: int = 1 << 18):
-    """The body of `url` piece by piece; a silent network is an ExplainedError."""
+def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
+    """The body of `url`, ten pieces a second, however small the network has them.
+
+    A silent network is an ExplainedError; so is one that goes on after the deadline, a
+    moment of time.monotonic(), or that brings more than `most` bytes.
+    """
     try:
         # Looking up a name has no timeout of its own, so it gets one from outside.
         pool = ThreadPoolExecutor(1)
@@ -134,12 +145,22 @@ def _chunks(url: str, size: int = 1 << 18):
         )
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
-            while chunk := response.read1(size):  # what is there, without waiting
-                yield chunk
+            piece, due = b"", 0.0
+            while chunk := response.read1(1 << 18):  # what is there, without waiting
+                piece += chunk
+                if (most := most - len(chunk)) < 0:
+                    raise OSError("it sent more bytes than the file has")
+                if (now := time.monotonic()) > deadline:
+                    raise TimeoutError(f"it took more than {DOWNLOAD_SECONDS:.0f} s")
+                if now > due:
+                    yield piece
+                    piece, due = b"", now + PIECE_SECONDS
+            yield piece
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
         reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
         raise ExplainedError(
-            f"Fashion-MNIST could not be fetched. Tried {url}: {reason}. {OTHER_WAYS}"
+            f"Fashion-MNIST could not be fetched. Tried {url}: {quoted(reason, 120)}. "
+            f"{OTHER_WAYS}"
         ) from None
 
 
@@ -160,13 +181,15 @@ def _checked(path: Path, name: str) -> bytes:
     except OSError as error:
         raise ExplainedError(f"{path} can't be read: {error}. {_mend(path)}") from None
     if path.suffix == ".gz":
-        data = _unpacked(data, path)
+        data = _unpacked(data, _bytes(name), path)
     return _verified(data, name, path)
 
 
-def _unpacked(packed: bytes | bytearray, origin: object) -> bytes:
+def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
+    """What is in the archive; at most a byte more than `most`, however much it is."""
     try:
-        return gzip.decompress(packed)
+        with gzip.open(io.BytesIO(packed)) as file:
+            return file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ExplainedError(
             f"{origin} is not a whole archive: {error}. {_mend(origin)}"
@@ -174,12 +197,11 @@ def _unpacked(packed: bytes | bytearray, origin: object) -> bytes:
 
 
 def _verified(data: bytes, name: str, origin: object) -> bytes:
-    header = _header(name)
-    expected = len(header) + prod(SHAPES[name])
+    header, expected = _header(name), _bytes(name)
     if len(data) != expected:
         problem = f"is truncated: it holds {len(data):,} of {expected:,} bytes"
         if len(data) > expected:
-            problem = f"holds {len(data):,} bytes, {len(data) - expected:,} too many"
+            problem = f"holds more than the {expected:,} bytes of the published file"
     elif data[: len(header)] != header:
         problem = "does not begin with the header of an IDX file of its shape"
     elif hashlib.sha256(data).hexdigest() != SHA256[name]:
@@ -198,6 +220,11 @@ def _mend(origin: object, what: str = "Delete it and fetch") -> str:
 def _header(name: str) -> bytes:
     shape = SHAPES[name]
     return struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)
+
+
+def _bytes(name: str) -> int:
+    """How large the file is, unpacked."""
+    return len(_header(name)) + prod(SHAPES[name])
 
 
 def _unpack(contents: dict[str, bytes]) -> None:

@@ -6,9 +6,12 @@ from core.data.results import Download
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.ui import format, job_panel
-from core.ui.server import engine
+from core.ui.server import engine, explained, visitor
 
 FETCH = "core.data.fashion_mnist:download"
+CANCELLED = (
+    "Cancelled. Files that had arrived whole stay; fetch the rest when you like."
+)
 
 
 def is_here(machine: Machine | None) -> bool:
@@ -43,20 +46,31 @@ def offer(machine: Machine) -> None:
             "variable, or unset it and start the app again."
         )
         return
-    fetching = [job.id for job in engine().jobs(FETCH) if not job.ended]
-    if fetching:
-        st.session_state.fetch_id = fetching[0]
-    elif st.button(
-        "Fetch Fashion-MNIST (31 MB)", icon=":material/download:", key="fetch_data"
-    ):
-        st.session_state.fetch_id = engine().submit(FETCH, lane="lab")
-    job = engine().job(st.session_state.get("fetch_id", ""))
-    if job is not None:
-        job_panel.follow(job, "Fetching", _show)
+    job = _job()
+    if job is None or job.ended:
+        with explained("Fashion-MNIST was not fetched"):
+            if st.button(
+                "Fetch Fashion-MNIST (31 MB)",
+                icon=":material/download:",
+                key="fetch_data",
+            ):
+                engine().submit(FETCH, lane="lab", owner=visitor())
+                job = _job()
+    if job is None:
+        return
+    if not job.ended and job.owner == visitor():
+        job_panel.cancel_button(job, "cancel_fetch")
+    job_panel.follow(job, "Fetching", _show)
+
+
+def _job() -> Job | None:
+    """The fetching that goes on, whoever started it; else the last of this visitor."""
+    going_on = [job for job in engine().jobs(FETCH) if not job.ended]
+    return next(iter(going_on or engine().jobs(FETCH, visitor())[-1:]), None)
 
 
 def _show(job: Job) -> None:
-    job_panel.ended_badly(job, "Fashion-MNIST was not fetched")
+    job_panel.ended_badly(job, "Fashion-MNIST was not fetched", CANCELLED)
     if job.status == "finished":
         st.success("Fashion-MNIST has arrived and is being checked.")
         _show_when_checked()

@@ -4,8 +4,8 @@ import gzip
 import socketserver
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
@@ -34,8 +34,8 @@ def bodies(files: Files) -> Files:
     return {n: data[16 if "images" in n else 8 :] for n, data in files.items()}
 
 
-# What the mirror answers to a request for an archive.
-Answer = Callable[[bytes], bytes]
+# What the mirror answers to a request for an archive: at once, or piece by piece.
+Answer = Callable[[bytes], bytes | Iterable[bytes]]
 
 
 def ok(archive: bytes) -> bytes:
@@ -72,7 +72,10 @@ class Request(socketserver.StreamRequestHandler):
         while self.rfile.readline().strip():
             pass
         self.server.asked.append(name)
-        self.wfile.write(self.server.answer(self.server.archives[name]))
+        answer = self.server.answer(self.server.archives[name])
+        with suppress(OSError):  # whoever asked has hung up
+            for piece in [answer] if isinstance(answer, bytes) else answer:
+                self.wfile.write(piece)
         if self.server.hangs:
             self.server.closing.wait(20)
 

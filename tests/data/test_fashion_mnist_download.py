@@ -1,9 +1,12 @@
 """core.data.fashion_mnist: files are fetched whole or not at all."""
 
 import gzip
+import itertools
 import subprocess
 import sys
 import threading
+import time
+import tracemalloc
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -63,7 +66,7 @@ def test_progress_is_told(mirror: Mirror) -> None:
     events: list[Download] = []
     fashion_mnist.download(Watch(events.append))
     done = [event.done_bytes for event in events]
-    assert all(before < after for before, after in pairwise(done))
+    assert all(before <= after for before, after in pairwise(done))
     assert done[-1] == sum(map(len, mirror.archives.values()))
 
 
@@ -108,6 +111,59 @@ def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
     assert not here()
 
 
+def dripping(archive: bytes) -> Iterator[bytes]:
+    """A whole answer, so slow that nobody can wait for it, but never silent."""
+    head, _, body = ok(archive).partition(b"\r\n\r\n")
+    yield head + b"\r\n\r\n"
+    for byte in body:
+        yield bytes([byte])
+        time.sleep(0.02)
+
+
+def endless(archive: bytes) -> Iterator[bytes]:
+    """An answer that only ends when whoever asked hangs up."""
+    yield b"HTTP/1.1 200 OK\r\n\r\n"
+    yield from itertools.repeat(archive)
+
+
+def test_a_mirror_that_drips_is_left(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never silent for long, so that only the time in all can end it.
+
+    Progress is told ten times a second, not byte by byte.
+    """
+    monkeypatch.setattr(fashion_mnist, "DOWNLOAD_SECONDS", 1.0)
+    mirror.answer = dripping
+    events: list[Download] = []
+    with pytest.raises(ExplainedError, match="it took more than 1 s"):
+        fashion_mnist.download(Watch(events.append))
+    assert 1 < len(events) <= 11
+    assert not here()
+
+
+def test_a_mirror_that_never_ends_is_left(mirror: Mirror) -> None:
+    """Little more is read than the file has unpacked, which is 23,536 bytes here."""
+    events: list[Download] = []
+    mirror.answer = endless
+    with pytest.raises(ExplainedError, match="more bytes than the file has"):
+        fashion_mnist.download(Watch(events.append))
+    assert events[-1].done_bytes < 26_000
+    assert not here()
+
+
+def test_a_small_archive_of_much_is_not_unpacked(mirror: Mirror) -> None:
+    """Of 20 MB of zeros in 20 kB no more is made than the file should have."""
+    bomb = gzip.compress(bytes(20_000_000))
+    mirror.answer = lambda _: ok(bomb)
+    tracemalloc.start()
+    with pytest.raises(ExplainedError, match="holds more than the"):
+        fashion_mnist.download()
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    assert not here()
+
+
 def test_closed_port_is_explained(
     published: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +193,19 @@ def test_download_is_cancelled(mirror: Mirror) -> None:
         fashion_mnist.download(Watch(cancelled=lambda: True))
     assert len(mirror.asked) == 1
     assert not here()
+
+
+def test_a_download_is_cancelled_in_the_middle(
+    mirror: Mirror, published: Files
+) -> None:
+    """In the third file, half of it here: the two before stay, and no half one."""
+    mirror.answer = lambda archive: (
+        dripping(archive) if len(mirror.asked) > 2 else ok(archive)
+    )
+    events: list[Download] = []
+    with pytest.raises(CancelledError):
+        fashion_mnist.download(Watch(events.append, cancelled=lambda: len(events) > 5))
+    assert here() == {name: published[name] for name in NAMES[:2]}
 
 
 def test_unwritable_folder_is_explained(

@@ -168,21 +168,47 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
     assert (problem or "not on this machine") in said
 
 
+@pytest.fixture
+def no_data(monkeypatch):
+    """A machine without Fashion-MNIST, as the pages see it."""
+    machine, none = Engine.machine, DatasetStatus()
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=none)
+    )
+    monkeypatch.setattr(dataset, "visitor", lambda: "somebody")
+
+
+@pytest.mark.usefixtures("no_data")
 def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
     """A download that fails says so on the page, and can be started again."""
-    status = DatasetStatus()
-    machine = Engine.machine
-    monkeypatch.setattr(
-        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=status)
-    )
     # Any job that fails will do; tests of core.data.fashion_mnist fail the real one.
     monkeypatch.setattr(dataset, "FETCH", "core.devices:resolve")
     at = open_page("pages/3_Train.py")
     at.button(key="fetch_data").click().run()
-    job_id = at.session_state.fetch_id
-    wait(engine, job_id)
+    wait(engine, engine.jobs(dataset.FETCH)[-1].id)
     at.run()
     assert "was not fetched" in str([error.proto.title for error in at.error])
+    assert at.button(key="fetch_data")
+
+
+@pytest.mark.usefixtures("no_data")
+def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
+    """Who started it finds it again, with its Cancel; others see how far it is."""
+    # Any job that goes on will do.
+    monkeypatch.setattr(dataset, "FETCH", "tests.pages.walk:until_cancelled")
+    open_page("pages/3_Train.py").button(key="fetch_data").click().run()
+    (job,) = engine.jobs(dataset.FETCH, "somebody")
+    wait(engine, job.id, lambda now: now.status == "running")
+    at = open_page("pages/3_Train.py")  # a new session
+    monkeypatch.setattr(dataset, "visitor", lambda: "somebody else")
+    other = open_page("pages/3_Train.py")
+    keys = {button.key for button in other.button}
+    assert not keys & {"cancel_fetch", "fetch_data"}
+    monkeypatch.setattr(dataset, "visitor", lambda: "somebody")
+    at.button(key="cancel_fetch").click().run()
+    assert wait(engine, job.id).status == "cancelled"
+    at.run()
+    assert "had arrived whole" in texts(at.info)
     assert at.button(key="fetch_data")
 
 

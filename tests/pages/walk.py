@@ -10,6 +10,7 @@ from core.config import RunConfig
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
+from core.watch import Watch
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
@@ -52,6 +53,13 @@ def texts(elements) -> str:
 def outside_code(at: AppTest) -> str:
     """All that the page says in Markdown, less its code spans."""
     return CODE_SPAN.sub("", "\n".join(texts(getattr(at, kind)) for kind in MARKDOWN))
+
+
+def until_cancelled(watch: Watch) -> None:
+    """A job that goes on until somebody cancels it."""
+    while True:
+        watch.check()
+        time.sleep(0.05)
 
 
 def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
