@@ -123,6 +123,7 @@ TIMING = TimingLab(
     device="cuda",
     size=4096,
     readings=tuple(Reading(way, (9.0, 1.0, 2.0, 3.0)) for way in WAYS),
+    queueing=(7.0, 8.0, 9.0),
     threads=(
         ThreadReading(32, 1, (0.1, 0.2, 0.3)),
         ThreadReading(32, 2, (0.4, 0.5, 0.6)),

@@ -14,7 +14,7 @@ from core.compare.candidates import Candidate
 from core.config import RunConfig
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import Speedup, speedup
+from core.measure.speedup import Speedup, paired, speedup
 from core.results import LossPoint
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
@@ -146,8 +146,7 @@ class Cell:
     @property
     def speedup(self) -> Speedup:
         """Of the second candidate over the first."""
-        pairs = zip(self.first, self.second, strict=True)
-        return Speedup(tuple(a / b for a, b in pairs))
+        return paired(self.first, self.second)
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,8 @@ class TimingLab:
     device: str
     size: int
     readings: tuple[Reading, ...]
-    threads: tuple[ThreadReading, ...]  # on the CPU
+    queueing: tuple[float, ...]  # a synchronized reading over a naive one, in turn
+    threads: tuple[ThreadReading, ...]  # on the CPU; their repeats in turn
     environment: Environment
     cpu_environment: Environment
     date: str

@@ -6,6 +6,7 @@ GPU's context, the libraries and the thread pool are set up in it, as in a fresh
 
 import time
 from collections.abc import Callable
+from statistics import median
 
 import torch
 
@@ -19,6 +20,7 @@ from core.watch import UNWATCHED, Watch
 SIZES = {"cpu": 512}  # of the square matrices; on an accelerator DEVICE_SIZE
 DEVICE_SIZE = 4096
 CALLS = 20
+PAIRS = 5  # of so many calls in each way
 WARM_UP = 5
 THREAD_SIZES = (32, 1024)
 THREAD_REPEATS = 20
@@ -37,10 +39,14 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
         readings.append(Reading(way, tuple(seconds)))
         watch.report(readings[-1])
     watch.check()
+    path = "core.compare.timing_pitfalls:queueing_in_a_new_process"
+    queueing = sandbox.call(path, *setting, seconds=CHILD_SECONDS)
+    watch.check()
     return TimingLab(
         device_name,
         size,
         tuple(readings),
+        tuple(queueing),
         threads_trap(devices.usable_cores()),
         devices.environment(device),
         devices.environment(torch.device("cpu")),
@@ -56,6 +62,33 @@ def in_a_new_process(
     device = devices.resolve(device_name)
     matrix = torch.rand(size, size).to(device)
     return time_it(way, lambda: matrix @ matrix, device)
+
+
+def queueing_in_a_new_process(device_name: str, size: int, threads: int) -> list[float]:
+    """How many times as long a synchronized reading is as a naive one, in turn.
+
+    Readings of two processes, one after the other, could not be compared so.
+    """
+    torch.set_num_threads(threads)
+    device = devices.resolve(device_name)
+    matrix = torch.rand(size, size).to(device)
+    return queueing(lambda: matrix @ matrix, device)
+
+
+def queueing(
+    work: Callable[[], object],
+    device: torch.device,
+    synchronize: Callable[[torch.device], None] = devices.synchronize,
+) -> list[float]:
+    """Of each of PAIRS pairs: a median call, synchronized over naive."""
+    ratios = []
+    for _ in range(PAIRS):
+        naive, right = (
+            median(time_it(way, work, device, synchronize))
+            for way in ("naive", "synchronize and warm-up")
+        )
+        ratios.append(right / naive)
+    return ratios
 
 
 def time_it(
@@ -81,18 +114,21 @@ def time_it(
 
 
 def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
-    """A small and a large multiplication with one CPU thread and with all of them."""
+    """A small and a large multiplication with one CPU thread and with all, in turn."""
     device = torch.device("cpu")
     readings = []
     for size in THREAD_SIZES:
         matrix = torch.rand(size, size)
-        for threads in sorted({1, cores}):
-            with devices.cpu_threads(threads):
-                timed = timing.measure(
-                    lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
-                    device,
-                    THREAD_REPEATS,
-                    warmup=WARM_UP,
-                )
-            readings.append(ThreadReading(size, threads, timed.seconds))
+        seconds: dict[int, tuple[float, ...]] = dict.fromkeys(sorted({1, cores}), ())
+        for _ in range(THREAD_REPEATS):
+            for threads in seconds:
+                with devices.cpu_threads(threads):
+                    timed = timing.measure(
+                        lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
+                        device,
+                        repeats=1,
+                        warmup=1,  # it pays for the change of threads
+                    )
+                seconds[threads] += timed.seconds
+        readings += [ThreadReading(size, *each) for each in seconds.items()]
     return tuple(readings)

@@ -44,6 +44,11 @@ class Speedup:
         return 1 if low > 1 else 0
 
 
+def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
+    """From the seconds of as many repeats of both, which were timed in turn."""
+    return Speedup(tuple(a / b for a, b in zip(first, second, strict=True)))
+
+
 def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
     """From the seconds of paired repeats; None where there is no pair."""
     pairs = zip(first, second, strict=False)

@@ -26,7 +26,7 @@ Copies = dict[tuple[str, str], Callable[[], Tensor]]
 def measure(
     device_name: str, watch: Watch = UNWATCHED, sizes: tuple[int, ...] = SIZES
 ) -> Transfers:
-    """Time every kind of copy at every size; reports each as soon as it is known.
+    """Time every kind of copy at every size, the kinds of a size in turn.
 
     A size that does not fit into memory ends the measurement, which keeps the others.
     """
@@ -34,10 +34,11 @@ def measure(
     measured: list[Transfer] = []
     for size in sizes:
         try:
-            for kind, copy in copies(size, device).items():
-                watch.check()
-                repeats = FEW_REPEATS if size >= LARGE else REPEATS
-                timed = timing.measure(copy, device, repeats, warmup=2)
+            kinds = copies(size, device)
+            works = [watch.checked(copy) for copy in kinds.values()]
+            repeats = FEW_REPEATS if size >= LARGE else REPEATS
+            timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
+            for kind, timed in zip(kinds, timings, strict=True):
                 measured.append(Transfer(*kind, size, timed.seconds))
                 watch.report(measured[-1])
         except Exception as error:

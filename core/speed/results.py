@@ -10,6 +10,7 @@ from statistics import median
 
 from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
+from core.measure.speedup import paired
 
 # The loader lab
 
@@ -213,6 +214,11 @@ class VectorizeLab:
     def at(self, points: int) -> dict[str, float]:
         """Median seconds of each way."""
         return {e.way: median(e.seconds) for e in self.found if e.points == points}
+
+    def times_as_fast(self, points: int, way: str, other: str) -> float:
+        """How many times as fast one way is as the other: the median over repeats."""
+        found = {e.way: e.seconds for e in self.found if e.points == points}
+        return paired(found[other], found[way]).median
 
     def rows(self) -> list[Row]:
         """A row a way and number of points."""

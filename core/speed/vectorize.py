@@ -59,7 +59,10 @@ def with_torch(points, means):
 def measure(
     device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
 ) -> VectorizeLab:
-    """Every way at every number of points; reports each as soon as it is known."""
+    """Every way at every number of points; their repeats are timed in turn.
+
+    Reports the ways of a number of points as soon as it is done.
+    """
     device = devices.resolve(device_name)
     torch.manual_seed(0)
     means = torch.rand(MEANS, 2)
@@ -68,14 +71,17 @@ def measure(
     for count, times in repeats.items():
         points = torch.rand(count, 2)
         expected = torch.tensor(python_loop(points.tolist(), means.tolist()))
-        for way, (work, where) in ways(points, means, device).items():
-            seconds: tuple[float, ...] = ()
-            while len(seconds) < times:
+        works = ways(points, means, device)
+        seconds: dict[str, tuple[float, ...]] = dict.fromkeys(works, ())
+        for _ in range(times):
+            for way, (work, where) in works.items():
                 watch.check()
-                warmup = 0 if seconds else 1
-                seconds += timing.measure(work, where, 1, warmup).seconds
-            difference = (torch.as_tensor(work()).cpu() - expected).abs().max()
-            found.append(Vectorized(way, count, seconds, float(difference), str(where)))
+                # The call before it is another way's: one goes first, not counted.
+                seconds[way] += timing.measure(work, where, repeats=1).seconds
+        for way, (work, where) in works.items():
+            difference = float((torch.as_tensor(work()).cpu() - expected).abs().max())
+            taken = seconds[way]
+            found.append(Vectorized(way, count, taken, difference, str(where)))
             watch.report(found[-1])
             environments[way] = devices.environment(where)
     here = asdict(environments[NUMPY])

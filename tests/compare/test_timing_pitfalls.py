@@ -8,7 +8,9 @@ import torch
 from core.compare import timing_pitfalls
 from core.compare.results import WAYS
 from core.errors import CancelledError
+from core.measure.speedup import paired
 from core.watch import Watch
+from tests.drifting_clock import DriftingClock
 from tests.queue_device import QueueDevice
 
 CPU = torch.device("cpu")
@@ -71,6 +73,37 @@ def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
     assert all(len(r.seconds) == timing_pitfalls.CALLS for r in found.readings)
     assert {each.size for each in found.threads} == {16, 64}
     assert 1 in {each.threads for each in found.threads}
+
+
+def test_the_queueing_is_told_by_readings_in_turn(monkeypatch):
+    """Each pair has a naive reading and a synchronized one of the same moment."""
+    monkeypatch.setattr(timing_pitfalls, "CALLS", 5)
+    monkeypatch.setattr(timing_pitfalls, "WARM_UP", 1)
+    device = SlowStart()
+    found = timing_pitfalls.queueing(device.launch, CPU, device.synchronize)
+    device.queue.put(-1)
+    assert len(found) == timing_pitfalls.PAIRS
+    assert min(found) > 2
+
+
+@pytest.mark.parametrize("busy_from", [1, 30, 55, 80])
+def test_a_neighbour_in_the_middle_does_not_touch_what_threads_bring(
+    monkeypatch, busy_from
+):
+    """One thread and all of them take turns, so what is found is their true ratio."""
+    clock = DriftingClock(monkeypatch, busy_from)
+
+    class Matrix:
+        def __matmul__(self, _other):
+            clock.pass_by(3.0 if torch.get_num_threads() == 1 else 2.0)
+
+    monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16,))
+    monkeypatch.setattr(timing_pitfalls.torch, "rand", lambda *_: Matrix())
+    one, two = timing_pitfalls.threads_trap(cores=2)
+    found = paired(one.seconds, two.seconds)
+    assert (one.threads, two.threads) == (1, 2)
+    assert found.median == pytest.approx(1.5)
+    assert sum(abs(ratio - 1.5) > 0.01 for ratio in found.ratios) <= 1
 
 
 def test_it_can_be_cancelled():

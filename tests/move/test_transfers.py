@@ -21,6 +21,15 @@ def test_every_size_is_measured_in_every_kind():
     assert all(seconds > 0 for each in reported for seconds in each.seconds)
 
 
+def test_the_kinds_of_a_size_are_timed_in_turn(monkeypatch):
+    """So that two curves of a chart are of the same moments."""
+    called = []
+    kinds = {("a", "b"): lambda: called.append(1), ("a", "c"): lambda: called.append(2)}
+    monkeypatch.setattr(transfers, "copies", lambda *_: kinds)
+    transfers.measure("cpu", sizes=(4096,))
+    assert called == [1, 2] * (len(called) // 2)
+
+
 def test_the_sizes_go_from_4_kb_to_256_mb():
     """As the page says."""
     assert transfers.SIZES[0] == 4 * 2**10

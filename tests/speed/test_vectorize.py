@@ -7,6 +7,7 @@ from core.errors import CancelledError
 from core.speed import vectorize
 from core.speed.results import NUMPY, PYTHON, TORCH
 from core.watch import Watch
+from tests.drifting_clock import DriftingClock
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -23,6 +24,18 @@ def test_every_way_is_measured_at_every_size():
     assert [len(each.seconds) for each in lab.found] == [3, 3, 3, 2, 2, 2]
     assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
     assert lab.numpy
+
+
+@pytest.mark.parametrize("busy_from", [1, 7, 18, 29, 99])
+def test_a_neighbour_in_the_middle_does_not_touch_the_ratio(monkeypatch, busy_from):
+    """Repeats are timed in turn, and a ratio is the median of theirs."""
+    clock = DriftingClock(monkeypatch, busy_from)
+    seconds = {PYTHON: 12.0, NUMPY: 3.0, TORCH: 1.0}
+    known = {way: (clock.work(each), CPU) for way, each in seconds.items()}
+    monkeypatch.setattr(vectorize, "ways", lambda *_: known)
+    lab = vectorize.measure("cpu", repeats={1: 5})
+    assert lab.times_as_fast(1, TORCH, PYTHON) == pytest.approx(12)
+    assert lab.times_as_fast(1, NUMPY, PYTHON) == pytest.approx(4)
 
 
 @pytest.mark.parametrize("count", [1, 50])

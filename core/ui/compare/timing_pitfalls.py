@@ -9,6 +9,7 @@ import streamlit as st
 from core.compare.results import WAYS, Reading, TimingLab
 from core.jobs.job import Job
 from core.measure.records import Record
+from core.measure.speedup import paired
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
@@ -112,12 +113,12 @@ def _in_words(done: TimingLab) -> str:
             else "Here the first call does not even stand out of the others; on an "
             "accelerator, which has more to set up, it does."
         )
-    later = {r.way: median(r.seconds[1:]) for r in done.readings}
-    short = later["synchronize and warm-up"] / later["naive"]
+    short = median(done.queueing)
     if short > 1.5:
         return (
-            f"After the first call, the naive clock reads 1/{short:.3g} of the truth: "
-            "it times how fast the work is queued."
+            f"After the first call, the naive clock reads 1/{short:.3g} of the truth "
+            f"(median of {len(done.queueing)} pairs of readings, in turn): it times "
+            "how fast the work is queued."
         )
     return (
         "Here the naive clock reads nearly the truth: it had to wait for a "
@@ -128,10 +129,10 @@ def _in_words(done: TimingLab) -> str:
 def _threads(done: TimingLab) -> None:
     st.markdown("**The CPU's own trap: threads**")
     rows = []
-    found: dict[str, dict[int, float]] = {}
+    found: dict[str, dict[int, Sequence[float]]] = {}
     for each in done.threads:
         size, typical = f"{each.size:,} × {each.size:,}", median(each.seconds)
-        found.setdefault(size, {})[each.threads] = typical
+        found.setdefault(size, {})[each.threads] = each.seconds
         row = {
             "Matrices": size,
             "Threads": each.threads,
@@ -141,10 +142,12 @@ def _threads(done: TimingLab) -> None:
         rows.append(row)
     figures.table(rows, alt="The same product with one thread and with all of them")
     sentences = [
-        f"At {size}, {max(times)} threads are {times[1] / times[max(times)]:.2f} times "
-        "as fast as one."
+        f"At {size}, {max(times)} threads are {over.median:.2f} times as fast as one "
+        f"(middle half of the pairs: {low:.2f} to {high:.2f})."
         for size, times in found.items()
         if len(times) > 1
+        for over in [paired(times[1], times[max(times)])]
+        for low, high in [format.middle_half(over.ratios)]
     ]
     st.markdown(
         " ".join(sentences)
@@ -153,6 +156,6 @@ def _threads(done: TimingLab) -> None:
     )
     n, where = len(done.threads[0].seconds), done.cpu_environment
     st.caption(
-        f"n = {n} after a warm-up. {where.device_name}, torch {where.torch}, "
-        f"{done.date[:10]}."
+        f"n = {n} in turn, each after a warm-up. {where.device_name}, "
+        f"torch {where.torch}, {done.date[:10]}."
     )

@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.measure.speedup import paired
 from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
@@ -52,7 +53,7 @@ def result(job: Job, guessed: str | None) -> None:
     if guess.missing(guessed):
         return
     one, many = done.copied[0], done.copied[-1]
-    times = median(many.seconds) / median(one.seconds)
+    times = paired(many.seconds, one.seconds).median
     guess.judge(
         f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
         f"**{format.rounded(times)} times** as long as in one.",
@@ -103,8 +104,8 @@ def pieces_in_words(done: CopiesLab) -> str:
 def fetches_in_words(done: CopiesLab) -> str:
     """How much fetching in every step costs, and why it may cost nothing here."""
     found = {each.way: each.seconds for each in done.fetched}
-    pairs = [a / b for a, b in zip(found[ITEM], found[ONCE], strict=True)]
-    low, high = format.middle_half(pairs)
+    times = paired(found[ITEM], found[ONCE])
+    low, high = format.middle_half(times.ratios)
     if done.environment.backend == "CPU":
         why = (
             "On the CPU a number is there as soon as the call returns: nothing is "
@@ -117,7 +118,7 @@ def fetches_in_words(done: CopiesLab) -> str:
             "given, and the device then has nothing to do until the host is back."
         )
     return (
-        f"`.item()` in every step takes **{median(pairs):.2f} times** as long as "
+        f"`.item()` in every step takes **{times.median:.2f} times** as long as "
         f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
         f"{high:.2f}). {why}"
     )

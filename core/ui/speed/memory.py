@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.measure.speedup import paired
 from core.speed import results
 from core.speed.results import MemoryCost, MemoryLab, Peak
 from core.ui import downloads, figures, format
@@ -118,7 +119,7 @@ def in_words(done: MemoryLab) -> list[str]:
 
 
 def _against(cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"{median(cost.seconds) / median(plain.seconds):.2f} times the time"
+    time = f"{paired(cost.seconds, plain.seconds).median:.2f} times the time"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"

@@ -69,7 +69,7 @@ def result(job: Job, guessed: str | None) -> None:
         if way not in (PYTHON, NUMPY)
     )
     st.caption(
-        f"Median after a warm-up, n = {ns}; the line spans the middle half. Each way "
+        f"Median of n = {ns} repeats in turn; the line spans the middle half. Each way "
         "starts from its own lists, arrays or tensors; converting is not counted. "
         f"{'; '.join(where)}, NumPy {done.numpy}. {done.date[:10]}."
     )
@@ -83,12 +83,13 @@ def in_words(done: VectorizeLab) -> list[str]:
     for points in sizes:
         times = done.at(points)
         best, *_, slowest = sorted(times, key=times.__getitem__)
+        most = format.rounded(done.times_as_fast(points, best, slowest))
         text = (
-            f"{_points(points).capitalize()}: **{best}** is "
-            f"{format.rounded(times[slowest] / times[best])} times as fast as {slowest}"
+            f"{_points(points).capitalize()}: **{best}** is {most} times as fast as "
+            f"{slowest}"
         )
         if PYTHON not in (slowest, best):
-            loop = format.rounded(times[PYTHON] / times[best])
+            loop = format.rounded(done.times_as_fast(points, best, PYTHON))
             text += f" and {loop} times as fast as the loop"
         lines.append(f"{text}.")
     torch_way, seconds = list(done.at(sizes[0]).items())[-1]
