@@ -8,13 +8,18 @@ from contextlib import asynccontextmanager
 
 import streamlit as st
 
+from core.jobs.engine import in_background
 from core.ui.server import engine
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
-    """The workers are up before the first visitor comes, and end with the server."""
-    engine()
+    """The workers start before the first visitor comes, and end with the server."""
+    engine()  # its processes start while this one goes on
+    from core.ui import warm  # now, since what it imports asks for Streamlit's runtime
+
+    warm.load()
+    in_background(warm.ask)
     yield
     engine().close()
 

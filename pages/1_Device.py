@@ -24,7 +24,7 @@ found = diagnose(facts)
 machine.verdict(found)
 
 st.subheader("The devices")
-machine.cards()
+machine.cards(facts)
 st.markdown(
     "Memory counts all programs together, and is asked of the worker every "
     f"{machine.LIVE_SECONDS:.0f} seconds. Train in another tab and watch it here."

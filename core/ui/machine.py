@@ -1,6 +1,7 @@
 """The devices of this machine as the Device page shows them, and its report."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
+from core.ui.kept import Kept
 from core.ui.server import engine, explained
 from core.ui.source import source
 
@@ -44,32 +46,29 @@ MISSES = {
 }
 
 
-# Everyone sees the same machine: a class that opens the page asks the worker once.
-@st.cache_data(ttl=20, show_spinner=False)
-def facts() -> Facts:
+def _apart(address: str) -> Any:
     """Asked in a process of its own, which a broken driver may hang or end."""
-    return engine().ask(SANDBOX, "core.machine.facts:probe", seconds=60)
+    return engine().ask(SANDBOX, address, seconds=60)
 
 
-@st.cache_data(ttl=20, show_spinner=False)
-def devices() -> list[DeviceDetails]:
-    return engine().ask("core.machine.hardware:describe")
+# Everyone sees the same machine: a class that opens the page asks the worker once. It
+# is asked anew since a driver may be mended while the app runs, or a GPU be plugged in.
+facts: Kept[Facts] = Kept(partial(_apart, "core.machine.facts:probe"), 20)
+devices: Kept[list[DeviceDetails]] = Kept(
+    lambda: engine().ask("core.machine.hardware:describe"), 20
+)
+answers: Kept[dict[str, str]] = Kept(
+    lambda: engine().ask("core.machine.idioms:answers"), 20
+)
+default_device: Kept[dict[str, Any]] = Kept(
+    partial(_apart, "core.machine.default_device:compare"), 600
+)
 
 
 @st.cache_data(ttl=LIVE_SECONDS / 2, show_spinner=False)
 def live() -> dict[str, DeviceLoad]:
     """Memory and load of each device, by its name."""
     return {each.device: each for each in engine().ask("core.machine.hardware:now")}
-
-
-@st.cache_data(ttl=20, show_spinner=False)
-def answers() -> dict[str, str]:
-    return engine().ask("core.machine.idioms:answers")
-
-
-@st.cache_data(ttl=600, show_spinner=False)
-def default_device() -> dict[str, Any]:
-    return engine().ask(SANDBOX, "core.machine.default_device:compare", seconds=60)
 
 
 def verdict(found: Diagnosis) -> None:
@@ -88,8 +87,13 @@ def verdict(found: Diagnosis) -> None:
 
 
 @st.fragment(run_every=LIVE_SECONDS)
-def cards() -> None:
-    """A card a device: what it is, and how full and how busy it is now."""
+def cards(shown: Facts) -> None:
+    """A card a device: what it is, and how full and how busy it is now.
+
+    The page is drawn anew where the facts that it has `shown` are no longer so.
+    """
+    if facts.newest not in (None, shown):
+        st.rerun()
     with explained("The devices were not described"):
         figures = live()
         for device in devices():

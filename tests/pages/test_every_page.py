@@ -1,10 +1,12 @@
 """What holds on every page, or on several."""
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.cluster import ROOT
-from core.ui import runs
+from core.jobs.engine import Engine
+from core.ui import machine, runs, warm
 from core.ui.course import LESSONS
 from tests.pages.walk import HOSTILE, PAGES, open_page, outside_code, texts
 from tests.process import python
@@ -70,3 +72,22 @@ def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     assert run_id in listed
     assert curve_run_id not in listed
     assert at.query_params["run"] in listed
+
+
+@pytest.mark.usefixtures("engine")
+def test_nobody_is_the_first_to_ask(monkeypatch):
+    """What Device and Model ask the workers is kept from the start, but what lives."""
+    for each in (machine.facts, machine.devices, machine.answers):
+        each.clear()
+    st.cache_data.clear()
+    warm.ask()
+    asked, ask = set(), Engine.ask
+
+    def note(self, address: str, *arguments, **more):
+        asked.add(arguments[0] if address == machine.SANDBOX else address)
+        return ask(self, address, *arguments, **more)
+
+    monkeypatch.setattr(Engine, "ask", note)
+    for page in ("pages/1_Device.py", "pages/2_Model.py"):
+        open_page(page)
+    assert asked - {"core.machine.hardware:now", "core.move.model_to:both"} == set()
