@@ -1,16 +1,23 @@
-# make run starts the app, make test tests it; both install what they need first.
+# make run starts the app, make test tests it, make load N=100 is a lesson of so many
+# people; all install what they need first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 
-.PHONY: run test lint
+.PHONY: run test load lint
 
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest $(ARGS)
+
+N := 100
+ROUNDS := 1
+BROWSERS := 3
+load: $(VENV)/.test
+	$(BIN)/python -m tests.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

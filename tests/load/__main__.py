@@ -1,0 +1,69 @@
+"""`python -m tests.load --people 100`: load a server of its own, or the one at --url.
+
+Prints a table. The exit status is 1 where somebody was not served, met an error or was
+overtaken.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.e2e.walk import start_server
+from tests.load.lesson import Plan, hold
+from tests.load.report import figures, table, went_well
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
+    add = parser.add_argument
+    add("--people", type=int, default=Plan.people, help="with the browsers")
+    add("--browsers", type=int, default=Plan.browsers, help="people with a real one")
+    add("--rounds", type=int, default=Plan.rounds, help="times that they all come")
+    add("--arrival", type=float, default=Plan.arrival_seconds, help="seconds")
+    add("--alone", type=int, default=Plan.alone, help="runs alone, before and after")
+    add("--rest", type=float, default=Plan.rest_seconds, help="seconds after a round")
+    add("--url", help="of a server that runs; without it, one is started and ended")
+    add("--pid", type=int, help="of the server at --url, to measure its memory")
+    add("--json", action="store_true", help="also print all figures as one line")
+    given = parser.parse_args()
+    with server(given.url, given.pid) as (url, pid):
+        plan = Plan(
+            url=url,
+            pid=pid,
+            people=given.people,
+            browsers=given.browsers,
+            rounds=given.rounds,
+            arrival_seconds=given.arrival,
+            alone=given.alone,
+            rest_seconds=given.rest,
+        )
+        lesson = asyncio.run(hold(plan))
+    found = figures(lesson)
+    print(table(found))
+    if given.json:
+        print(json.dumps(found))
+    return 0 if went_well(found) else 1
+
+
+@contextmanager
+def server(url: str | None, pid: int | None) -> Iterator[tuple[str, int | None]]:
+    """The address of the server and its process; one is started where none is named."""
+    if url:
+        yield url.rstrip("/"), pid
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        started = start_server(Path(folder))
+        try:
+            yield started.url, started.process.pid
+        finally:
+            started.process.terminate()
+            started.process.wait(20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

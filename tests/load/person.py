@@ -1,0 +1,104 @@
+"""A person who opens Train, starts a run, watches it and leaves, and their habits."""
+
+import asyncio
+import random
+import re
+import time
+from urllib.parse import parse_qs
+
+from tests.load.record import Record, Turn
+from tests.load.tab import Browser, Tab, Trouble
+
+TINY = "Train?task=sprites&epochs=2"  # about a second on one core
+START = "start_training"
+SERVED = "are classified correctly"
+PLACE = re.compile(r"Place \d+ in the queue")
+
+# One in ten each; the others start, watch and leave.
+HABITS = {2: "presses twice", 4: "reloads", 6: "leaves", 8: "opens a second tab"}
+
+
+def run_in(address: str) -> str:
+    """The run that an address names; empty if none."""
+    return parse_qs(address.rpartition("?")[2]).get("run", [""])[0]
+
+
+class Person:
+    """Somebody with a browser of their own, who may come more than once."""
+
+    def __init__(self, number: int, url: str, patience: float) -> None:
+        """`patience` is for how many seconds they wait for their run to end."""
+        self.number, self._patience = number, patience
+        self.habit = HABITS.get(number % 10, "waits")
+        self._browser = Browser(url)
+        self._random = random.Random(number)
+        self._tabs: list[Tab] = []
+
+    async def visit(self, record: Record, others_left: asyncio.Event) -> None:
+        """Train once. Who leaves in the middle comes again when the others have left.
+
+        What goes wrong is in the record.
+        """
+        try:
+            await self._train(record, others_left)
+            for tab in self._tabs:
+                tab.check()
+        except (Trouble, ValueError) as trouble:  # or a figure that is none
+            record.errors.append(f"{self.number} ({self.habit}): {trouble}")
+        finally:
+            await self._leave()
+
+    async def _train(self, record: Record, others_left: asyncio.Event) -> None:
+        tab = await self._open(TINY, record)
+        await tab.until(lambda: tab.can_press(START), "button to start with", 90)
+        await self._think(1.0)
+        before, pressed = run_in(tab.query), time.monotonic()
+        await tab.press(START, times=2 if self.habit == "presses twice" else 1)
+        turn = Turn(self.number, pressed, time.monotonic())
+        record.turns.append(turn)
+        run = run_in(tab.query)
+        if run in ("", before):
+            raise Trouble(f"The address does not name the new run. {tab}")
+        if self.habit == "leaves":
+            await self._leave()
+            await others_left.wait()
+            tab = await self._open(f"Train?run={run}", record)
+        if self.habit == "opens a second tab":
+            second = await self._open("Train", record)
+            if run_in(second.query) != run:
+                raise Trouble(f"The second tab shows another run. {second}")
+        await self._watch(tab, turn)
+        await self._think(1.0)
+
+    async def _watch(self, tab: Tab, turn: Turn) -> None:
+        """Until the run has ended, and the page says how good the model is."""
+
+        def ended() -> bool:
+            texts = list(tab.texts())
+            if any(map(PLACE.search, texts)):
+                turn.waited = tab.as_of
+            return any(SERVED in text for text in texts)
+
+        deadline = time.monotonic() + self._patience
+        if self.habit == "reloads":
+            while not ended() and time.monotonic() < deadline:
+                await self._think(2.0)
+                await tab.reload()
+        await tab.until(ended, "end of the run", deadline - time.monotonic())
+        turn.served = time.monotonic()
+        turn.samples_per_second = float(tab.metric("Samples/s").replace(",", ""))
+
+    async def _open(self, address: str, record: Record) -> Tab:
+        tab = Tab(self._browser, record)
+        self._tabs.append(tab)
+        await tab.open(address)
+        return tab
+
+    async def _leave(self) -> None:
+        tabs, self._tabs = self._tabs, []
+        for tab in tabs:
+            await tab.close()
+
+    async def _think(self, seconds: float) -> None:
+        """About that long."""
+        await asyncio.sleep(seconds * self._random.uniform(0.5, 1.5))

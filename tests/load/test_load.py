@@ -1,0 +1,61 @@
+"""The load test's short form: ten people at once."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.e2e.walk import Server, start_server
+from tests.load.lesson import Plan, hold
+from tests.load.record import Turn, overtaken
+from tests.load.report import figures, table
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[Server]:
+    server = start_server(tmp_path)
+    yield server
+    server.process.terminate()
+    server.process.wait(20)
+
+
+@pytest.mark.browser
+def test_ten_people_are_served_in_order(server: Server) -> None:
+    """They press twice, reload, leave and come back, and one has a real browser."""
+    plan = Plan(
+        url=server.url,
+        pid=server.process.pid,
+        people=10,
+        browsers=1,
+        arrival_seconds=2.0,
+        alone=1,
+        rest_seconds=0.0,
+    )
+    found = figures(asyncio.run(hold(plan)))
+    print(table(found))
+    (first,) = found["rounds"]
+    assert found["alone"]["errors"] + first["errors"] + first["overtaken"] == []
+    assert first["served"] == 10
+    assert "Uncaught app execution" not in server.log.read_text()
+
+
+FIRST = Turn(person=1, pressed=0.0, taken=1.0, waited=9.0, served=10.0)
+LATER = Turn(person=2, pressed=2.0, taken=3.0, served=8.0)
+
+
+def test_who_is_served_before_somebody_who_came_earlier_has_overtaken() -> None:
+    """It is certain only where the other one was still seen waiting after that."""
+    assert overtaken([FIRST, LATER]) == [
+        "1 still waited when 2, who came later, was served"
+    ]
+    assert overtaken([replace(FIRST, waited=7.0), LATER]) == []
+    assert overtaken([FIRST, replace(LATER, pressed=0.5)]) == []
+
+
+def test_whose_turn_was_longer_ago_may_pass() -> None:
+    """That is what a fair queue is for."""
+    before = [replace(FIRST, served=-1.0), replace(LATER, served=-2.0)]
+    assert overtaken([FIRST, LATER], before) == []
+    before = [replace(FIRST, served=-2.0), replace(LATER, served=-1.0)]
+    assert len(overtaken([FIRST, LATER], before)) == 1
