@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -126,23 +126,29 @@ class Database:
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
-    def own(self) -> None:
-        """Be the one app that writes, and upgrade. Raises StoreError if that fails."""
+    def own(self, revision: str = "head") -> Connection:
+        """Be the one app that writes, and upgrade; the connection to write with.
+
+        Raises StoreError where that can't be.
+        """
+        connection = None
         try:
             if self.is_file:
                 self._own_file()
-            with self.connect() as connection:
-                self.upgrade(connection)
-        except (OSError, sqlite3.Error, SQLAlchemyError, GoneError) as error:
+            connection = self.connect()
+            self.upgrade(connection, revision)
+            return connection
+        except Exception as error:
+            if connection is not None:
+                connection.close()
             self.close()
+            if not isinstance(error, OSError | sqlite3.Error | SQLAlchemyError):
+                raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
             raise StoreError(
                 f"The database {self.where} can't be used: {why}. Mend that, or name "
                 "another one in DATABASE_URL."
             ) from error
-        except StoreError:
-            self.close()
-            raise
 
     def _own_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +205,7 @@ class Database:
                 "Try again in a minute."
             ) from error
 
-    def upgrade(self, connection: Connection, revision: str = "head") -> None:
+    def upgrade(self, connection: Connection, revision: str) -> None:
         """Run the migrations up to a revision, all or none. Raises StoreError."""
         # A table that is rebuilt is dropped, which would take its children along.
         self._foreign_keys(connection, "OFF")
@@ -218,12 +224,16 @@ class Database:
         finally:
             self._foreign_keys(connection, "ON")
 
+    def erase(self, connection: Connection) -> None:
+        """What was deleted stands in SQLite's journal until that begins anew: now."""
+        if self.is_file:
+            with suppress(sqlite3.Error):
+                _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def _foreign_keys(self, connection: Connection, switch: str) -> None:
         """SQLite takes it only outside of a transaction."""
         if self.is_file:
-            driver = connection.connection.driver_connection
-            assert driver is not None
-            driver.execute(f"PRAGMA foreign_keys = {switch}")
+            _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 
     def close(self) -> None:
         """Close the readers, then let another app have it."""
@@ -274,6 +284,13 @@ def migrations(connection: Connection) -> Config:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection, for what SQLite takes outside of transactions."""
+    found = connection.connection.driver_connection
+    assert isinstance(found, sqlite3.Connection)
+    return found
 
 
 def _begin_with(engine: Engine, begin: str, pragma: str) -> None:

@@ -336,15 +336,17 @@ class Runs:
     def delete(self, run_id: str, visitor: str) -> bool:
         """Delete a run for good; what it still reports is not kept."""
         mine = (runs.c.id == run_id) & (runs.c.visitor == visitor)
-        return self._changed(delete(runs).where(mine))
+        return self._changed(delete(runs).where(mine), erases=True)
 
     def _own(self, run_id: str, visitor: str, **values: Any) -> bool:
         mine = (runs.c.id == run_id) & (runs.c.visitor == visitor)
         return self._changed(update(runs).where(mine).values(values))
 
-    def _changed(self, statement: Any) -> bool:
-        write = self._writer.write(lambda each: each.execute(statement).rowcount == 1)
-        return committed(write)
+    def _changed(self, statement: Any, erases: bool = False) -> bool:
+        def work(connection: Connection) -> bool:
+            return connection.execute(statement).rowcount == 1
+
+        return committed(self._writer.write(work, erases=erases))
 
 
 def interrupted(step: int, steps: int | None) -> str:

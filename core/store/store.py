@@ -20,7 +20,6 @@ class Store:
         where it can't be used, or another app uses it.
         """
         self.database = Database(url)
-        self.database.own()
         self.writer = Writer(self.database)
         self.runs = Runs(self.database, self.writer)
         self.visitors = Visitors(self.database, self.writer)

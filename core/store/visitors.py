@@ -98,6 +98,6 @@ class Visitors:
             connection.execute(delete(measurements).where(theirs))
             connection.execute(delete(visitors).where(visitors.c.id == visitor))
 
-        committed(self._writer.write(work))
+        committed(self._writer.write(work, erases=True))
         with self._lock:
             self._seen.pop(visitor, None)

@@ -32,19 +32,21 @@ Work = Callable[[Connection], Any]
 class Write:
     """A change that is made once the ones before it are."""
 
-    def __init__(self, work: Work, size: int) -> None:
+    def __init__(self, work: Work, size: int, erases: bool) -> None:
         self.work, self.size = work, size
+        self.erases = erases  # what it deletes is to be gone from the disk as well
         self.ended = False  # committed, or refused by the database
         self.result: Any = None  # what `work` returned
         self.error: Exception | None = None  # why it was refused
 
 
 class Writer:
-    """Makes all changes of a database that is owned; safe to use from threads."""
+    """Makes all changes of a database; safe to use from threads."""
 
     def __init__(self, database: Database) -> None:
+        """Raises StoreError where the database can't be owned."""
         self._database = database
-        self._connection: Connection | None = None
+        self._connection: Connection | None = database.own()
         self._changed = threading.Condition()  # holds the lock of all that follows
         self._waiting: deque[Write] = deque()
         self._bytes = 0  # of those
@@ -69,9 +71,9 @@ class Writer:
                 found += f" {self._lost} more did not fit and are lost."
             return found
 
-    def put(self, work: Work, size: int = 0) -> Write:
+    def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
         """Queue a write, of so many bytes; nobody waits for it."""
-        write = Write(work, size + ROW_BYTES)
+        write = Write(work, size + ROW_BYTES, erases)
         with self._changed:
             if self._closed or self._bytes + write.size > MOST_BYTES:
                 self._lost += 1
@@ -81,13 +83,13 @@ class Writer:
                 self._changed.notify_all()
         return write
 
-    def write(self, work: Work, size: int = 0) -> Write:
+    def write(self, work: Work, size: int = 0, erases: bool = False) -> Write:
         """Queue a write and wait until it is committed.
 
         Where that can't be now it stays queued, and has not `ended`: see `problem`.
         Raises what the database has against it.
         """
-        write = self.put(work, size)
+        write = self.put(work, size, erases)
         with self._changed:
             self._changed.wait_for(
                 lambda: write.ended or self._cause or self._closed, PATIENCE_SECONDS
@@ -148,6 +150,8 @@ class Writer:
         with self._connection.begin():
             for write in batch:
                 write.result = write.work(self._connection)
+        if any(write.erases for write in batch):
+            self._database.erase(self._connection)
 
     def _drop_connection(self) -> None:
         """The next try has a new one."""
@@ -174,7 +178,7 @@ class Writer:
                 self._bytes -= write.size
                 write.ended = True
             if self._cause:
-                logger.warning("all is kept again, but for %d changes", self._lost)
+                logger.warning("kept again; %d changes were lost", self._lost)
             self._cause, self._lost = "", 0
             self._changed.notify_all()
 

@@ -1,0 +1,225 @@
+"""core.store.writer: nothing is lost while the database is away, and that is told."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+import sqlalchemy
+from sqlalchemy import event, text
+
+from core.store import database, writer
+from core.store.codec import StoreError
+from tests.store.made_up import CONFIG, HISTORY, RUN, STARTED
+from tests.store.made_up import RESULT as SMALL
+
+RESULT = replace(SMALL, checkpoint=bytes(400_000))  # of a real one's size
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures are noticed, and tried again, in tenths of a second."""
+    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+
+
+@contextmanager
+def with_pragma(store, there: str, gone: str) -> Iterator[None]:
+    """The writer's connections have this setting, the one it has now included."""
+    switch = {"pragma": there}
+
+    @event.listens_for(store.database.writer, "connect")
+    def connected(connection, _record):
+        connection.execute(switch["pragma"])
+
+    store.writer.write(lambda connection: connection.exec_driver_sql(there))
+    yield
+    switch["pragma"] = gone
+
+
+@contextmanager
+def disk_full(store, _server) -> Iterator[None]:
+    """SQLite's own error, at a file that may not grow."""
+    with with_pragma(
+        store, "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1073741823"
+    ):
+        yield
+
+
+@contextmanager
+def read_only(store, _server) -> Iterator[None]:
+    with with_pragma(store, "PRAGMA query_only = ON", "PRAGMA query_only = OFF"):
+        yield
+
+
+@contextmanager
+def held(store, _server) -> Iterator[None]:
+    """By another program, which knows nothing of our lock."""
+    other = sqlite3.connect(store.database.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    yield
+    other.close()
+
+
+@contextmanager
+def moved(store, _server) -> Iterator[None]:
+    """The folder is not where it was, as when a disk is unplugged."""
+    folder = store.database.path.parent
+    aside = folder.rename(folder.with_name("elsewhere"))
+    yield
+    aside.rename(folder)
+
+
+@contextmanager
+def stopped(_store, server) -> Iterator[None]:
+    server.stop()
+    yield
+    server.start()
+
+
+@contextmanager
+def _as_admin(server, store) -> Iterator[sqlalchemy.Connection]:
+    url = database.address(server.url(store.database.url.database))
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+@contextmanager
+def server_read_only(store, server) -> Iterator[None]:
+    """As a standby is, or a database that a host has closed for lack of payment."""
+    name = store.database.url.database
+    others = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    alter = f"ALTER DATABASE {name} SET default_transaction_read_only"
+    with _as_admin(server, store) as connection:
+        connection.exec_driver_sql(f"{alter} = on")
+        connection.execute(others)
+        yield
+        connection.exec_driver_sql("SET default_transaction_read_only = off")
+        connection.exec_driver_sql(f"{alter} = off")
+
+
+@contextmanager
+def server_full(store, server) -> Iterator[None]:
+    """A trigger raises the error that Postgres has for a disk that is full."""
+    with _as_admin(server, store) as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$"
+        )
+        connection.exec_driver_sql(
+            "CREATE TRIGGER no_space BEFORE INSERT OR UPDATE ON runs "
+            "EXECUTE FUNCTION no_space()"
+        )
+        yield
+        connection.exec_driver_sql("DROP TRIGGER no_space ON runs")
+
+
+@pytest.mark.parametrize(
+    ("url", "failure", "cause"),
+    [
+        ("sqlite", disk_full, "the disk is full"),
+        ("sqlite", read_only, "can only be read"),
+        ("sqlite", held, "another program holds"),
+        ("sqlite", moved, "no longer where it was"),
+        ("postgres", stopped, "does not answer"),
+        ("postgres", server_read_only, "can only be read"),
+        ("postgres", server_full, "the disk is full"),
+    ],
+    indirect=["url"],
+)
+def test_what_comes_while_the_database_is_away_is_kept_later(
+    store, request, url, failure, cause
+):
+    """In the middle of a run: training goes on, a sentence says why, all is there."""
+    server = None if url.startswith("sqlite") else request.getfixturevalue("server")
+    store.runs.queue("a", "me", RUN, (CONFIG,))
+    store.runs.begin("a")
+    store.runs.started("a", STARTED)
+    assert store.writer.flush()
+    with failure(store, server):
+        store.runs.epoch("a", HISTORY[0])
+        store.runs.end("a", "finished", RESULT)
+        assert not store.runs.queue("b", "you", RUN, (CONFIG,))
+        deadline = time.monotonic() + 10
+        while cause not in store.problem and time.monotonic() < deadline:
+            time.sleep(0.01)  # it was only the connection that broke at first
+        assert cause in store.problem
+        assert "Training goes on" in store.problem
+        began = time.monotonic()
+        assert not store.runs.begin("b")
+        assert time.monotonic() - began < 1, "who clicks does not wait for a lost cause"
+    assert store.writer.flush(30)
+    assert store.problem == ""
+    assert store.runs.get("a").value == RESULT
+    assert store.runs.get("b").summary.status == "running"
+
+
+def test_a_failure_is_told_before_who_waits_gives_up(store, server, url):
+    """Reads say so too, and the next one after it is back is answered."""
+    if url.startswith("sqlite"):
+        folder = store.database.path.parent
+        store.database.readers.dispose()
+        aside = folder.rename(folder.with_name("elsewhere"))
+    else:
+        server.stop()
+    with pytest.raises(StoreError, match="can't be read right now"):
+        store.runs.find()
+    with pytest.raises(StoreError, match="as soon as it is back"):
+        store.visitors.delete("me")
+    if url.startswith("sqlite"):
+        aside.rename(folder)
+    else:
+        server.start()
+    assert store.runs.find() == []
+
+
+def test_a_wrong_write_does_not_hold_up_the_others(store):
+    """It is refused by itself; those before and after it are made."""
+    go = threading.Event()
+    store.writer.put(lambda _: go.wait())  # so that the next are one batch
+    done = []
+    store.writer.put(lambda _: done.append("before"))
+    wrong = store.writer.put(lambda each: each.exec_driver_sql("SELECT * FROM nothing"))
+    broken = store.writer.put(lambda _: 1 / 0)
+    store.writer.put(lambda _: done.append("after"))
+    go.set()
+    assert store.writer.flush()
+    assert done[-1] == "after"
+    assert {"before", "after"} == set(done)
+    assert "nothing" in str(wrong.error)
+    assert isinstance(broken.error, ZeroDivisionError)
+    assert store.problem == ""
+    with pytest.raises(ZeroDivisionError):
+        store.writer.write(lambda _: 1 / 0)
+
+
+def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatch):
+    """The oldest are kept, so that what is kept fits together."""
+    store = open_store(file_url)
+    with held(store, None):
+        store.runs.queue("a", "me", RUN, (CONFIG,))
+        monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
+        for number in range(30):
+            store.runs.queue(f"b{number}", "me", RUN, (CONFIG,))
+        assert "more did not fit and are lost" in store.problem
+    assert store.writer.flush(30)
+    kept = [each.id for each in reversed(store.runs.find())]
+    assert kept == ["a", *(f"b{n}" for n in range(len(kept) - 1))]
+    assert 5 < len(kept) < 20
+
+
+def test_after_the_end_nothing_is_taken(url, open_store):
+    """A job that reports while the server stops changes nothing, and nobody waits."""
+    store = open_store(url)
+    store.close()
+    began = time.monotonic()
+    assert not store.runs.queue("a", "me", RUN, (CONFIG,))
+    assert time.monotonic() - began < 1
