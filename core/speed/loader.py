@@ -6,8 +6,9 @@ processes is timed apart, since an epoch pays it once.
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -19,10 +20,12 @@ from core.data import datasets
 from core.data.batches import PILImages
 from core.errors import ExplainedError
 from core.measure.environment import now
+from core.speed import results
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.watch import UNWATCHED, Watch
 
 READINGS = 3
+READINGS_IN_TURN = 5
 READING_SAMPLES = 1024  # at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples
@@ -44,7 +47,8 @@ def measure(
     """As many cells as fit into the budget; reports each as soon as it is known.
 
     A cell that is cut off by the end of the time is left out. A cell whose workers fail
-    is left out with a sentence, and the others are measured.
+    is left out with a sentence, and the others are measured. Cells with the textbook's
+    batch size are then read again in turn: what is said of their ratios is from that.
     """
     device = devices.resolve(device_name)
     images = PILImages(datasets.load(task).train)
@@ -57,22 +61,29 @@ def measure(
 
     cells: list[LoaderCell] = []
     failures: list[str] = []
+    direct: tuple[LoaderCell, ...] = ()
     with suppress(TimeOver):
-        for setting in product(plan.batch_sizes, plan.workers, plan.pinned):
-            try:
-                cells.append(measure_cell(images, *setting, device, check))
-            except (RuntimeError, OSError) as error:
-                batch_size, workers, _ = setting
-                if workers == 0:
-                    raise
-                failures.append(failure(batch_size, workers, error))
-            else:
-                watch.report(cells[-1])
+        for batch_size in plan.batch_sizes:
+            for workers, pinned in product(plan.workers, plan.pinned):
+                setting = batch_size, workers, pinned
+                try:
+                    cells.append(measure_cell(images, *setting, device, check))
+                except (RuntimeError, OSError) as error:
+                    if workers == 0:
+                        raise
+                    failures.append(failure(batch_size, workers, error))
+                else:
+                    watch.report(cells[-1])
+            if batch_size == results.TEXTBOOK_BATCH:
+                chosen = results.to_compare(cells)
+                with suppress(RuntimeError, OSError):  # no room for all at once
+                    direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
     return LoaderLab(
         plan,
         tuple(cells),
+        direct,
         tuple(failures),
         task,
         devices.usable_cores(),
@@ -142,6 +153,34 @@ def measure_cell(
         count * batch_size,
         tuple(seconds),
     )
+
+
+def in_turn(
+    images: PILImages,
+    cells: Sequence[LoaderCell],
+    device: torch.device,
+    check: Callable[[], None],
+) -> tuple[LoaderCell, ...]:
+    """The cells once more, A B A B, with the workers of all of them started."""
+    seconds: list[list[float]] = [[] for _ in cells]
+    # Not counted before a reading: what was made ahead for it, and as many batches as
+    # the workers of the cell before still make.
+    ahead = AHEAD * max((cell.workers for cell in cells), default=0) + 1
+    with ExitStack() as stack:
+        feeds = []
+        for cell in cells:
+            setting = cell.batch_size, cell.workers, cell.pinned
+            loader = make_loader(images, *setting)
+            feeds.append(stack.enter_context(batches_of(loader)))
+        for _ in range(READINGS_IN_TURN):
+            for cell, feed, taken in zip(cells, feeds, seconds, strict=True):
+                take(feed, ahead, device, cell.pinned, check)
+                start = time.perf_counter()
+                count = cell.samples // cell.batch_size
+                take(feed, count, device, cell.pinned, check)
+                taken.append(time.perf_counter() - start)
+    pairs = zip(cells, seconds, strict=True)
+    return tuple(replace(cell, seconds=tuple(taken)) for cell, taken in pairs)
 
 
 @contextmanager

@@ -71,6 +71,11 @@ class LoaderCell:
         """Least and most samples/s."""
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
+    def share_of(self, other: "LoaderCell") -> float:
+        """Of the other's samples/s, the median over readings that were in turn."""
+        share = paired(other.seconds, self.seconds).median
+        return share * self.samples / other.samples
+
     def as_fast_as(self, other: "LoaderCell") -> bool:
         """Whether the spreads of the two overlap, so that neither is known faster."""
         (low, high), (other_low, other_high) = self.spread, other.spread
@@ -83,6 +88,8 @@ class LoaderLab:
 
     plan: LoaderPlan
     cells: tuple[LoaderCell, ...]
+    # Those of to_compare again, read in turn; none where time or room was too short.
+    direct: tuple[LoaderCell, ...]
     failures: tuple[str, ...]  # a sentence for each cell that could not be measured
     task: str
     cores: int
@@ -91,15 +98,17 @@ class LoaderLab:
     date: str
 
     def rows(self) -> list[Row]:
-        """A row a cell, with the start of its workers apart."""
+        """A row a cell, with the start of its workers apart; last those in turn."""
         columns = (
             "samples_per_second samples_a_reading=samples batch_size "
             "num_workers=workers pin_memory=pinned start_seconds"
         )
         about = pick(self, "environment date task usable_cores=cores")
+        what = "loading and moving"
         return [
-            row("loading and moving", each.seconds, **pick(each, columns), **about)
-            for each in self.cells
+            row(name, each.seconds, **pick(each, columns), **about)
+            for name, cells in ((what, self.cells), (f"{what}, in turn", self.direct))
+            for each in cells
         ]
 
 
@@ -113,8 +122,20 @@ def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
     return {cell.workers: cell for cell in row}
 
 
+def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
+    """With the textbook's batch size, the fastest first; no more than fit together."""
+    row, chosen = at_textbook_batch(cells).values(), list[LoaderCell]()
+    for cell in sorted(row, key=lambda cell: -cell.samples_per_second):
+        if sum(each.workers for each in chosen) + cell.workers <= MOST_WORKERS:
+            chosen.append(cell)
+    return chosen
+
+
 def pinning(cells: Sequence[LoaderCell]) -> list[float]:
-    """Pinned samples/s over those of the same cell without, for each pair."""
+    """Pinned samples/s over those of the same cell without, for each pair.
+
+    The two of a pair were measured one after the other, and pair after pair.
+    """
     rates = {((c.batch_size, c.workers), c.pinned): c.samples_per_second for c in cells}
     return [
         rate / rates[setting, False]

@@ -17,6 +17,14 @@ def test_speedup_is_of_the_second_over_the_first():
     assert found.winner == 1
 
 
+@given(st.floats(0.1, 50), st.integers(0, 5), st.floats(0.1, 10))
+def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
+    """Paired repeats have it on both sides; medians of either side would not."""
+    load = [1.0] * quiet + [factor] * (5 - quiet)
+    found = speedup.paired([ratio * each for each in load], load)
+    assert found.median == pytest.approx(ratio)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "winner"),
     [

@@ -2,15 +2,19 @@
 
 import multiprocessing
 import time
+from contextlib import contextmanager
+from itertools import repeat
 
 import pytest
 import torch
 from torch.utils.data import get_worker_info
 
 from core.errors import CancelledError, ExplainedError
+from core.measure import timing
 from core.speed import loader
-from core.speed.results import LoaderPlan
+from core.speed.results import LoaderCell, LoaderPlan
 from core.watch import Watch
+from tests.drifting_clock import DriftingClock
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLAN = LoaderPlan((4, 8), (0, 1), (False,))
@@ -59,6 +63,40 @@ def test_every_cell_is_measured_and_reported():
         assert each.samples % each.batch_size == 0
         assert each.samples >= loader.READING_SAMPLES
     assert not lab.failures
+
+
+def test_workers_are_compared_by_readings_in_turn():
+    """At the textbook's batch size; other sizes have no comparison."""
+    assert measure().direct == ()
+    lab = measure(LoaderPlan((64,), (0, 1), (False,)))
+    assert {each.workers for each in lab.direct} == {0, 1}
+    for each in lab.direct:
+        assert len(each.seconds) == loader.READINGS_IN_TURN
+        assert each not in lab.cells
+
+
+@pytest.mark.parametrize("busy_from", [1, 8, 30, 99])
+def test_a_neighbour_in_the_middle_does_not_touch_a_share(monkeypatch, busy_from):
+    """Of two workers that are twice as fast as none, none is a half, busy or not."""
+    clock = DriftingClock(monkeypatch, busy_from)
+
+    def take(feed, count, *_):
+        next(feed)
+        clock.pass_by(count * (2.0 if feed_of[0] is feed else 1.0))
+
+    monkeypatch.setattr(loader, "time", timing.time)
+    monkeypatch.setattr(loader, "take", take)
+    feed_of: list = []
+
+    @contextmanager
+    def batches_of(_):
+        feed_of.append(repeat(0))
+        yield feed_of[-1]
+
+    monkeypatch.setattr(loader, "batches_of", batches_of)
+    cells = [LoaderCell(64, n, False, 0.0, 1024, (1.0,)) for n in (0, 2)]
+    alone, two = loader.in_turn(Images(None), cells, torch.device("cpu"), int)
+    assert alone.share_of(two) == pytest.approx(0.5)
 
 
 def test_cancelling_ends_the_workers_at_once():

@@ -10,7 +10,7 @@ from tests.samples import CARD, COPIES, DATE, LOADER, MEMORY, VECTORIZED
 @pytest.mark.parametrize(
     ("rows", "count"),
     [
-        (LOADER.rows(), 8),
+        (LOADER.rows(), 10),
         (MEMORY.rows(), 6),
         (VECTORIZED.rows(), 8),
         (COPIES.rows(), 6),
@@ -33,10 +33,10 @@ def test_every_row_says_how_it_was_measured(rows, count):
 def test_rows_can_be_told_apart():
     """Settings stand in them under the names that torch has for them."""
     settings = {
-        (row["batch_size"], row["num_workers"], row["pin_memory"])
+        (row["what"], row["batch_size"], row["num_workers"], row["pin_memory"])
         for row in LOADER.rows()
     }
-    assert len(settings) == 8
+    assert len(settings) == 10
     assert len({r["way"] for r in MEMORY.rows()}) == 6
     assert {r["pieces"] for r in COPIES.rows()} == {
         *(1, 100, 10_000),

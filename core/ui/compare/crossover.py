@@ -62,7 +62,7 @@ def heat_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
             "hidden": cell.width,
             "log2": math.log2(cell.speedup.median),
             "label": f"{cell.speedup.median:.2g}",
-            "interval": "{:.2g} to {:.2g}".format(*cell.speedup.interval),
+            "interval": "{:.2g}× to {:.2g}×".format(*cell.speedup.interval),
         }
         for cell in cells
     ]

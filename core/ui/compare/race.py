@@ -234,8 +234,8 @@ def _speedups(race: Race) -> None:
         [
             {
                 "Loop": loop,
-                "Speed-up": f"{found.median:.3g}",
-                "Interval": "{:.3g} to {:.3g}".format(*found.interval),
+                "Speed-up": f"{found.median:.3g}×",
+                "Interval": "{:.3g}× to {:.3g}×".format(*found.interval),
                 "Faster": called[found.winner],
             }
             for loop in LOOPS

@@ -68,6 +68,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     plan: LoaderPlan = job.arguments[2]
     done: LoaderLab | None = job.value
     cells = list(done.cells) if done else reported(job, LoaderCell)
+    direct = done.direct if done else ()
     cores = done.cores if done else cores
     if not job.ended:
         st.info(f"Measuring: {len(cells)} of {plan.cells} cells so far.")
@@ -76,7 +77,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     if not cells or guess.missing(guessed):
         return
     if job.ended:
-        _judge(cells, guessed or 0)
+        _judge(direct or cells, guessed or 0)
     sizes = sorted(plan.batch_sizes)
     rows = tuple(_row(size, pinned) for pinned in plan.pinned for size in sizes)
     st.vega_lite_chart(
@@ -86,7 +87,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         alt="Samples per second over batch size and number of workers",
     )
     if job.ended:
-        figures.bullets(in_words(cells, cores))
+        figures.bullets(in_words(cells, direct, cores))
     if done is None:
         return
     for failure in done.failures:
@@ -137,17 +138,19 @@ def _judge(cells: Sequence[LoaderCell], guessed: int) -> None:
         guess.judge(text, _workers(guessed), chosen == best)
 
 
-def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
+def in_words(
+    cells: Sequence[LoaderCell], direct: Sequence[LoaderCell], cores: int
+) -> list[str]:
     """The best cell, what each piece of the usual advice brings, and the start."""
     best, worst = results.fastest(cells), min(cells, key=lambda c: c.samples_per_second)
     lines = []
     if best != worst:
-        times = best.samples_per_second / worst.samples_per_second
         lines.append(
-            f"The fastest cell, {_name(best)}, loads **{_rate(best)} samples/s**, "
-            f"{format.rounded(times)} times as many as the slowest, {_name(worst)}."
+            f"The fastest cell, {_name(best)}, loads **{_rate(best)} samples/s**; the "
+            f"slowest, {_name(worst)}, {_rate(worst)}."
         )
     row = results.at_textbook_batch(cells)
+    in_turn = results.at_textbook_batch(direct)
     per_core = results.per_core(cores)
     advice = {
         f"“One worker per core”, {per_core} here": per_core,
@@ -155,7 +158,7 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
     }
     if len(row) > 1:
         lines += [
-            f"{name}: {_against(row[workers], results.fastest(row.values()))}"
+            f"{name}: {_against(in_turn.get(workers, row[workers]), in_turn)}"
             for name, workers in advice.items()
             if workers in row
         ]
@@ -167,15 +170,18 @@ def in_words(cells: Sequence[LoaderCell], cores: int) -> list[str]:
     return lines + _why(row)
 
 
-def _against(found: LoaderCell, best: LoaderCell) -> str:
-    share = found.samples_per_second / best.samples_per_second
+def _against(found: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
+    """How fast it is, and beside the best, where they were read in turn."""
+    text = f"{_rate(found)} samples/s at batch size {found.batch_size}"
+    if found not in in_turn.values():
+        return f"{text}."
+    best = results.fastest(in_turn.values())
     if found == best:
-        verdict = "which nothing beats here"
-    elif found.as_fast_as(best):
-        verdict = "too close to the best to tell apart"
-    else:
-        verdict = f"**{share:.0%}** of what {_workers(best.workers)} would give you"
-    return f"{_rate(found)} samples/s at batch size {found.batch_size}, {verdict}."
+        return f"{text}, which nothing beats here."
+    if found.as_fast_as(best):
+        return f"{text}, too close to the best to tell apart."
+    share = f"**{found.share_of(best):.0%}**"
+    return f"{text}, {share} of what {_workers(best.workers)} would give you."
 
 
 def _why(row: Mapping[int, LoaderCell]) -> list[str]:
@@ -202,12 +208,16 @@ def _why(row: Mapping[int, LoaderCell]) -> list[str]:
 def _caption(done: LoaderLab) -> None:
     missing = done.plan.cells - len(done.cells) - len(done.failures)
     over = f"The {done.budget_seconds:.0f} seconds were over: "
+    again = ""
+    if done.direct:
+        n = len(done.direct[0].seconds)
+        again = f", and of {n} in turn where workers are compared"
     left_out = f"{over}{missing} of {done.plan.cells} cells are not measured. "
     figures.caption(
         (left_out if missing else "")
         + f"Loading and moving, no model: with one, workers load while the device "
         f"computes. {format.NAMES[done.task]} as PIL images, median of n = "
-        f"{len(done.cells[0].seconds)} readings; each worker has one thread.",
+        f"{len(done.cells[0].seconds)} readings{again}; each worker has one thread.",
         done,
     )
 
