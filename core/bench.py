@@ -221,7 +221,7 @@ def comparisons(
     }
     return {
         **{name: list(map(asdict, found)) for name, found in sections.items()},
-        "verdicts": [*map(verdict, races), f"The ladder: {headline.verdict(climbed)}"],
+        "verdicts": [*map(verdict, races), f"The ladder. {headline.verdict(climbed)}"],
         "figures": figures(each for found in sections.values() for each in found),
     }
 

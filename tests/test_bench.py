@@ -76,7 +76,7 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
     nothing = {"epoch": {}, "time_to_accuracy": None}
     bench.say({**nothing, "verdicts": measured["verdicts"]})
     said = capsys.readouterr().out
-    assert "The ladder: Decode once is the best rung" in said
+    assert "The ladder. Best rung: Decode once." in said
     assert "over 3 pairs of epochs, in turn" in said
 
 

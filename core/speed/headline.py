@@ -12,6 +12,7 @@ from statistics import median
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import FEWEST_REPEATS
+from core.measure.units import precise
 from core.speed import ladder
 from core.speed.ladder import BY_NAME, RUNGS, SAME, Climb, Gain, Result
 from core.speed.results import Roofline
@@ -74,6 +75,11 @@ class Climbed:
         first = ladder.measured(self.results).get(TEXTBOOK)
         return ladder.gain(self.best, first) if self.best else None
 
+    @property
+    def limits(self) -> tuple[Roofline, ...]:
+        """All readings of the limit, from before the climb and from its end."""
+        return (self.limit, *(self.direct.limits if self.direct else ()))
+
     def rows(self) -> list[Row]:
         """A row a rung that was measured; the last is the direct comparison."""
         known = ladder.measured(self.results)
@@ -130,10 +136,10 @@ def verdict(done: Climbed) -> str:
     title = BY_NAME[direct.rung].title
     if found is None:
         return (
-            f"**{title} is the best rung.** There is no headline: comparing it "
-            f"directly with the textbook loop failed. {direct.message}"
+            f"**Best rung: {title}.** There is no headline: comparing it directly "
+            f"with the textbook loop failed. {direct.message}"
         )
-    text = f"**{title} is the best rung: an epoch in {found.epoch_seconds:.3g} s"
+    text = f"**Best rung: {title}. An epoch takes {precise(found.epoch_seconds)}"
     sentences = (f"{text}{_over_textbook(done)}.", doubt(done), to_the_limit(done))
     return " ".join(filter(None, sentences))
 
@@ -146,11 +152,11 @@ def _over_textbook(done: Climbed) -> str:
     least, most = (f"{ratio:.3g}" for ratio in found.interval)
     if found.winner is None:
         return (
-            "**, too close to the textbook loop to call: "
+            ", too close to the textbook loop to call**: "
             f"{least} to {most} times as fast over {found.n} pairs of epochs, in turn"
         )
     return (
-        f" instead of {median(direct.textbook_seconds):.3g} s, {found.median:.3g} "
+        f" instead of {precise(median(direct.textbook_seconds))}: {found.median:.3g} "
         f"times as fast as the textbook loop** ({least} to {most} over {found.n} pairs "
         "of epochs, in turn)"
     )
@@ -188,5 +194,5 @@ def to_the_limit(done: Climbed) -> str:
     times = [took / limit for took, limit in zip(found.seconds, limits, strict=True)]
     return (
         f"At this machine's measured limit for {dtype}, which is {what}, it would take "
-        f"{median(limits):.3g} s: the rung takes {median(times):.1f} times that."
+        f"{precise(median(limits))}: the rung takes {median(times):.1f} times that."
     )

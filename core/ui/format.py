@@ -6,6 +6,7 @@ from statistics import quantiles
 
 from core.config import RunConfig
 from core.measure.environment import Environment
+from core.measure.units import precise as precise
 from core.results import RunResult
 
 NAMES = {
@@ -108,15 +109,6 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def precise(seconds: float) -> str:
-    """A measured time in three digits: 85.2 µs, 3.41 ms, 1.2 s."""
-    for unit in ("s", "ms", "µs"):
-        if seconds >= 0.9995:
-            return f"{seconds:.3g} {unit}"
-        seconds *= 1000
-    return f"{seconds:.3g} ns"
 
 
 def spread(seconds: Sequence[float]) -> str:

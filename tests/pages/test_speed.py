@@ -183,7 +183,7 @@ def test_without_the_textbook_the_others_have_their_figures():
     at.run()
     assert not at.exception
     assert {"Epoch", "Test accuracy"} <= {metric.label for metric in at.metric}
-    assert "is the best rung" in texts(at.success)
+    assert "Best rung: " in texts(at.success)
     assert "textbook" not in texts(at.success)
     assert "times as fast" not in texts(at.info)
 
@@ -193,7 +193,7 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
     at = drawn_climb("finished", 14)
     assert "results wait for your guess" in texts(at.info)
     at.toggle(key="ladder_show_all").set_value(True).run()
-    assert "is the best rung" in texts(at.success)
+    assert "Best rung: " in texts(at.success)
     assert "13.3 times as fast as the textbook loop** (13 to 14" in texts(at.success)
     assert "measured limit for float32" in texts(at.success)  # no other was measured
     measured = 8

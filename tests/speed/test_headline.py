@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.speed import headline
+from core.ui.speed import ladder
 from tests.samples import CLIMBED
 
 RATIOS = st.floats(1.5, 100.0)
@@ -46,7 +47,7 @@ def test_the_sentence_names_both_numbers_and_which_to_trust():
 def test_a_best_rung_that_hardly_wins_is_too_close_to_call():
     """No number is put in front where the pairs don't agree who is faster."""
     said = headline.verdict(with_ratio(0.98, 1.04, 1.1))
-    assert "too close to the textbook loop to call: 0.98 to 1.1" in said
+    assert "too close to the textbook loop to call**: 0.98 to 1.1" in said
     assert "1.04 times" not in said
 
 
@@ -83,3 +84,14 @@ def test_the_best_rung_is_the_one_that_the_gains_lead_to():
     )
     assert headline.best(lucky).rung == "half_precision"
     assert headline.best(()) is None
+
+
+def test_the_limit_on_the_chart_is_the_fastest_that_was_read():
+    """One reading of a busy moment would stand below what rungs have reached."""
+    half = {"float32": (5e10, 5e10)}
+    slow = replace(CLIMBED.limit, flops_per_second=half)
+    busy_at_first = replace(CLIMBED, limit=slow)
+    last = CLIMBED.results[0]
+    (line,) = ladder.at_best(busy_at_first.limits, last, half=True)
+    assert line == ladder.at_best([CLIMBED.limit], last, half=True)[0]
+    assert ladder.at_best([], last, half=True) == []

@@ -168,15 +168,6 @@ def test_provenance_has_all_that_matters(threads: int, said: str) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(85.2e-6, "85.2 µs"), (3.41e-3, "3.41 ms"), (1.2, "1.2 s"), (4e-8, "40 ns")],
-)
-def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
-    """Microseconds to seconds, as they are measured."""
-    assert format.precise(seconds) == text
-
-
 def test_powers_of_two_are_whole_numbers():
     """The sizes that are measured read as 4 KB and 256 MB."""
     assert format.power_of_two(4096) == "4 KB"
