@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 from core.jobs.engine import in_background
 from core.ui.server import engine
+from core.ui.uploads import UploadLimit
 
 
 @asynccontextmanager
@@ -24,4 +26,4 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     engine().close()
 
 
-app = st.App("home.py", lifespan=lifespan)
+app = st.App("home.py", lifespan=lifespan, middleware=[Middleware(UploadLimit)])
