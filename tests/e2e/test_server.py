@@ -49,7 +49,7 @@ def test_workers_are_there_before_the_first_visitor(tmp_path, browser):
 
 
 def test_a_flood_of_uploads_is_not_kept(tmp_path, visitor, server):
-    """Fifteen files of 19 MB to one session leave the server less than 150 MB larger."""
+    """Fifteen files of 19 MB to one session cost the server less than 150 MB."""
     page = ready(visitor("Checkpoints?tab=Load"))
     (tmp_path / "small.pt").write_bytes(b"not a checkpoint")
     with page.expect_request(lambda request: request.method == "PUT") as sent:
