@@ -1,5 +1,5 @@
-# make run starts the app, make test tests it, make load N=100 is a lesson of so many
-# people; all install what they need first.
+# make run starts the app, make test tests it, make load N=100 ROUNDS=3 BROWSERS=3 holds
+# lessons of so many people; all install what they need first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)

@@ -66,6 +66,7 @@ async def hold(plan: Plan) -> Lesson:
 async def train_alone(plan: Plan, record: Record) -> None:
     """The same run, some times, of a person who is alone."""
     person = Person(-1, plan.url, patience=90)
+    person.habit = "waits"
     for _ in range(plan.alone):
         await person.visit(record, asyncio.Event())
 

@@ -47,12 +47,16 @@ class Meter:
 
     def memory(self) -> int:
         """Resident bytes of the server's process now, without its workers."""
-        return self._server.memory_info().rss if self._server else 0
+        with suppress(psutil.NoSuchProcess):
+            if self._server:
+                return self._server.memory_info().rss
+        return 0
 
     def _used_by_now(self) -> dict[str, float]:
         """CPU seconds by the kind of process."""
         us = psutil.Process()
-        servers = [self._server] if self._server else []
+        alive = self._server is not None and self._server.is_running()
+        servers = [self._server] if alive else []
         workers = [child for each in servers for child in each.children(recursive=True)]
         apart = {each.pid for each in servers + workers}
         browsers = [p for p in us.children(recursive=True) if p.pid not in apart]

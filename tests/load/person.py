@@ -12,10 +12,17 @@ from tests.load.tab import Browser, Tab, Trouble
 TINY = "Train?task=sprites&epochs=2"  # about a second on one core
 START = "start_training"
 SERVED = "are classified correctly"
+PROGRESS = re.compile(r"Epoch \d+ of \d+ · step")
 PLACE = re.compile(r"Place \d+ in the queue")
 
 # One in ten each; the others start, watch and leave.
-HABITS = {2: "presses twice", 4: "reloads", 6: "leaves", 8: "opens a second tab"}
+HABITS = {
+    1: "presses twice",
+    3: "reloads",
+    5: "leaves",
+    7: "opens a second tab",
+    9: "loses the connection",
+}
 
 
 def run_in(address: str) -> str:
@@ -67,6 +74,9 @@ class Person:
             second = await self._open("Train", record)
             if run_in(second.query) != run:
                 raise Trouble(f"The second tab shows another run. {second}")
+        if self.habit == "loses the connection":
+            await self._think(1.0)
+            await tab.lose_connection()
         await self._watch(tab, turn)
         await self._think(1.0)
 
@@ -77,6 +87,8 @@ class Person:
             texts = list(tab.texts())
             if any(map(PLACE.search, texts)):
                 turn.waited = tab.as_of
+            if any(map(PROGRESS.search, texts)):
+                turn.looks.append(time.monotonic())
             return any(SERVED in text for text in texts)
 
         deadline = time.monotonic() + self._patience
@@ -84,6 +96,7 @@ class Person:
             while not ended() and time.monotonic() < deadline:
                 await self._think(2.0)
                 await tab.reload()
+                turn.looks.clear()  # the pause was their own
         await tab.until(ended, "end of the run", deadline - time.monotonic())
         turn.served = time.monotonic()
         turn.samples_per_second = float(tab.metric("Samples/s").replace(",", ""))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import quantiles
 
 
@@ -13,6 +14,7 @@ class Turn:
     pressed: float  # when the button was
     taken: float  # when the page had answered
     waited: float | None = None  # when a page was asked for that still named a place
+    looks: list[float] = field(default_factory=list)  # when a page showed its progress
     served: float | None = None  # when the page told how good the model is
     samples_per_second: float = 0.0  # of the last epoch, as the page told it
 
@@ -33,6 +35,11 @@ class Record:
     def served(self) -> list[Turn]:
         """Those who were told how good their model is."""
         return [turn for turn in self.turns if turn.served is not None]
+
+    @property
+    def between_looks(self) -> list[float]:
+        """Seconds from one look at a run that goes on to the next."""
+        return [b - a for turn in self.turns for a, b in pairwise(turn.looks)]
 
     @property
     def samples_per_second(self) -> list[float]:

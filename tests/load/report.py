@@ -7,14 +7,18 @@ from typing import Any
 from tests.load.lesson import Lesson
 from tests.load.record import overtaken, percentiles
 
-WAITS = ("page", "click", "look", "browser_page", "browser_click")
+WAITS = ("page", "click", "look", "between_looks", "browser_page", "browser_click")
+TRACEBACK = "Traceback (most recent call last)"
 MEGABYTE = 2**20
 
 
-def figures(lesson: Lesson) -> dict[str, Any]:
-    """All that was measured: seconds, bytes, cores; what is unknown is None."""
+def figures(lesson: Lesson, log: str = "") -> dict[str, Any]:
+    """All that was measured: seconds, bytes, cores; what is unknown is None.
+
+    `log` is what the server wrote.
+    """
     alone = lesson.alone.samples_per_second
-    rounds, before = [], lesson.alone.turns
+    rounds, before = [], []
     for record, meter in lesson.rounds:
         loaded = record.samples_per_second
         known = bool(alone and loaded)
@@ -43,17 +47,20 @@ def figures(lesson: Lesson) -> dict[str, Any]:
             **{name: percentiles(getattr(lesson.alone, name)) for name in WAITS},
         },
         "rounds": rounds,
+        "tracebacks": log.count(TRACEBACK),
     }
 
 
-def went_well(found: dict[str, Any]) -> bool:
-    """Whether everybody was served, in order, without an error."""
-    return not found["alone"]["errors"] and all(
-        each["served"] == found["plan"]["people"]
-        and not each["errors"]
-        and not each["overtaken"]
-        for each in found["rounds"]
-    )
+def complaints(found: dict[str, Any]) -> list[str]:
+    """What went wrong, in sentences; none where all were served, and in order."""
+    told = [f"alone: {sentence}" for sentence in found["alone"]["errors"]]
+    for number, each in enumerate(found["rounds"], 1):
+        told += [f"round {number}: {s}" for s in each["errors"] + each["overtaken"]]
+        if missing := found["plan"]["people"] - each["served"]:
+            told.append(f"round {number}: {missing} were not served.")
+    if found["tracebacks"]:
+        told.append(f"The server's log has {found['tracebacks']} tracebacks.")
+    return told
 
 
 def table(found: dict[str, Any]) -> str:
@@ -87,11 +94,7 @@ def table(found: dict[str, Any]) -> str:
     if alone:
         spread = f"{min(alone):,.0f} to {max(alone):,.0f}, n = {len(alone)}"
         lines.append(f"Alone: {median(alone):,.0f} samples/s ({spread}).")
-    told = [*found["alone"]["errors"]]
-    for number, each in enumerate(rounds, 1):
-        wrong = each["errors"] + each["overtaken"]
-        told += [f"round {number}: {sentence}" for sentence in wrong]
-    return "\n".join(lines + told)
+    return "\n".join(lines + complaints(found))
 
 
 def _row(label: str, cells: list[str]) -> str:

@@ -53,15 +53,19 @@ class Browser:
             raise Trouble(f"GET /{path}: status {answer.status_code}")
         return answer.ok
 
-    async def connect(self) -> ClientConnection:
-        """A websocket for one tab, with the cookies that the pages have set."""
+    async def connect(self, *session: str) -> ClientConnection:
+        """A websocket for one tab, with the cookies that the pages have set.
+
+        With the id of a session it goes on with that.
+        """
         jar = self._session.cookies
+        token = jar.get(XSRF) or "PLACEHOLDER_AUTH_TOKEN"
         cookies = get_cookie_header(jar, requests.Request("GET", self.url))
         try:
             socket = await connect(
                 f"{self.url.replace('http', 'ws', 1)}/_stcore/stream",
-                origin=self.url,  # type: ignore[arg-type]
-                subprotocols=["streamlit", jar.get(XSRF) or "PLACEHOLDER_AUTH_TOKEN"],
+                origin=self.url,
+                subprotocols=["streamlit", token, *session],
                 additional_headers={"Cookie": cookies} if cookies else {},
                 max_size=None,
                 open_timeout=60,
@@ -86,6 +90,7 @@ class Tab:
         self.as_of = 0.0  # when what the page shows was asked for
         self._page = ""  # its name in the address
         self._hash = ""  # its name between browser and server
+        self._session = ""  # the tab's own name there
         self._elements: dict[tuple[int, ...], tuple[str, Element]] = {}
         self._timers: dict[str, tuple[float, asyncio.Task]] = {}  # by fragment
         self._asked: dict[str, float] = {}  # when, by fragment; "" is the whole page
@@ -108,9 +113,8 @@ class Tab:
         for folder in (f"{self._page}/", ""):
             await self._browser.get(f"{folder}_stcore/health")
             await self._browser.get(f"{folder}_stcore/host-config")
-        self._socket = await self._browser.connect()
-        self._reader = asyncio.create_task(self._read(self._socket))
         self._hash = ""
+        await self._connect()
         await self._rerun("the page", page_name=self._page)
         self._record.page.append(time.monotonic() - began)
 
@@ -119,6 +123,15 @@ class Tab:
         self.check()
         await self.close()
         await self.open(f"{self._page}?{self.query}")
+
+    async def lose_connection(self) -> None:
+        """As when the network is away for a moment: the browser goes on by itself."""
+        if self._reader is not None and self._socket is not None:
+            self._reader.cancel()
+            self._socket.transport.abort()
+        self._stop_timers()
+        await self._connect(self._session)
+        await self._rerun("a new connection")
 
     async def press(self, key: str, times: int = 1) -> None:
         """Press the button with that key, and wait until the page has answered."""
@@ -174,7 +187,7 @@ class Tab:
                 case "alert":
                     yield f"{element.alert.title} {element.alert.body}".strip()
                 case "exception":
-                    yield f"{element.exception.type}: {element.exception.message}"
+                    yield element.exception.message
                 case "heading" | "markdown" as kind:
                     yield getattr(element, kind).body
                 case "progress":
@@ -198,6 +211,10 @@ class Tab:
         return None
 
     # From the tab to the server
+
+    async def _connect(self, *session: str) -> None:
+        self._socket = await self._browser.connect(*session)
+        self._reader = asyncio.create_task(self._read(self._socket))
 
     async def _rerun(self, what: str, **more: object) -> None:
         """Have the whole page run, and wait for its end."""
@@ -244,6 +261,7 @@ class Tab:
     def _receive(self, message: ForwardMsg) -> None:
         match message.WhichOneof("type"):
             case "new_session":
+                self._session = message.new_session.initialize.session_id
                 self._begin(tuple(message.metadata.run.fragment_ids))
             case "navigation":
                 self._hash = message.navigation.page_script_hash
@@ -277,8 +295,7 @@ class Tab:
     def _draw(self, path: tuple[int, ...], owner: str, element: Element) -> None:
         self._elements[path] = owner, element
         if element.HasField("exception"):
-            told = f"{element.exception.type}: {element.exception.message}"
-            self._trouble = f"The page shows an exception. {told}"
+            self._trouble = f"An exception: {element.exception.message}"
         elif element.alert.format == Alert.ERROR:
             self._trouble = f"{element.alert.title} {element.alert.body}".strip()
 
