@@ -1,26 +1,42 @@
-"""The local Dask cluster, as a process of its own: python -m core.jobs.cluster
+"""The Dask cluster: all of it for one server, or its parts for several machines.
 
-It starts a scheduler and its workers on the loopback interface, prints the scheduler's
+    python -m core.jobs.cluster
+
+starts a scheduler and its workers on the loopback interface, prints the scheduler's
 address as its one line on standard output, and ends when its standard input closes. So
 whoever started it need not stop it: nothing outlives a server that is killed.
+
+    python -m core.jobs.cluster scheduler
+    python -m core.jobs.cluster workers ADDRESS
+
+run until they are ended, whatever happens to each other and to the apps. All of them
+keep to what Dask's own settings say of TLS.
 """
 
+import argparse
 import asyncio
+import logging
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import dask
-from distributed import Nanny, Scheduler
+from distributed import Nanny, Scheduler, Security
+from distributed.core import connect
 
 from core.errors import ExplainedError
 
 ROOT = Path(__file__).parents[2]
 
 LAB_THREADS = 4  # short jobs of several people at once
+PORT = 8786  # where Dask's own scheduler listens too
+AGAIN_SECONDS = 1.0  # until workers whose scheduler is away look for it again
+
+logger = logging.getLogger(__name__)
 
 SETTINGS = {
     # A run whose worker dies has failed; it must not silently run a second time.
@@ -65,7 +81,6 @@ def workers() -> dict[str, dict]:
             "memory_limit": None,
             "dashboard_address": "127.0.0.1:0",
             "preload": ["core.jobs.worker"],
-            "host": "127.0.0.1",
         }
 
     environments = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus()] or [{}]
@@ -107,8 +122,8 @@ class Process:
             self._process.kill()
 
 
-async def main() -> None:
-    dask.config.set(SETTINGS)
+async def local() -> None:
+    """The cluster of one server, which holds the other end of standard input."""
     # Whatever the workers print goes to standard error. The address goes out through a
     # copy of standard output that none of them inherits.
     address_output = os.fdopen(os.dup(1), "w")
@@ -119,7 +134,7 @@ async def main() -> None:
         with address_output:
             print(scheduler.address, file=address_output)
         nannies = [
-            Nanny(scheduler.address, name=name, **options)
+            Nanny(scheduler.address, name=name, host="127.0.0.1", **options)
             for name, options in workers().items()
         ]
         starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
@@ -133,5 +148,82 @@ async def main() -> None:
     os._exit(0)  # whatever still runs here holds nothing that anybody waits for
 
 
+async def schedule(host: str, port: int) -> None:
+    """A scheduler, for as long as it is let."""
+    async with Scheduler(
+        host=host, port=port, dashboard=False, dashboard_address="127.0.0.1:0"
+    ) as scheduler:
+        print(f"The scheduler listens at {scheduler.address}", flush=True)
+        await scheduler.finished()
+
+
+async def work(address: str, lanes: list[str], name: str) -> None:
+    """The workers of this machine, for as long as they are let."""
+    chosen = {f"{name}-{n}": options for n, options in workers().items()}
+    await asyncio.gather(
+        *(
+            keep(address, name, options)
+            for name, options in chosen.items()
+            if set(options["resources"]) & set(lanes)
+        )
+    )
+
+
+async def keep(address: str, name: str, options: dict) -> None:
+    """One worker, started again whenever its scheduler is back.
+
+    A worker ends with its connection to the scheduler, and takes its nanny along; one
+    that hangs would not even notice. So this holds a connection of its own.
+    """
+    security = Security().get_connection_args("worker")
+    while True:
+        try:
+            comm = await connect(address, **security)
+            async with Nanny(address, name=name, **options) as nanny:
+                lost = asyncio.ensure_future(comm.read())
+                ended = asyncio.ensure_future(nanny.finished())
+                await asyncio.wait({lost, ended}, return_when="FIRST_COMPLETED")
+        except Exception as error:  # the scheduler is away, or has another by this name
+            logger.warning("%s can't work for %s: %s", name, address, error)
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m core.jobs.cluster",
+        description="A scheduler and workers, to end with standard input.",
+    )
+    commands = parser.add_subparsers(dest="command")
+    alone = commands.add_parser("scheduler", help="only a scheduler")
+    alone.add_argument(
+        "--host", default="127.0.0.1", help="the interface it listens on"
+    )
+    alone.add_argument("--port", type=int, default=PORT)
+    hands = commands.add_parser("workers", help="only this machine's workers")
+    hands.add_argument("address", help="of the scheduler, as tcp://HOST:PORT")
+    hands.add_argument(
+        "--lanes",
+        nargs="+",
+        choices=("train", "lab"),
+        default=["train", "lab"],
+        help="train: a worker for each GPU; lab: one for quick questions",
+    )
+    hands.add_argument(
+        "--name",
+        default=socket.gethostname(),
+        help="what the workers' names begin with",
+    )
+    given = parser.parse_args()
+    dask.config.set(SETTINGS)
+    with suppress(KeyboardInterrupt):
+        if given.command == "scheduler":
+            asyncio.run(schedule(given.host, given.port))
+        elif given.command == "workers":
+            asyncio.run(work(given.address, given.lanes, given.name))
+        else:
+            asyncio.run(local())
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

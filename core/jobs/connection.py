@@ -1,7 +1,11 @@
 """The way from an engine to its workers: a Dask client, and the cluster behind it.
 
-It knows nothing of queues. It hands a job to a worker and tells, by the three functions
-that it is given, what the job reports, how it ended, and that workers have come.
+It knows nothing of queues. It hands a job to a worker and tells, by the functions that
+it is given, what the job reports, how it ended, and whether it was lost on the way.
+
+A thread looks after it. A client that has lost its scheduler is replaced by a new one:
+Dask's own would come back without what it had subscribed to, or close for good. What a
+lost client had asked for ends by itself, see core.jobs.worker.
 """
 
 import logging
@@ -16,15 +20,19 @@ from functools import partial
 from typing import Any
 
 from distributed import Client, Future
+from distributed.scheduler import KilledWorker
+from distributed.utils import LoopRunner
 
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
-from core.jobs.job import Job, Outcome
+from core.jobs.job import Job, Outcome, PickedUp
 
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 8.0  # a scheduler that does not answer by then is not there
-RETRY_SECONDS = 5.0
+LOOK_SECONDS = 1.0  # between two looks at connection and workers
+RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
+DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its worker
 
 LOST_WORKER = (
     "The worker process ended while it was at it: it was killed, or the machine had no "
@@ -34,9 +42,17 @@ LOST_CLUSTER = (
     "The processes that do the work have ended. They are being started again; "
     "start the run once more."
 )
+LOST_SCHEDULER = (
+    "The connection to the workers broke while they were at it, and the work was lost. "
+    "The app connects again by itself; start it once more then."
+)
 NO_WORKER = (
     "No worker took this job. The server's log says why; "
     "restarting the app starts new workers."
+)
+NO_WORKER_ELSEWHERE = (
+    "No worker took this job: none is connected to the scheduler that could. "
+    "Start one, then start the run once more; the README says how."
 )
 
 
@@ -48,8 +64,8 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 class Connection:
     """To a scheduler that is there, or to a local cluster of its own.
 
-    Safe to use from threads. Whoever holds a lock while calling it must not need that
-    lock in `on_event`, which runs on the client's event loop.
+    Safe to use from threads. Call it with a lock or without, if only `on_event`, which
+    runs on the client's event loop, does not take that lock.
     """
 
     def __init__(
@@ -57,75 +73,138 @@ class Connection:
         scheduler: str | None,
         on_event: Callable[[str, Any], None],
         on_end: Callable[[str, Outcome], None],
-        on_up: Callable[[], None],
+        on_lost: Callable[[str, str], None],
+        on_look: Callable[[], None],
     ) -> None:
         """`open` connects.
 
         `on_event` gets the id of a job and what it reports, without waiting; `on_end`
-        the id of a job and how it ended. `on_up` is called after every attempt.
+        the id of a job and how it ended; `on_lost` the id of a job that no worker has
+        any more, and why. `on_look` is called every second or so, once there is an
+        answer to whether there are workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
-        self._on_event, self._on_end, self._on_up = on_event, on_end, on_up
+        self._on_event, self._on_end = on_event, on_end
+        self._on_lost, self._on_look = on_lost, on_look
         self._topic = f"engine-{uuid.uuid4().hex}"
-        self._lock = threading.Lock()  # for the three that follow
-        self._futures: dict[str, Future] = {}  # of the jobs that workers have
-        self._cluster: cluster.Process | None = None  # where it is our own
+        self._lock = threading.Lock()  # for the four that follow
         self._client: Client | None = None
+        self._futures: dict[str, Future] = {}  # of the jobs that workers have
+        self._begun: set[str] = set()  # of these, those that a worker has begun with
+        self._patience: dict[str, float] = {}  # until when a cancelled job may go on
+        self._shared: set[str] = set()  # jobs that wait for another app's
+        self._comm: object = None  # the client's, which changes when it reconnects
+        self._cluster: cluster.Process | None = None  # where it is our own
+        self._capacity: Counter[str] = Counter()
+        self._last_seen: dict[str, float] = {}  # of a worker of each lane
+        self._loop = LoopRunner()  # of all clients: one that fails leaves a thread else
         self.problem = ""  # why there are no workers, in a sentence; else empty
-        self._start_due = 0.0  # when a start that failed is to be tried again
-        self._closed = False
         self._up = threading.Event()
-        self._starting = True
+        self._closed = threading.Event()
 
     def open(self) -> None:
-        """Connect, in the background."""
-        in_background(self._start)
+        """Connect, and look after it, in the background."""
+        self._loop.start()
+        in_background(self._keep)
 
-    @property
-    def is_up(self) -> bool:
-        return self._client is not None
+    def close(self) -> None:
+        """End the connection, and the local cluster with it."""
+        self._closed.set()
+        if self._client is not None:
+            self._client.close(timeout=2)
+        if self._cluster is not None:
+            self._cluster.close()
 
-    def _start(self) -> None:
+    # Looking after it
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            try:
+                if self._client is not None and self._is_broken(self._client):
+                    self._drop(self._client)
+                if self._client is None:
+                    self._connect()
+                if self._client is not None:
+                    self._look(self._client)
+                self._on_look()
+            except Exception:  # such as a scheduler that went away in the meantime
+                logger.warning("the workers could not be looked at", exc_info=True)
+            self._closed.wait(RETRY_SECONDS if self.problem else LOOK_SECONDS)
+        self.close()  # what was started in the meantime
+        self._loop.stop()
+
+    def _is_broken(self, client: Client) -> bool:
+        return (
+            client.status != "running"
+            or client.scheduler_comm is not self._comm
+            or (self._cluster is not None and self._cluster.has_ended)
+        )
+
+    def _drop(self, client: Client) -> None:
+        """Leave a client that is broken; its jobs are lost."""
+        with self._lock:
+            self._client = None
+            lost = list(self._futures)
+            self._forget(*lost)
+            self._up.clear()
+        in_background(client.close, 1)
+        for job_id in lost:
+            self._on_lost(job_id, self._lost)
+
+    def _connect(self) -> None:
         try:
             address = self._scheduler
             if address is None:
-                self._cluster = cluster.Process()
+                if self._cluster is None or self._cluster.has_ended:
+                    self._cluster = cluster.Process()
                 address = self._cluster.address
-            if self._closed:  # in the meantime, when there was nothing to end yet
-                return self.close()
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client = Client(
+                address,
+                timeout=CONNECT_SECONDS,
+                set_as_default=False,
+                loop=self._loop.loop,
+            )
             client.subscribe_topic(self._topic, self._receive)
+            self._comm = client.scheduler_comm
+            self._last_seen.clear()
             self._client, self.problem = client, ""
         except Exception as error:
             where = f" at {self._scheduler}" if self._scheduler else ""
             self.problem = f"The workers{where} can't be reached: {error}."
-            self._start_due = time.monotonic() + RETRY_SECONDS
             logger.warning("no cluster: %s", error)
-        self._starting = False
         self._up.set()
-        self._on_up()
 
-    def revive(self) -> None:
-        """If the local cluster has died, fail what it was doing and start another.
-
-        A cluster that could not be started or reached is tried again now and then.
-        """
+    def _look(self, client: Client) -> None:
+        """See which workers there are, and what keeps jobs from beginning or ending."""
+        self._capacity = self.capacity()
+        now = time.monotonic()
+        for lane in ("train", "lab"):
+            if self._capacity[lane] or lane not in self._last_seen:
+                self._last_seen[lane] = now
         with self._lock:
-            died = self._cluster is not None and self._cluster.has_ended
-            failed = self._up.is_set() and self._client is None
-            due = time.monotonic() > self._start_due
-            if self._closed or self._starting or not (due and (died or failed)):
-                return
-            self._starting = True
-            self._cluster = None
-            client, self._client = self._client, None
-            self._up.clear()
-            lost, self._futures = self._futures, {}
-        for job_id in lost:
-            self._on_end(job_id, Outcome("failed", message=LOST_CLUSTER))
-        if client is not None:
-            in_background(client.close, 1)
-        in_background(self._start)
+            waiting = {
+                job_id: future.key
+                for job_id, future in self._futures.items()
+                if job_id not in self._begun
+            }
+            deaf = [each for each, until in self._patience.items() if now > until]
+        strange: set[Any] = set()  # what workers have that other apps keep busy
+        for keys in client.processing().values() if waiting else ():
+            if set(keys) - set(client.futures):
+                strange.update(keys)
+        self._shared = {job_id for job_id, key in waiting.items() if key in strange}
+        for job_id in deaf:
+            in_background(self._end_with_worker, job_id, client)
+
+    @property
+    def _lost(self) -> str:
+        return LOST_SCHEDULER if self._scheduler else LOST_CLUSTER
+
+    # What there is
+
+    @property
+    def is_up(self) -> bool:
+        return self._client is not None
 
     def capacity(self) -> Counter[str]:
         """How many jobs of each lane the workers take at once; asks the scheduler.
@@ -139,47 +218,101 @@ class Connection:
                 capacity.update({k: int(n) for k, n in each["resources"].items()})
         return capacity
 
+    @property
+    def last_capacity(self) -> Counter[str]:
+        """The capacity at the last look."""
+        return self._capacity
+
+    def seconds_without(self, lane: str) -> float:
+        """For how long there has been no worker that takes jobs of the lane."""
+        now = time.monotonic()
+        return 0.0 if self._capacity[lane] else now - self._last_seen.get(lane, now)
+
+    @property
+    def no_worker(self) -> str:
+        """Why nobody took a job, in a sentence."""
+        return NO_WORKER_ELSEWHERE if self._scheduler else NO_WORKER
+
+    def is_shared(self, job_id: str) -> bool:
+        """Whether the job has to wait for the work of another app."""
+        return job_id in self._shared
+
+    # Handing out, and taking back
+
     def hand_out(self, job: Job) -> None:
         """Give the job to a worker of its lane; ExplainedError without connection."""
-        client = self._client
-        if client is None:
-            raise ExplainedError(self.problem or NO_WORKER)
-        future = client.submit(
-            worker.do,
-            job.id,
-            self._topic,
-            job.address,
-            job.arguments,
-            resources={job.lane: 1},
-            pure=False,
-        )
         with self._lock:
+            if self._client is None:
+                raise ExplainedError(self.problem or self.no_worker)
+            future = self._client.submit(
+                worker.do,
+                job.id,
+                self._topic,
+                job.address,
+                job.arguments,
+                resources={job.lane: 1},
+                pure=False,
+            )
             self._futures[job.id] = future
         future.add_done_callback(partial(self._when_done, job.id))
 
     def _when_done(self, job_id: str, future: Future) -> None:
+        outcome, reason = None, ""
         try:
             outcome = future.result(timeout=30)
-        except Exception as error:  # KilledWorker, or the connection broke
+        except Exception as error:
             logger.warning("job %s was lost: %r", job_id, error)
-            outcome = Outcome("failed", message=LOST_WORKER)
+            reason = LOST_WORKER if isinstance(error, KilledWorker) else self._lost
         with self._lock:
-            self._futures.pop(job_id, None)
+            if self._futures.get(job_id) is not future:  # nobody waits for it any more
+                return
+            self._forget(job_id)
         future.release()
-        self._on_end(job_id, outcome)
+        if outcome is not None:
+            self._on_end(job_id, outcome)
+        else:
+            self._on_lost(job_id, reason)
+
+    def _forget(self, *job_ids: str) -> None:
+        """Call it with the lock."""
+        for job_id in job_ids:
+            self._futures.pop(job_id, None)
+            self._patience.pop(job_id, None)
+            self._begun.discard(job_id)
+            self._shared.discard(job_id)
 
     def cancel(self, job_id: str) -> None:
-        """Tell all workers, since none may have said yet that it has the job."""
+        """Ask a running job to end; one that can't hear it is ended with its worker."""
+        with self._lock:
+            if job_id not in self._futures:
+                return
+            self._patience.setdefault(job_id, time.monotonic() + DEAF_SECONDS)
         if self._client is not None:
-            self._client.run(worker.cancel, job_id, on_error="ignore")
+            # To all: the scheduler may not have heard yet who has it.
+            run = partial(self._client.run, on_error="ignore")
+            in_background(run, worker.cancel, job_id)
+
+    def _end_with_worker(self, job_id: str, client: Client) -> None:
+        with self._lock:
+            future = self._futures.get(job_id)
+            self._forget(job_id)
+        if future is None:
+            return
+        busy = client.processing().items()
+        where = [address for address, keys in busy if future.key in keys]
+        logger.warning("job %s can't hear a cancel: its worker %s ends", job_id, where)
+        if where:
+            client.run(worker.kill, workers=where, nanny=True, on_error="ignore")
+        future.cancel()
+        self._on_end(job_id, Outcome("cancelled"))
 
     def withdraw(self, job_id: str) -> None:
-        """Cancel a job that no worker may have begun with."""
+        """Take back a job that no worker may have begun with."""
         with self._lock:
-            future = self._futures.pop(job_id, None)
-        self.cancel(job_id)
+            future = self._futures.get(job_id)
+            self._forget(job_id)
         if future is not None:
-            future.cancel()
+            in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
         """The answer of a quick function on the lab worker.
@@ -188,9 +321,10 @@ class Connection:
         """
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
-        if self._client is None:
-            raise ExplainedError(self.problem or NO_WORKER)
-        future = self._client.submit(
+        client = self._client
+        if client is None:
+            raise ExplainedError(self.problem or self.no_worker)
+        future = client.submit(
             worker.answer, address, arguments, resources={"lab": 1}, pure=False
         )
         left = max(0.1, deadline - time.monotonic())
@@ -201,20 +335,17 @@ class Connection:
                 f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
                 "may still be starting, or busy with somebody else's question."
             ) from None
-        except Exception:  # KilledWorker, or the connection broke
+        except KilledWorker:
             raise ExplainedError(LOST_WORKER) from None
+        except Exception:  # the connection broke
+            raise ExplainedError(self._lost) from None
         finally:
             future.release()
         return outcome.get()
 
-    def close(self) -> None:
-        """End the connection, and the local cluster with it."""
-        self._closed = True
-        if self._client is not None:
-            self._client.close(timeout=2)
-        if self._cluster is not None:
-            self._cluster.close()
-
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not for a lock even."""
-        self._on_event(*pickle.loads(event[1]))
+        job_id, reported = pickle.loads(event[1])
+        if isinstance(reported, PickedUp):
+            self._begun.add(job_id)
+        self._on_event(job_id, reported)

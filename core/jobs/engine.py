@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.errors import ExplainedError
-from core.jobs.connection import NO_WORKER, Connection, in_background
+from core.jobs.connection import Connection, in_background
 from core.jobs.job import Job, Jobs, Outcome
 from core.jobs.queue import Queue
 from core.measure.environment import Machine
@@ -26,7 +26,10 @@ logger = logging.getLogger(__name__)
 
 LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
-NO_WORKER_SECONDS = 90.0  # a job that nobody has picked up by then has failed
+NO_WORKER_SECONDS = 90.0  # where there is no worker by then, the job has failed
+TRIES = 3  # a job that its worker does not live to begin with is at fault itself
+
+SHARED = "Another app that shares these workers is using them; it starts by itself."
 
 
 class Engine:
@@ -40,7 +43,11 @@ class Engine:
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when it is to be asked for again
         self._connection = Connection(
-            scheduler, self._jobs.receive, self._when_ended, self._when_up
+            scheduler,
+            on_event=self._jobs.receive,
+            on_end=self._when_ended,
+            on_lost=self._when_lost,
+            on_look=self._when_looked,
         )
         self._connection.open()
 
@@ -54,23 +61,30 @@ class Engine:
         with self._lock:
             self._jobs.add(job)
             self._queue.add(job)
-        self._connection.revive()
         self._dispatch()
         return job.id
 
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if this engine does not know it."""
-        self._connection.revive()
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return job
-            waited = time.time() - (job.started or time.time())
-            if job.status == "starting" and waited > NO_WORKER_SECONDS:
-                in_background(self._withdraw, job_id)
-                self._end(job_id, Outcome("failed", message=NO_WORKER))
-                return self._jobs.get(job_id)
+            if job.status == "starting":
+                return self._starting(job)
             return replace(job, place=self._queue.place(job_id))
+
+    def _starting(self, job: Job) -> Job:
+        """A job that no worker has begun with, and why; call it with the lock."""
+        waited = time.time() - (job.started or time.time())
+        without = self._connection.seconds_without(job.lane)
+        if min(waited, without) > NO_WORKER_SECONDS:
+            self._connection.withdraw(job.id)
+            self._end(job.id, Outcome("failed", message=self._connection.no_worker))
+            return self._jobs.get(job.id) or job
+        return (
+            replace(job, message=SHARED) if self._connection.is_shared(job.id) else job
+        )
 
     def jobs(self, address: str, owner: str | None = None) -> list[Job]:
         """Jobs that call the function at `address`, of one owner or all, in order."""
@@ -85,27 +99,22 @@ class Engine:
             if job is None or job.ended:
                 return
             if job.status == "running":
-                return in_background(self._connection.cancel, job_id)
+                return self._connection.cancel(job_id)
             # Where it is starting, its worker may be starting too, and deaf.
+            self._connection.withdraw(job_id)
             self._end(job_id, Outcome("cancelled"))
-        if job.status == "starting":
-            in_background(self._withdraw, job_id)
+        self._dispatch()
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock."""
         self._jobs.end(job_id, outcome)
         self._queue.remove(job_id)
 
-    def _withdraw(self, job_id: str) -> None:
-        self._connection.withdraw(job_id)
-        self._dispatch()
-
     def ask(self, address: str, *arguments: Any, seconds: float = 30.0) -> Any:
         """The answer of a quick function on the lab worker.
 
         Raises ExplainedError where the function does, or where no answer comes in time.
         """
-        self._connection.revive()
         return self._connection.ask(address, arguments, seconds)
 
     # Between jobs and workers
@@ -120,7 +129,6 @@ class Engine:
 
         Asked anew, in the background, once it is stale.
         """
-        self._connection.revive()
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
                 self._machine_due = math.inf  # one question at a time
@@ -147,9 +155,8 @@ class Engine:
         if not (self._queue and self._connection.is_up):
             return
         try:
-            # Without the lock: it asks the scheduler.
-            capacity = self._connection.capacity()
             with self._lock:
+                capacity = self._connection.last_capacity
                 while (job := self._queue.next(capacity)) is not None:
                     self._connection.hand_out(job)
                     self._queue.take(job)
@@ -162,6 +169,21 @@ class Engine:
             self._end(job_id, outcome)
         self._dispatch()
 
-    def _when_up(self) -> None:
-        self.machine()
+    def _when_lost(self, job_id: str, reason: str) -> None:
+        """A job that no worker had begun with waits again, before the others."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return
+            if job.status == "starting" and job.tries < TRIES:
+                self._queue.put_back(job_id)
+                self._jobs.put_back(job_id)
+            else:
+                self._end(job_id, Outcome("failed", message=reason))
+        self._dispatch()
+
+    def _when_looked(self) -> None:
+        """Once a second or so."""
+        if self._machine is None:
+            self.machine()
         self._dispatch()

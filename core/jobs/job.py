@@ -51,6 +51,7 @@ class Job:
     value: Any = None  # what the function returned
     message: str = ""  # why it failed
     submitted: float = field(default_factory=time.time)
+    tries: int = 0  # how often it was given to a worker
     started: float | None = None  # seconds since 1970, as `submitted`
 
     @property
@@ -100,7 +101,14 @@ class Jobs:
     def start(self, job_id: str, status: str = "starting") -> None:
         """A worker gets the job; the job's first event says that it has begun."""
         job = self._jobs[job_id]
-        self._jobs[job_id] = replace(job, status=status, started=time.time())
+        tries = job.tries + (status == "starting")
+        self._jobs[job_id] = replace(
+            job, status=status, started=time.time(), tries=tries
+        )
+
+    def put_back(self, job_id: str) -> None:
+        """The job's worker was lost before it had begun: it waits again."""
+        self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
     def end(self, job_id: str, outcome: Outcome) -> None:
         """The job has ended; what ends it a second time changes nothing."""

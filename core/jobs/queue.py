@@ -115,6 +115,10 @@ class Queue:
             if lane != job.lane or last >= turn
         }
 
+    def put_back(self, job_id: str) -> None:
+        """The worker was lost before it began: the job is next in its lane again."""
+        self._waiting = {job_id: self._taken.pop(job_id), **self._waiting}
+
     def remove(self, job_id: str) -> None:
         """The job has ended, if it ever was there."""
         self._waiting.pop(job_id, None)

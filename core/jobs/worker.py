@@ -3,6 +3,10 @@
 A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
 module when the process starts and calls `dask_setup`.
 
+A job ends, at the latest in its next batch, when it is cancelled and when nobody waits
+for it any more: the app that started it is gone, or the scheduler is, which a worker
+does not outlive. So what still runs is what somebody knows of.
+
 Nothing but plain data leaves a worker, failures included: the web server must not have
 to import torch in order to read an exception.
 """
@@ -10,6 +14,7 @@ to import torch in order to read an exception.
 import multiprocessing
 import pickle
 import threading
+from contextlib import suppress
 from typing import Any
 
 from core.jobs.address import outcome_of
@@ -62,14 +67,31 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
         # Dask's event log takes bytes, not objects.
         worker.log_event(topic, pickle.dumps((job_id, event)))
 
+    key = worker.get_current_task()
+
+    def cancelled() -> bool:
+        return job_id in _cancelled or not _is_wanted(worker, key)
+
     report(PickedUp(worker.name))
     keep_threads()
     try:
-        watch = Watch(report, lambda: job_id in _cancelled)
+        watch = Watch(report, cancelled)
         return outcome_of(address, arguments, watch)
     finally:
         _cancelled.discard(job_id)
         _free_memory()
+
+
+def _is_wanted(worker: Any, key: Any) -> bool:
+    """Whether the scheduler is there and has a client that waits for the task.
+
+    Dask does not stop a task that runs, but writes down that its result is not wanted.
+    """
+    from distributed import Status
+
+    task = worker.state.tasks.get(key)
+    is_open = worker.status in (Status.running, Status.paused)
+    return is_open and task is not None and task.state != "cancelled"
 
 
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
@@ -92,6 +114,20 @@ def keep_threads() -> None:
 def cancel(job_id: str) -> None:
     """Ask the job to stop; it hears of it in its next batch."""
     _cancelled.add(job_id)
+
+
+def kill(dask_worker: Any) -> None:
+    """End a worker that hears nothing, and all that it started; its nanny calls this.
+
+    The nanny then starts a new one. A worker that hangs can't be asked to do this
+    itself, and the processes of a DataLoader that hangs would outlive it.
+    """
+    import psutil
+
+    process = psutil.Process(dask_worker.pid)
+    for each in (*process.children(recursive=True), process):
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
 
 
 def _free_memory() -> None:

@@ -134,6 +134,8 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
                 icon=":material/hourglass_top:",
             )
         else:
+            if now.message:  # why it has not begun
+                st.info(f"{what}: {now.message}", icon=":material/hourglass_top:")
             draw(now)
 
     live()

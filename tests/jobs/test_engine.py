@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -14,37 +13,9 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
-from core.jobs.job import Job, PickedUp
+from core.jobs.job import PickedUp
 from core.results import StepProgress
-
-RUN = "core.training:run"
-LONG = RunConfig(task="sprites", epochs=50)
-SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
-
-
-def wait(condition: Callable[[], object], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def status(engine: Engine, job_id: str) -> str:
-    job = engine.job(job_id)
-    assert job is not None
-    return job.status
-
-
-def finish(engine: Engine, job_id: str) -> Job:
-    wait(lambda: (job := engine.job(job_id)) is not None and job.ended)
-    job = engine.job(job_id)
-    assert job is not None
-    return job
-
-
-def running(engine: Engine, job_id: str) -> None:
-    """Wait until the job has made some steps."""
-    wait(lambda: any(isinstance(e, StepProgress) for e in engine.job(job_id).events))
+from tests.jobs.follow import LONG, RUN, SHORT, finish, running, status, wait
 
 
 def train_worker(engine: Engine) -> psutil.Process:

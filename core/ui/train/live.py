@@ -137,6 +137,8 @@ def _waiting(job: Job) -> str:
             f"Place {job.place} in the queue, {before}. Your run starts by itself; you "
             "may leave this page and come back."
         )
+    if job.message:
+        return job.message
     if engine().machine() is None:
         return "The workers are starting; this takes some seconds."
     return "A worker is taking the run."

@@ -1,0 +1,47 @@
+"""Jobs of an engine, as a test follows them."""
+
+import time
+from collections.abc import Callable
+
+from core.config import RunConfig
+from core.jobs.engine import Engine
+from core.jobs.job import Job
+from core.results import StepProgress
+from core.watch import Watch
+
+RUN = "core.training:run"
+LONG = RunConfig(task="sprites", epochs=50)
+SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
+
+
+def wait(condition: Callable[[], object], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def status(engine: Engine, job_id: str) -> str:
+    job = engine.job(job_id)
+    assert job is not None
+    return job.status
+
+
+def finish(engine: Engine, job_id: str) -> Job:
+    wait(lambda: (job := engine.job(job_id)) is not None and job.ended)
+    job = engine.job(job_id)
+    assert job is not None
+    return job
+
+
+def running(engine: Engine, job_id: str) -> None:
+    """Wait until the job has made some steps."""
+    wait(lambda: any(isinstance(e, StepProgress) for e in engine.job(job_id).events))
+
+
+def count(steps: int, watch: Watch) -> int:
+    """A job that does nothing but tell how far it is, forty times a second."""
+    for step in watch.each(range(steps)):
+        watch.report(step)
+        time.sleep(0.025)
+    return steps

@@ -1,0 +1,196 @@
+"""Scheduler and workers as the README starts them, killed and started again."""
+
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.jobs import connection
+from core.jobs.cluster import ROOT
+from core.jobs.engine import SHARED, Engine
+from core.jobs.job import PickedUp
+from tests.jobs.follow import finish, status, wait
+
+HERE = "tests.jobs.test_cluster"
+COUNT = "tests.jobs.follow:count"
+LONG, SHORT = 4000, 8
+
+
+class Elsewhere:
+    """A scheduler and workers, each a process started by the README's own words."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        text = (ROOT / "README.md").read_text("utf-8")
+        lines = re.findall(r"^python -m core\.jobs\.cluster (\w+) .*", text, re.M)
+        assert lines == ["scheduler", "workers"]
+        self._text = text
+        self._processes: dict[str, psutil.Popen] = {}
+        for part in lines:
+            self.start(part)
+
+    def start(self, part: str) -> None:
+        """By the command of the README, at a port that is free."""
+        (line,) = re.findall(
+            rf"^python (-m core\.jobs\.cluster {part} .*)", self._text, re.M
+        )
+        words = shlex.split(line.replace("8786", self.port))
+        self._processes[part] = psutil.Popen(
+            [sys.executable, *words], cwd=ROOT, stdout=subprocess.DEVNULL
+        )
+
+    def kill(self, part: str) -> None:
+        """The command itself, as kill -9 does."""
+        self._processes[part].kill()
+        self._processes[part].wait()
+
+    def end(self) -> None:
+        """Both, and whatever they have started."""
+        for process in self._processes.values():
+            family = [process]
+            with suppress(psutil.NoSuchProcess):
+                family += process.children(recursive=True)
+            for each in family:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            psutil.wait_procs(family, timeout=10)
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Elsewhere]:
+    cluster = Elsewhere()
+    yield cluster
+    cluster.end()
+
+
+@pytest.fixture(scope="module")
+def app(elsewhere: Elsewhere) -> Iterator[Engine]:
+    """The engine of an app that the README's third line starts."""
+    engine = Engine(elsewhere.address)
+    engine.ask("core.devices:describe", seconds=120)
+    yield engine
+    engine.close()
+
+
+def begun(app: Engine, job_id: str) -> str:
+    """The job, once it has told something."""
+    wait(lambda: len(app.job(job_id).events) > 3)
+    return job_id
+
+
+def one_that_runs_and_two_that_wait(app: Engine) -> list[str]:
+    ids = [app.submit(COUNT, steps) for steps in (LONG, SHORT, SHORT)]
+    begun(app, ids[0])
+    return ids
+
+
+def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
+    """The first was lost with a sentence; the others ran in order, all heard."""
+    first, *others = (finish(app, job_id) for job_id in ids)
+    assert (first.status, first.message) == ("failed", said)
+    assert others[0].started < others[1].started
+    for job in others:
+        assert job.value == SHORT
+        assert isinstance(job.events[0], PickedUp)
+        assert job.events[1:] == tuple(range(SHORT))
+
+
+def test_workers_started_by_hand_can_do_everything(app):
+    """What needs child processes too: a sandbox, and a DataLoader with workers."""
+    assert app.ask("core.jobs.sandbox:call", "os:getpid") > 0
+    assert finish(app, app.submit(f"{HERE}:batches_of_a_loader")).value == 4
+
+
+def batches_of_a_loader() -> int:
+    from torch.utils.data import DataLoader
+
+    return len(list(DataLoader(range(8), batch_size=2, num_workers=1)))
+
+
+def test_a_scheduler_that_comes_back_soon_costs_only_the_run(app, elsewhere):
+    """Killed and started at once: what waited runs once, in order, seen by its app."""
+    ids = one_that_runs_and_two_that_wait(app)
+    elsewhere.kill("scheduler")
+    elsewhere.start("scheduler")
+    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
+
+
+def test_a_scheduler_that_comes_back_late_costs_only_the_run(
+    app, elsewhere, monkeypatch
+):
+    """Away for longer than a client waits: that is told, and ends by itself."""
+    monkeypatch.setattr(app._connection._client, "_timeout", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "RETRY_SECONDS", 0.5)
+    ids = one_that_runs_and_two_that_wait(app)
+    lost = app._connection._client
+    elsewhere.kill("scheduler")
+    wait(lambda: lost.status == "closed" and app.problem)
+    assert "can't be reached" in app.problem
+    assert [status(app, job_id) for job_id in ids] == ["failed", "queued", "queued"]
+    elsewhere.start("scheduler")
+    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
+    assert app.problem == ""
+
+
+def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
+    """The command that started them too; started again, they take what waits."""
+    ids = one_that_runs_and_two_that_wait(app)
+    elsewhere.kill("workers")
+    elsewhere.start("workers")
+    all_but_the_first_ran_once(app, ids, connection.LOST_WORKER)
+
+
+def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
+    """It says what for, is not given up, and begins when the other has ended."""
+    monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)
+    first = begun(app, app.submit(COUNT, LONG))
+    other = Engine(elsewhere.address)
+    second = other.submit(COUNT, SHORT)
+    wait(lambda: other.job(second).message == SHARED)
+    time.sleep(0.2)
+    assert status(other, second) == "starting"
+    app.cancel(first)
+    assert finish(other, second).status == "finished"
+    other.close()
+
+
+def test_a_run_whose_app_is_gone_ends(app, elsewhere):
+    """Nobody knows of it any more, and the worker is free for others."""
+    gone = Engine(elsewhere.address)
+    begun(gone, gone.submit(COUNT, LONG))
+    gone.close()
+    assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
+
+
+def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
+    """And with its children: it is cancelled, and the next job has a new worker."""
+    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
+    file = tmp_path / "pid"
+    deaf = app.submit(f"{HERE}:hear_nothing", str(file))
+    wait(lambda: file.exists() and file.read_text())
+    wait(lambda: status(app, deaf) == "running")
+    following = app.submit(COUNT, SHORT)
+    app.cancel(deaf)
+    assert finish(app, deaf).status == "cancelled"
+    assert finish(app, following).status == "finished"
+    wait(lambda: not psutil.pid_exists(int(file.read_text())), seconds=5)
+
+
+def hear_nothing(file: str) -> None:
+    """Hold the interpreter's lock for years, and have a child that sleeps."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(file).write_text(str(child.pid))
+    time.sleep(0.5)  # until it is known that this has begun
+    re.match(r"(a+)+$", "a" * 60 + "b")
