@@ -21,7 +21,7 @@ from core.jobs.job import Job
 PATIENCE = 100
 # Jobs of one person that workers of a lane have at once, even while some are idle: the
 # next person must not have to wait for them.
-AT_ONCE = {"lab": 1}
+AT_ONCE = {"lab": 1, "question": 2}
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class Queue:
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Ticket] = {}  # by their jobs' ids
-        self._taken: dict[str, Job] = {}
+        self._taken: dict[str, _Ticket] = {}
         self._came = 0  # how many jobs
         self._round: Counter[str] = Counter()  # of each lane: the one being served
         self._served: dict[tuple[str, str], int] = {}  # lane, owner: their last round
@@ -66,7 +66,7 @@ class Queue:
 
     def taken(self, lane: str) -> list[Job]:
         """The jobs of a lane that workers have."""
-        return [job for job in self._taken.values() if job.lane == lane]
+        return [t.job for t in self._taken.values() if t.job.lane == lane]
 
     def of(self, owner: str) -> int:
         """How many jobs of this person wait or are taken."""
@@ -101,7 +101,7 @@ class Queue:
     def take(self, job: Job) -> None:
         """A worker gets this job."""
         ticket = self._waiting.pop(job.id)
-        self._taken[job.id] = job
+        self._taken[job.id] = ticket
         self._lanes.clear()
         for each in self._lane(job.lane):
             each.passed += each.number < ticket.number
@@ -117,7 +117,8 @@ class Queue:
 
     def put_back(self, job_id: str) -> None:
         """The worker was lost before it began: the job is next in its lane again."""
-        self._waiting = {job_id: self._taken.pop(job_id), **self._waiting}
+        self._waiting[job_id] = self._taken.pop(job_id)
+        self._lanes.clear()
 
     def remove(self, job_id: str) -> None:
         """The job has ended, if it ever was there."""
@@ -130,8 +131,9 @@ class Queue:
         self._served = {k: n for k, n in self._served.items() if k[0] in busy}
 
     def _jobs(self) -> list[Job]:
-        """All, in the order they came and then were taken."""
-        return [*(each.job for each in self._waiting.values()), *self._taken.values()]
+        """All that wait or are taken."""
+        tickets = (*self._waiting.values(), *self._taken.values())
+        return [each.job for each in tickets]
 
     def _lane(self, lane: str) -> list[_Ticket]:
         """Who waits in a lane, in the order of their turns."""
