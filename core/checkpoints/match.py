@@ -3,6 +3,8 @@
 The tensors have been checked by then, see core.checkpoints.upload.
 """
 
+import re
+
 import torch
 from torch import Tensor
 
@@ -44,7 +46,10 @@ def match(
         notes += [f"The {cast} numbers became float32." for cast in sorted(casts)]
         checkpoint = state_dict.pack(
             {
-                name: named[name].detach().to(tensor.dtype, copy=True).contiguous()
+                # A plain tensor, whatever the file's had beside its numbers.
+                name: torch.empty(tensor.shape, dtype=tensor.dtype).copy_(
+                    named[name].detach()
+                )
                 for name, tensor in expected.items()
             }
         )
@@ -77,20 +82,37 @@ def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
 def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
     """Their names to ours, where shapes leave no doubt; else {}.
 
-    Either all shapes agree in order, or each (last part of the name, shape) is there
-    once: safetensors sorts by name, so that the order of the layers is lost.
+    Either all shapes agree in order, or for each (last part of the name, shape) there
+    are as many: safetensors sorts by name, so that the order of the layers is lost. Of
+    several, "conv2.weight" is taken before "conv10.weight"; in our models these are
+    the counters of batch norm, which do nothing once a model is trained.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))
 
-    def by_form(state: dict[str, Tensor]) -> dict[tuple, str]:
-        return {(n.rpartition(".")[2], tuple(t.shape)): n for n, t in state.items()}
+    def by_form(state: dict[str, Tensor]) -> dict[tuple, list[str]]:
+        forms: dict[tuple, list[str]] = {}
+        for name in sorted(state, key=_natural):
+            form = name.rpartition(".")[2], tuple(state[name].shape)
+            forms.setdefault(form, []).append(name)
+        return forms
 
     theirs, ours = by_form(tensors), by_form(expected)
-    once = len(theirs) == len(tensors) and len(ours) == len(expected)
-    if once and set(theirs) == set(ours):
-        return {theirs[form]: ours[form] for form in theirs}
-    return {}
+    if {form: len(n) for form, n in theirs.items()} != {
+        form: len(n) for form, n in ours.items()
+    }:
+        return {}
+    return {
+        their: our
+        for form in theirs
+        for their, our in zip(theirs[form], ours[form], strict=True)
+    }
+
+
+def _natural(name: str) -> list[str | int]:
+    """To sort by: numbers in a name by what they are worth."""
+    parts = re.split(r"(\d+)", name)  # every second one is a number
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def _alike(theirs: Tensor, ours: Tensor) -> bool:

@@ -1,35 +1,42 @@
 """A checkpoint that a stranger sent: opened without trust, and without running it.
 
 `open_safely` is what the lab worker calls. It opens the file in a process of its own,
-with little memory and time, after looking at its structure from outside. Nothing is
-written anywhere, and torch.load is never called but with weights_only=True.
+with little memory and time, no device and no right to write, after looking at its
+structure from outside. torch.load is never called but with weights_only=True. What
+comes out are finite float32 numbers that make the model answer finite numbers: only
+these reach a process that has a device.
 """
 
 import io
 import pickle
+import pickletools
 import re
 import struct
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 import safetensors.torch
 import torch
 from torch import Tensor
 
+from core import state_dict
 from core.checkpoints.match import match
 from core.checkpoints.results import Opened
 from core.checkpoints.round_trip import read
-from core.errors import ExplainedError, is_out_of_memory
+from core.data import sprites
+from core.errors import ExplainedError, is_out_of_memory, quoted
 from core.jobs import sandbox
 
 MAX_BYTES = 20_000_000  # of a file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in it; our models have 6 and 26
 MAX_TENSOR_BYTES = 100_000_000  # that its tensors may claim to have
 MAX_NAME = 200  # characters
-MAX_INDEX_BYTES = 2_000_000  # of the pickle with names and shapes; ours have 2,000
+MAX_DIMENSIONS = 8  # of a tensor; ours have 4. Strides of many are slow to work out
+MAX_INDEX_BYTES = 500_000  # of what tells names and shapes; ours have 2,000
 MEMORY_BYTES = 400_000_000  # that opening it may take
-SECONDS = 20.0
+SECONDS = 5.0
 LISTED = 20  # names in one list
+DRAWINGS = 20  # that a model has to answer
 
 # Under these keys, people keep a state_dict beside other things.
 WRAPPERS = ("model_state_dict", "state_dict", "model", "net", "module")
@@ -38,6 +45,8 @@ PREFIXES = {
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
+# Tensors that are made on a device while they are read, whatever map_location says.
+ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
 KINDS = {
     b"\x89PNG": "a PNG image",
@@ -66,7 +75,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
-            f"The file's name {_shown(name)} has a path or a control character in it. "
+            f"The file's name {quoted(name)} has a path or a control character in it. "
             "Rename the file to something like model.pt."
         )
     try:
@@ -91,8 +100,11 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
         kind, content, saved_from = _read(data)
         notes: list[str] = []
         tensors = _strip_prefixes(_tensors(content, notes), notes)
-        _check_values(tensors)
-        return match(kind, tensors, saved_from, notes, model)
+        _check_tensors(tensors)
+        found = match(kind, tensors, saved_from, notes, model)
+        if found.checkpoint is not None:
+            _check_model(found.checkpoint, found.model)
+        return found
     except ExplainedError:
         raise
     except Exception as error:
@@ -121,9 +133,9 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     if not data:
         raise ExplainedError("The file is empty. Copy or download it again.")
     if data.startswith(b"PK"):
-        _check_zip(data)
-        return "torch.save, zip", *_read_torch(data)
+        return "torch.save, zip", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
+        _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
         return "torch.save, the format before torch 1.6", *_read_torch(data)
     if data[8:9] == b"{":
         return "safetensors", _read_safetensors(data), {}
@@ -131,9 +143,14 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     raise _refusal(f"This is not a checkpoint but {what}")
 
 
-def _check_zip(data: bytes) -> None:
-    """Refuse an archive that torch.save has not written, before it is unpacked."""
-    entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
+def _checked_zip(data: bytes) -> bytes:
+    """Refuse an archive that torch.save has not written, before it is unpacked.
+
+    What is returned was written anew: of an archive with two tables of contents torch
+    may read another one than zipfile.
+    """
+    archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
+    entries = archive.infolist()
     sizes = {entry.filename: entry.file_size for entry in entries}
     index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
     script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
@@ -148,21 +165,45 @@ def _check_zip(data: bytes) -> None:
         (outside, "an entry leads out of its folder"),
         (script, "it is of TorchScript, a program with its weights"),
         (not index, "it has no data.pkl"),
-        (
-            sum(sizes[n] for n in index) > MAX_INDEX_BYTES,
-            "its data.pkl has megabytes, where names and shapes alone take 2 kB",
-        ),
     ):
         if unlike:
             raise _refusal(f"This archive is not one of torch.save: {why}")
+    with zipfile.ZipFile(checked, "w") as target:
+        for entry in entries:
+            content = archive.read(entry)
+            if entry.filename in index:
+                _check_index(io.BytesIO(content), pickles=1)
+            target.writestr(entry.filename, content)
+    return checked.getvalue()
+
+
+def _check_index(file: IO[bytes], pickles: int) -> None:
+    """Refuse pickles that are long, or that would reach a device; none is obeyed."""
+    for _ in range(pickles):
+        for operation, argument, _ in pickletools.genops(file):
+            if file.tell() > MAX_INDEX_BYTES:
+                raise _too_much_index()
+            name = str(argument).replace(" ", ".")
+            if operation.name == "GLOBAL" and ON_A_DEVICE.fullmatch(name):
+                raise _refusal(
+                    f"The file asks for {quoted(name)}, which no state_dict holds"
+                )
+
+
+def _too_much_index() -> ExplainedError:
+    return _refusal(
+        f"Before its numbers the file has more than {MAX_INDEX_BYTES / 1e6:.1f} MB, "
+        "where the names and shapes of our models take 2 kB"
+    )
 
 
 def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
     try:
-        return read(data)
+        content, saved_from = read(data)
+        return content, {k: _device(name) for k, name in saved_from.items()}
     except pickle.UnpicklingError:
         unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
-        called = ", ".join(map(_shown, sorted(unsafe(io.BytesIO(data)))[:3]))
+        called = ", ".join(map(quoted, sorted(unsafe(io.BytesIO(data)))[:3]))
         if not called:
             raise
         raise _refusal(
@@ -171,10 +212,18 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
         ) from None
 
 
+def _device(name: object) -> str:
+    """What a file says of where a tensor was, if it is the name of a device."""
+    text = str(name)
+    return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
+
+
 def _read_safetensors(data: bytes) -> dict[str, Tensor]:
     (length,) = struct.unpack("<Q", data[:8])
     if length > len(data) - 8:
         raise _damaged(f"its header claims {length:,} bytes, more than there are")
+    if length > MAX_INDEX_BYTES:
+        raise _too_much_index()
     return safetensors.torch.load(data)
 
 
@@ -192,7 +241,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
         if not inside:
             break
-        beside = [_shown(key) for key in list(content)[:LISTED] if key != inside[0]]
+        beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
         rest = f"; beside it, and not used: {', '.join(beside)}" if beside else ""
         notes.append(f"The state_dict was found under `{inside[0]}`{rest}.")
         content = content[inside[0]]
@@ -204,11 +253,11 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
         raise _refusal("There is no tensor in the file")
-    if others := [_shown(key) for key in content if key not in tensors]:
+    if others := [quoted(key) for key in content if key not in tensors]:
         notes.append(f"Not tensors, and left out: {', '.join(others[:LISTED])}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
-            raise _refusal(f"A name in the file is {_shown(name)}, which no layer has")
+            raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
     return tensors
 
 
@@ -222,12 +271,17 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
     return tensors
 
 
-def _check_values(tensors: dict[str, Tensor]) -> None:
-    """Refuse what is no plain tensor of finite numbers."""
+def _check_tensors(tensors: dict[str, Tensor]) -> None:
+    """Refuse what is no plain tensor, before anything is done with it."""
     claimed = 0
     for name, tensor in tensors.items():
         plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
         for odd, what in (
+            (
+                tensor.dim() > MAX_DIMENSIONS,
+                f"has {tensor.dim():,} dimensions, and more than {MAX_DIMENSIONS} are "
+                "not read here",
+            ),
             (not plain, "is a tensor of a special class"),
             (tensor.layout != torch.strided, "is sparse"),
             (tensor.is_quantized, "is quantized"),
@@ -235,22 +289,31 @@ def _check_values(tensors: dict[str, Tensor]) -> None:
             (tensor.is_meta, "was saved from the meta device, without its numbers"),
         ):
             if odd:
-                raise _refusal(f"{_shown(name)} {what}")
+                raise _refusal(f"{quoted(name)} {what}")
         size, stored = tensor.nbytes, tensor.untyped_storage().nbytes()
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"{_shown(name)} claims {size / 1e6:,.3g} MB and has "
+                f"{quoted(name)} claims {size / 1e6:,.3g} MB and has "
                 f"{stored / 1e6:,.3g} MB in the file: it would grow when it is copied"
             )
+
+
+def _check_model(checkpoint: bytes, name: str) -> None:
+    """Refuse weights that make no model: the numbers, as float32, and its answers."""
+    for tensor_name, tensor in state_dict.unpack(checkpoint).items():
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
-                f"{_shown(name)} has {infinite:,} numbers that are NaN or infinite, so "
-                "its training has overflowed and the model would answer nothing"
+                f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
+                "infinite, or too large for float32: the model would answer nothing"
             )
-
-
-def _shown(name: object) -> str:
-    """A name from a stranger's file, harmless on a page."""
-    text = re.sub(r"[^\w./\\ -]", "?", str(name)[:MAX_NAME], flags=re.ASCII)
-    return f"`{text[:60]}{'…' if len(text) > 60 else ''}`"
+    model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
+    drawings, _ = sprites.draw(DRAWINGS, seed=1)
+    with torch.inference_mode():
+        answers = model(drawings)
+    if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
+        raise _refusal(
+            f"The weights are finite numbers, but to {odd} of {DRAWINGS} images the "
+            "model answers NaN or infinity: some are far too large, or a variance is "
+            "negative"
+        )

@@ -1,6 +1,7 @@
 """Files to upload: checkpoints as people save them, and what only looks like one."""
 
 import io
+import json
 import struct
 import zipfile
 from collections.abc import Callable
@@ -52,6 +53,48 @@ def header(text: str, length: int | None = None) -> bytes:
 def nested(levels: int) -> bytes:
     """A pickle of lists in lists in lists."""
     return b"\x80\x02" + b"]" * levels + b"a" * (levels - 1) + b"."
+
+
+def many_dimensions(count: int = 100_000) -> bytes:
+    """A file of safetensors: one number, in a shape of ones."""
+    entry = {"dtype": "F32", "shape": [1] * count, "data_offsets": [0, 4]}
+    return header(json.dumps({"a": entry}, separators=(",", ":"))) + bytes(4)
+
+
+def made_on_a_device() -> bytes:
+    """A zip whose index calls torch.cuda.FloatTensor(1_000_000_000)."""
+    call = b"ctorch.cuda\nFloatTensor\nJ\x00\xca\x9a\x3b\x85R"
+    index = b"\x80\x02}X\x01\x00\x00\x00a" + call + b"s."
+    return archive(**{"m__data.pkl": index, "m__version": b"3\n"})
+
+
+def legacy_that_is_all_index() -> bytes:
+    """The old format, of lists in lists in lists where names and shapes belong."""
+    file = saved({"a": torch.zeros(1)}, _use_new_zipfile_serialization=False)
+    before = file.index(b"type_sizes")
+    return file[: file.index(b".", before) + 1] + nested(9_000_000)
+
+
+def zip64(shown: bytes, loaded: bytes) -> bytes:
+    """Two archives in one: zipfile finds the first, torch's reader the second.
+
+    The end of an archive may point to a longer form of itself. Python takes what
+    stands right before the pointer, others what it points to.
+    """
+
+    def longer(file: bytes) -> bytes:
+        entries, size, start = struct.unpack("<10xHII2x", file[-22:])
+        return struct.pack(
+            "<IQHHIIQQQQ",
+            *(0x06064B50, 44, 45, 45, 0, 0),
+            *(entries, entries, size, start),
+        )
+
+    loaded, shown = (rewritten(file, b"", b"") for file in (loaded, shown))
+    first = loaded[:-22] + longer(loaded)
+    pointer = struct.pack("<IIQI", 0x07064B50, 0, len(loaded) - 22, 1)
+    end = struct.pack("<IHHHHIIH", 0x06054B50, *[0xFFFF] * 4, *[0xFFFFFFFF] * 2, 0)
+    return first + shown[:-22] + longer(shown) + pointer + end
 
 
 def legacy_with_huge_storage() -> bytes:

@@ -121,6 +121,46 @@ def test_other_names_are_matched_when_sorted() -> None:
     assert dict(found.renamed)["fc2.bias"] == "layers.3.bias"
 
 
+def test_sorted_names_of_a_cnn_are_matched() -> None:
+    """Also where ten layers come before the second one, as text is sorted."""
+    names = {"0.0": "conv1", "0.2": "bn1", "1.0": "conv2", "1.2": "bn2"}
+    names |= {"2.0": "conv10", "2.2": "bn10", "3.0": "conv11", "3.1": "bn11", "6": "fc"}
+    expected, ours, theirs = weights("cnn"), {}, {}
+    for number, name in enumerate(expected):
+        layer, _, part = name.removeprefix("layers.").rpartition(".")
+        ours[f"net.{names[layer]}.{part}"] = name
+        counter = expected[name].ndim == 0
+        theirs[f"net.{names[layer]}.{part}"] = (
+            torch.tensor(number) if counter else expected[name].contiguous()
+        )
+    found = opened(safetensors.torch.save(theirs))
+    assert dict(found.renamed) == ours
+    assert all(
+        torch.equal(state(found)[name], theirs[their]) for their, name in ours.items()
+    )
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_what_is_handed_on_is_plain(model: str) -> None:
+    """Views, flags and classes of a tensor stay behind; contiguous float32 goes on."""
+
+    def odd(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        return nn.Parameter(torch._neg_view(-tensor.double()))
+
+    content = {name: odd(tensor) for name, tensor in weights(model).items()}
+    found = state(opened(saved(content)))
+    for name, tensor in weights(model).items():
+        assert type(found[name]) is Tensor
+        assert found[name].dtype == tensor.dtype
+        assert found[name].is_contiguous()
+        assert not found[name].is_neg()
+        assert not found[name].requires_grad
+        if tensor.is_floating_point():
+            assert torch.equal(found[name], tensor)
+
+
 # What does not fit
 
 
