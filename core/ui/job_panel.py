@@ -13,7 +13,11 @@ import streamlit as st
 from core.jobs.job import Job
 from core.ui.server import engine, visitor
 
-POLL_SECONDS = 1.0  # drawing takes a core 0.2 s, which a run on the same machine feels
+# From one look at a job to the next. A look takes the server 5 ms, so that a run of
+# one's own can be seen to learn while a class looks on, or waits for its turn.
+RUN_SECONDS = 0.2
+POLL_SECONDS = 0.5
+PATIENT_SECONDS = 3.0
 CANCELLED = "Cancelled. What was measured until then stays here."
 
 Draw = Callable[[Job], None]
@@ -59,6 +63,16 @@ class JobPanel:
         self, label: str, arguments: tuple | None, key: str = "", **more: Any
     ) -> None:
         """The button that queues a job; without arguments there is nothing to start."""
+        self._start(label, arguments, key, self.going_on, **more)
+
+    def _start(
+        self,
+        label: str,
+        arguments: tuple | None,
+        key: str,
+        going_on: bool,
+        **more: Any,
+    ) -> None:
         options = {
             "type": "primary" if self.primary else "secondary",
             "icon": self.icon,
@@ -68,21 +82,23 @@ class JobPanel:
             label,
             on_click=self.submit,
             args=arguments,
-            disabled=arguments is None or self.going_on,
+            disabled=arguments is None or going_on,
             **options | more,
         )
 
     def cancel_button(self) -> None:
         """The button that ends the job, while there is one that goes on."""
-        job = self.job
-        if job is not None and not job.ended:
+        if (job := self.job) is not None and not job.ended:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
         """Start and Cancel, in a row."""
+        job = self.job
+        going_on = job is not None and not job.ended
         with st.container(horizontal=True):
-            self.start_button(label, arguments, key)
-            self.cancel_button()
+            self._start(label, arguments, key, going_on)
+            if job is not None and going_on:
+                cancel_button(job, f"cancel_{self.key}")
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
         """The newest job, drawn by `draw`, and above it how it ended badly.
@@ -123,10 +139,12 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         title = f"There are no workers; your {noun} waits"
         st.error(engine().problem, title=title)
 
-    @st.fragment(run_every=POLL_SECONDS)
+    seconds = look_seconds(job)
+
+    @st.fragment(run_every=seconds)
     def live() -> None:
         now = engine().job(job.id)
-        if now is None or now.ended:
+        if now is None or look_seconds(now) != seconds:
             st.rerun()
         if now.status == "queued":
             st.info(
@@ -139,6 +157,18 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
             draw(now)
 
     live()
+
+
+def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:
+    """From one look of this visitor at a job to the next; None where it has ended.
+
+    It is `going_on` once their own job has a worker. Others look on, or wait.
+    """
+    if job.ended:
+        return None
+    if job.owner not in ("", visitor()) or job.place > 1:
+        return PATIENT_SECONDS
+    return POLL_SECONDS if job.place else going_on
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:

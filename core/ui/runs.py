@@ -1,9 +1,12 @@
 """A training job as the pages see it: its progress gathered from its events."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from threading import Lock
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from core.config import RunConfig
 from core.jobs.job import Job
@@ -17,17 +20,27 @@ from core.results import (
     StepProgress,
 )
 from core.ui import format
-from core.ui.job_panel import latest, reported
 from core.ui.server import engine, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
     "This server does not know that run. It keeps the newest 500, until it restarts."
 )
+# Of what charts draw: Streamlit sends Arrow tables as they are, in a hundredth of the
+# time that a DataFrame takes, and a look at a run that goes on should cost nothing.
+RUN_NAME = pa.field("run", pa.string())
+CURVE = pa.schema(
+    [("step", pa.int32())]
+    + [(name, pa.float32()) for name in ("seconds", "loss", "epoch", "smoothed")]
+)
+EPOCHS = pa.schema(
+    [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string())]
+    + [(name, pa.float64()) for name in ("loss", "accuracy", "r2")]
+)
 SMOOTHED_SHARE = 1 / 20  # of a run's drawn losses that the running mean looks back on
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """What is known of a run so far."""
 
@@ -51,20 +64,21 @@ class Run:
         return self.job.value
 
     @cached_property
-    def curve(self) -> pd.DataFrame:
+    def curve(self) -> pa.Table:
         """A row a drawn step: step, seconds, loss, epoch, smoothed."""
-        curve = pd.DataFrame(self.losses, columns=["step", "seconds", "loss"])
-        steps = self.started.steps if self.started else 1
-        curve["epoch"] = curve["step"] * self.config.epochs / steps
+        columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
+        steps, seconds, losses = columns
+        in_all, epochs = self.started.steps if self.started else 1, self.config.epochs
+        progress = [step * epochs / in_all for step in steps]
         # Older losses weigh less in the running mean.
-        span = max(3, min(steps, DRAWN_STEPS) * SMOOTHED_SHARE)
-        curve["smoothed"] = curve["loss"].ewm(span=span).mean()
-        return curve
+        span = max(3, min(in_all, DRAWN_STEPS) * SMOOTHED_SHARE)
+        smoothed = pd.Series(losses, dtype=float).ewm(span=span).mean()
+        return pa.table([steps, seconds, losses, progress, smoothed], schema=CURVE)
 
     @property
     def smoothed_loss(self) -> float | None:
         """The running mean of the losses, where it stands now."""
-        return float(self.curve["smoothed"].iloc[-1]) if self.losses else None
+        return self.curve["smoothed"][-1].as_py() if self.losses else None
 
     @property
     def share(self) -> float:
@@ -87,21 +101,69 @@ def run(job_id: str | None) -> Run | None:
 
 
 def view(job: Job) -> Run:
-    """A training job with its events gathered; once and for all when it has ended."""
-    return _ended(job) if job.ended else _gather(job)
+    """A training job with its events gathered: each is read once, for all who look."""
+    return _ended(job) if job.ended else _gathering(job.id).view(job)
 
 
-def _gather(job: Job) -> Run:
-    progress = reported(job, StepProgress)
-    losses = tuple(loss for each in progress for loss in each.losses)
-    history, fit = tuple(reported(job, Epoch)), latest(job, Fit)
-    if isinstance(job.value, RunResult):  # complete, where the last events may be late
-        losses, history, fit = job.value.losses, job.value.history, job.value.fit
-    started, newest = latest(job, Started), latest(job, StepProgress)
-    return Run(job, started, losses, history, newest, fit)
+class _Gathering:
+    """What the events of a run add up to, as far as they have been read."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # people look at the same run at once
+        self._run: Run | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._events = 0  # how many have been read
+        self._losses: list[LossPoint] = []
+        self._history: list[Epoch] = []
+        self._started: Started | None = None
+        self._latest: StepProgress | None = None
+        self._fit: Fit | None = None
+
+    def view(self, job: Job) -> Run:
+        """The run as it stands in this job: the same object, if nothing is new."""
+        with self._lock:
+            if self._run is None or _state(self._run.job) != _state(job):
+                if len(job.events) < self._events:
+                    self._forget()
+                for event in job.events[self._events :]:
+                    self._read(event)
+                self._events = len(job.events)
+                losses, history = tuple(self._losses), tuple(self._history)
+                told = (self._started, losses, history, self._latest, self._fit)
+                self._run = Run(job, *told)
+            return self._run
+
+    def _read(self, event: Any) -> None:
+        match event:
+            case StepProgress():
+                self._losses += event.losses
+                self._latest = event
+            case Epoch():
+                self._history.append(event)
+            case Started():
+                self._started = event
+            case Fit():
+                self._fit = event
 
 
-_ended = lru_cache(maxsize=64)(_gather)  # those that are on somebody's chart
+def _state(job: Job) -> tuple[str, int, int]:
+    return job.status, job.place, len(job.events)
+
+
+@lru_cache(maxsize=256)  # as many as are watched at once, and more
+def _gathering(_job_id: str) -> _Gathering:
+    return _Gathering()
+
+
+@lru_cache(maxsize=256)  # those that are on somebody's chart
+def _ended(job: Job) -> Run:
+    run = _Gathering().view(job)
+    if not isinstance(result := job.value, RunResult):
+        return run
+    # It is complete, where the last events may be late.
+    return replace(run, losses=result.losses, history=result.history, fit=result.fit)
 
 
 def runs(owner: str | None = None) -> list[Run]:
@@ -147,30 +209,27 @@ def start(config: RunConfig) -> str:
     return engine().submit(RUN, config, owner=visitor())
 
 
-def loss_frame(shown: list[Run]) -> pd.DataFrame:
+def loss_table(shown: list[Run]) -> pa.Table:
     """The curves of some runs, with the name of the run in the first column."""
-    columns = ["run", "step", "seconds", "loss", "epoch", "smoothed"]
     names = format.run_names([each.config for each in shown])
     curves = [
-        each.curve.assign(run=name)
+        each.curve.add_column(0, RUN_NAME, pa.repeat(name, len(each.losses)))
         for name, each in zip(names, shown, strict=True)
-        if each.losses
     ]
-    return pd.concat(curves)[columns] if curves else pd.DataFrame(columns=columns)
+    return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
 
 
-def epoch_frame(shown: list[Run]) -> pd.DataFrame:
+def epoch_table(shown: list[Run]) -> pa.Table:
     """A row an epoch and a split: run, epoch, split, loss, accuracy, r2."""
     names = format.run_names([each.config for each in shown])
-    return pd.DataFrame(
-        [
-            (name, epoch.epoch, *row)
-            for name, each in zip(names, shown, strict=True)
-            for epoch in each.history
-            for row in (
-                ("train", epoch.train_loss, epoch.train_accuracy, epoch.train_r2),
-                ("test", epoch.test_loss, epoch.test_accuracy, epoch.test_r2),
-            )
-        ],
-        columns=["run", "epoch", "split", "loss", "accuracy", "r2"],
-    )
+    rows = [
+        {"run": name, "epoch": epoch.epoch, "split": split}
+        | {
+            figure: getattr(epoch, f"{split}_{figure}")
+            for figure in ("loss", "accuracy", "r2")
+        }
+        for name, each in zip(names, shown, strict=True)
+        for epoch in each.history
+        for split in ("train", "test")
+    ]
+    return pa.Table.from_pylist(rows, schema=EPOCHS)

@@ -66,12 +66,15 @@ PAIR = (Candidate("cpu", "CPU", "a", 1), Candidate("cuda", "CUDA", "b", 1))
 RACE = ("contender", "step", "seconds", "loss")
 CELLS = ("row", "workers", "rate", "label", "spread", "start", "dark")
 LIVE = {
-    "losses": (lambda: train.losses(("a", "b"), "CPU", "step", 9), runs.loss_frame([])),
+    "losses": (
+        lambda: train.losses(("a", "b"), "CPU", "step", 9),
+        runs.loss_table([]).column_names,
+    ),
     "per epoch": (
         lambda: train.per_epoch(("a",), "CPU", "r2", 3, True),
-        runs.epoch_frame([]),
+        runs.epoch_table([]).column_names,
     ),
-    "fit": (lambda: train.fit("CPU"), fits.frame(None)),
+    "fit": (lambda: train.fit("CPU"), fits.table(None).column_names),
     "race": (lambda: compare.race_losses(PAIR, "step"), RACE),
     "resumed": (lambda: checkpoints.resumed("CPU", 9, 4), ("part", "step", "loss")),
     "loader": (lambda: speed.loader(("64",), (0, 1)), CELLS),

@@ -1,5 +1,7 @@
 """The panel of a long job: one goes on at a time, and the newest is shown."""
 
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -118,6 +120,32 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, said):
     assert said in (at.error or at.info)[0].value
     assert at.markdown[0].value == f"drawn {status}"
     assert not at.button(key="start").disabled
+
+
+def test_the_jobs_are_looked_up_no_more_than_needed(use):
+    """Once for the buttons, which are of one mind, and once for what is below them."""
+    engine = use(job("a", "running", 1))
+    looks, jobs = [], engine.jobs
+    engine.jobs = lambda *of: looks.append(of) or jobs(*of)
+    drawn()
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds"),
+    [
+        (job("a", "running"), 0.2),
+        (job("a", "starting"), 0.2),
+        (job("a", "queued", place=1), 0.5),
+        (job("a", "queued", place=2), 3.0),
+        (replace(job("a", "running"), owner="another"), 3.0),
+        (job("a", "finished"), None),
+    ],
+)
+def test_ones_own_job_is_looked_at_more_often(use, found, seconds):
+    """Five times a second where it goes on; who waits or looks on has more patience."""
+    use(found)
+    assert job_panel.look_seconds(found, job_panel.RUN_SECONDS) == seconds
 
 
 def test_events_are_told_apart_by_their_kind():

@@ -26,7 +26,7 @@ def losses(
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean.
 
-    For data as core.ui.runs.loss_frame makes it. `x` is a key of AXES, and `most` where
+    For data as core.ui.runs.loss_table makes it. `x` is a key of AXES, and `most` where
     that axis ends, None for as far as the data goes.
     """
     color = run_color(names, backend, colors)
@@ -55,7 +55,7 @@ def per_epoch(
 ) -> Chart:
     """A figure after each epoch; test is the solid line, train the thin one.
 
-    `y` is "loss", "accuracy" or "r2". For data as core.ui.runs.epoch_frame makes it.
+    `y` is "loss", "accuracy" or "r2". For data as core.ui.runs.epoch_table makes it.
     With `references`, REFERENCES too.
     """
     percent = y == "accuracy"

@@ -1,6 +1,7 @@
 """What a model of the task regression has learnt, over the data it learns from."""
 
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import streamlit as st
 
 from core.data import curve
@@ -11,7 +12,7 @@ from core.ui.charts import train as charts
 def draw(fit: Fit | None, backend: str) -> None:
     """The fit as it is now; without one, the data and the curve alone."""
     st.vega_lite_chart(
-        frame(fit),
+        table(fit),
         charts.fit(backend),
         key="chart_fit",
         alt="The noisy points, the curve without noise, and the model's curve",
@@ -28,19 +29,14 @@ def draw(fit: Fit | None, backend: str) -> None:
     st.caption(text)
 
 
-def frame(fit: Fit | None) -> pd.DataFrame:
+def table(fit: Fit | None) -> pa.Table:
     """line, x, y, and low and high, which are two learned noise scales away."""
-    outputs = pd.Series(fit.outputs if fit else (), dtype=float)
+    x = pa.array(curve.POSITIONS if fit else (), pa.float64())
+    y = pa.array(fit.outputs if fit else (), pa.float64())
     reach = 2 * (fit.noise or 0.0) if fit else 0.0
-    return pd.DataFrame(
-        {
-            "line": charts.MODEL,
-            "x": curve.POSITIONS if fit else outputs,
-            "y": outputs,
-            "low": outputs - reach,
-            "high": outputs + reach,
-        }
-    )
+    line = pa.repeat(charts.MODEL, len(y))
+    low, high = pc.subtract(y, reach), pc.add(y, reach)
+    return pa.table({"line": line, "x": x, "y": y, "low": low, "high": high})
 
 
 def in_words(result: RunResult) -> str:

@@ -11,12 +11,11 @@ from core.ui import figures, format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
 from core.ui.checkpoints import export
-from core.ui.job_panel import POLL_SECONDS, ended_badly
-from core.ui.runs import Run, earlier, epoch_frame, loss_frame, run, runs
+from core.ui.job_panel import RUN_SECONDS, ended_badly, look_seconds
+from core.ui.runs import Run, earlier, epoch_table, loss_table, run, runs
 from core.ui.server import engine
 from core.ui.train import fits
 
-FIT_POLL_SECONDS = 0.5  # a run of the task regression is a matter of seconds
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
 
@@ -32,13 +31,12 @@ def follow_run(run_id: str) -> None:
             break
         time.sleep(0.01)
         first = run(run_id)
-    alive = first is not None and not first.job.ended
-    seconds = POLL_SECONDS if not first or first.config.has_images else FIT_POLL_SECONDS
+    seconds = look_seconds(first.job, RUN_SECONDS) if first else None
 
-    @st.fragment(run_every=seconds if alive else None)
+    @st.fragment(run_every=seconds)
     def live() -> None:
         current = run(run_id)
-        if current is None or (alive and current.job.ended):
+        if current is None or look_seconds(current.job, RUN_SECONDS) != seconds:
             st.rerun()
         draw_run(current)
 
@@ -85,7 +83,7 @@ def nothing_yet(task: str, known: bool) -> None:
         fits.draw(None, "CPU")
     # Empty axes now, so that the browser has what it needs for the first point.
     st.vega_lite_chart(
-        loss_frame([]),
+        loss_table([]),
         charts.losses((), "CPU", "step", 100),
         alt="An empty chart: step against loss",
     )
@@ -198,13 +196,13 @@ def _charts(current: Run, started: Started) -> None:
     )
     ends = {"step": steps, "epoch": epochs}
     st.vega_lite_chart(
-        loss_frame(shown),
+        loss_table(shown),
         charts.losses(names, backend, x, ends.get(x)),
         key="chart_losses",
         alt=f"Training loss over {AXES[x].lower()} of {len(shown)} run(s)",
     )
-    frame = epoch_frame(shown)
-    if frame.empty:
+    table = epoch_table(shown)
+    if not table.num_rows:
         return
     images = current.config.has_images
     known = current.config.task == "fashion-mnist"  # what others reached on it
@@ -217,7 +215,7 @@ def _charts(current: Run, started: Started) -> None:
     ):
         column.markdown(f"**{title} after each epoch**")
         column.vega_lite_chart(
-            frame,
+            table,
             charts.per_epoch(names, backend, y, epochs, references),
             key=key,
             alt=f"{title} on training and test {samples} after each epoch",

@@ -1,0 +1,82 @@
+"""Runs as the pages see them: gathered once, for all who watch."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from core.config import RunConfig
+from core.jobs.job import Job
+from core.results import Epoch, LossPoint, Started, StepProgress
+from core.ui import runs
+from tests.samples import CPU
+
+STEPS = 40
+CONFIG = RunConfig(task="sprites", epochs=2)
+
+
+def events(steps: int = STEPS) -> tuple:
+    """What a run reports until it has made so many steps."""
+    found: list = [Started(CPU, 1000, STEPS, 20, 10)]
+    for step in range(1, steps + 1):
+        losses = (LossPoint(step, step * 0.5, 2 / step),)
+        found.append(StepProgress(step, losses, 1e3, step * 0.5))
+        if step % 20 == 0:
+            found.append(Epoch(step // 20, step, 1.0, 0.9, 0.8, 10.0, 1e3, 0.5, 0.6))
+    return tuple(found)
+
+
+@pytest.fixture
+def job() -> Job:
+    """A run that goes on."""
+    runs._gathering.cache_clear()
+    return Job("a", runs.RUN, (CONFIG,), "train", "me", "running", events=events())
+
+
+def test_all_who_watch_share_one_gathering(job):
+    """Looks at the same events are the same object, with its curve drawn up once."""
+    first = runs.view(job)
+    assert runs.view(replace(job)) is first
+    assert runs.view(replace(job, events=(*job.events, events()[1]))) is not first
+
+
+def test_what_is_gathered_bit_by_bit_is_what_is_gathered_at_once(job):
+    """However many events came between two looks; no event counts twice."""
+    for count in (0, 1, 7, 7, 30, len(job.events)):
+        bit_by_bit = runs.view(replace(job, events=job.events[:count]))
+    at_once = runs.view(replace(job, id="b"))
+    assert bit_by_bit.curve == at_once.curve
+    assert bit_by_bit.history == at_once.history
+    assert (bit_by_bit.share, len(bit_by_bit.losses)) == (1.0, STEPS)
+
+
+def test_a_run_that_begins_again_is_gathered_again(job):
+    """As one does whose worker was lost before it had begun."""
+    runs.view(job)
+    assert runs.view(replace(job, status="queued", events=())).losses == ()
+    assert len(runs.view(replace(job, events=events(3))).losses) == 3
+
+
+def test_the_curve_is_smoothed_over_what_came_before(job):
+    """Each mean weighs older losses less, as pandas does it."""
+    curve = runs.view(job).curve.to_pandas()
+    assert list(curve["step"]) == list(range(1, STEPS + 1))
+    assert list(curve["epoch"]) == pytest.approx([n / 20 for n in curve["step"]])
+    mean = pd.Series([2 / n for n in curve["step"]]).ewm(span=3).mean()
+    assert list(curve["smoothed"]) == pytest.approx(list(mean))
+    assert runs.view(job).smoothed_loss == pytest.approx(mean.iloc[-1])
+
+
+def test_tables_of_several_runs_name_each(job):
+    """A row a loss, and a row an epoch and a split; nothing, where there is none."""
+    other = replace(job, id="b", arguments=(replace(CONFIG, batch_size=128),))
+    waiting = replace(job, id="c", status="queued", events=())
+    shown = [runs.view(each) for each in (job, other, waiting)]
+    losses = runs.loss_table(shown).to_pandas()
+    assert list(losses.groupby("run").size()) == [STEPS, STEPS]
+    epochs = runs.epoch_table(shown).to_pandas()
+    assert len(epochs) == 8
+    assert set(epochs.loc[epochs["split"] == "test", "accuracy"]) == {0.6}
+    for table in (runs.loss_table, runs.epoch_table):
+        assert table([]).num_rows == 0
+        assert table([]).schema == table(shown).schema
