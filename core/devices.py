@@ -68,9 +68,12 @@ def training_threads(own: int = OWN_THREADS) -> int:
 
     All cores but one, unless OMP_NUM_THREADS is set.
 
-    The threads of an operation wait for the slowest of them. With a browser or a web
-    server on the last core, two threads on two cores were 10 to 30 times slower than
-    one (784-128-64-10, batch 64); with both cores idle they were no quicker.
+    The threads of an operation wait for the slowest of them, and spin while they wait.
+    On two cores a step of the CNN takes 26 ms with one thread and 18 with two, but with
+    another program on one of the cores 26 and 56 to 88, and with more of them up to
+    1,300. Threads that sleep while they wait (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT)
+    bring 21 to 39, and 38 to 65 beside the program: too little for so much. Nor can the
+    number follow the load, since one thread and two do not end in the same digits.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return own

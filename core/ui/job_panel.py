@@ -13,10 +13,11 @@ import streamlit as st
 from core.jobs.job import Job
 from core.ui.server import engine, visitor
 
-# From one look at a job to the next. A look takes the server 5 ms, so that a run of
-# one's own can be seen to learn while a class looks on, or waits for its turn.
+# From one look at a job to the next. A look at a run takes the server some 10 ms, so
+# that one's own can be seen to learn while a class looks on, or waits for its turn.
+# Other panels build an Altair chart each time, which takes up to 100 ms.
 RUN_SECONDS = 0.2
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 PATIENT_SECONDS = 3.0
 CANCELLED = "Cancelled. What was measured until then stays here."
 

@@ -136,7 +136,7 @@ def test_the_jobs_are_looked_up_no_more_than_needed(use):
     [
         (job("a", "running"), 0.2),
         (job("a", "starting"), 0.2),
-        (job("a", "queued", place=1), 0.5),
+        (job("a", "queued", place=1), 1.0),
         (job("a", "queued", place=2), 3.0),
         (replace(job("a", "running"), owner="another"), 3.0),
         (job("a", "finished"), None),
