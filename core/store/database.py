@@ -129,14 +129,15 @@ class Database:
     def own(self, revision: str = "head") -> Connection:
         """Be the one app that writes, and upgrade; the connection to write with.
 
-        Raises StoreError where that can't be.
+        Without a revision nothing is upgraded. Raises StoreError where that can't be.
         """
         connection = None
         try:
             if self.is_file:
                 self._own_file()
             connection = self.connect()
-            self.upgrade(connection, revision)
+            if revision:
+                self.upgrade(connection, revision)
             return connection
         except Exception as error:
             if connection is not None:
@@ -162,6 +163,7 @@ class Database:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self._inode = self.path.stat().st_ino
         connection = self._open()
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see erase
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait
         connection.close()
 
@@ -225,9 +227,11 @@ class Database:
             self._foreign_keys(connection, "ON")
 
     def erase(self, connection: Connection) -> None:
-        """What was deleted stands in SQLite's journal until that begins anew: now."""
+        """Give the room of what was deleted back, and begin SQLite's journal anew."""
         if self.is_file:
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):  # it is deleted; this is for the disk only
+                # As a script: one step of this pragma frees one page.
+                _driver(connection).executescript("PRAGMA incremental_vacuum")
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: Connection, switch: str) -> None:

@@ -19,7 +19,7 @@ from core.store.codec import DamagedError
 from core.store.database import Database
 from core.store.tables import add, checkpoints, curves, details, epochs, put, runs
 from core.store.visitors import know
-from core.store.writer import Writer, committed
+from core.store.writer import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class Runs:
             return list(connection.execute(waits.where(runs.c.status == "queued")))
 
         found = []
-        for row in committed(self._writer.write(work)):
+        for row in self._writer.now(work):
             values = row._asdict() | {"visitor": row.visitor or ""}
             try:
                 values["arguments"] = codec.loads(row.arguments, "This run")
@@ -346,7 +346,7 @@ class Runs:
         def work(connection: Connection) -> bool:
             return connection.execute(statement).rowcount == 1
 
-        return committed(self._writer.write(work, erases=erases))
+        return self._writer.now(work, erases=erases)
 
 
 def interrupted(step: int, steps: int | None) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from core.store.database import Database
 from core.store.tables import add, measurements, visitors
-from core.store.writer import Writer, committed
+from core.store.writer import Writer
 
 SEEN_SECONDS = 3600.0  # a visit is written down once in it, not at every click
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
@@ -98,6 +98,6 @@ class Visitors:
             connection.execute(delete(measurements).where(theirs))
             connection.execute(delete(visitors).where(visitors.c.id == visitor))
 
-        committed(self._writer.write(work, erases=True))
+        self._writer.now(work, erases=True)
         with self._lock:
             self._seen.pop(visitor, None)

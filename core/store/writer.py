@@ -98,6 +98,18 @@ class Writer:
             raise write.error
         return write
 
+    def now(self, work: Work, erases: bool = False) -> Any:
+        """Make a write, and answer what `work` returns.
+
+        Raises StoreError where it has to wait until the database is back.
+        """
+        write = self.write(work, erases=erases)
+        if not write.ended:
+            raise StoreError(
+                "The database is away; this is done as soon as it is back."
+            )
+        return write.result
+
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
         """Wait until all that was put so far is written; whether it is."""
         with self._changed:
@@ -181,10 +193,3 @@ class Writer:
                 logger.warning("kept again; %d changes were lost", self._lost)
             self._cause, self._lost = "", 0
             self._changed.notify_all()
-
-
-def committed(write: Write) -> Any:
-    """The result of a write. Raises StoreError where it has not been made yet."""
-    if not write.ended:
-        raise StoreError("The database is away; this is done as soon as it is back.")
-    return write.result

@@ -1,11 +1,9 @@
 """What tests of the store share: each of them runs on SQLite and on a real Postgres."""
 
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy
 
 from core.store.store import Store
 from tests.conftest import IN_CI
@@ -25,13 +23,7 @@ def server() -> Iterator[Postgres]:
 @pytest.fixture
 def server_url(server: Postgres) -> str:
     """The address of a new database of the server."""
-    name = f"test_{uuid.uuid4().hex[:8]}"
-    url = server.url("postgres").replace("postgres://", "postgresql+psycopg://")
-    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    engine.dispose()
-    return server.url(name)
+    return server.new_database()
 
 
 @pytest.fixture

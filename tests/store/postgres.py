@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
 
 TOOLS = Path("/usr/lib/postgresql")  # of Debian
 USER = "postgres"  # the server refuses to be root
@@ -28,6 +31,14 @@ class Postgres:
 
     def url(self, database: str) -> str:
         return f"postgres://{USER}@/{database}?host={self.folder}"
+
+    def new_database(self) -> str:
+        """The address of one that is empty."""
+        name = f"test_{uuid.uuid4().hex[:8]}"
+        where = f"host={self.folder} user={USER} dbname=postgres"
+        with psycopg.connect(where, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
 
     def start(self) -> None:
         # No port is open; what is lost when the machine fails is no matter here.

@@ -172,7 +172,7 @@ def test_a_failure_is_told_before_who_waits_gives_up(store, server, url):
         server.stop()
     with pytest.raises(StoreError, match="can't be read right now"):
         store.runs.find()
-    with pytest.raises(StoreError, match="as soon as it is back"):
+    with pytest.raises(StoreError, match="this waits until it is back"):
         store.visitors.delete("me")
     if url.startswith("sqlite"):
         aside.rename(folder)

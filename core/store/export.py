@@ -1,0 +1,97 @@
+"""What a visitor takes along: their runs as a table, all that is theirs as JSON."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from core.store.codec import StoreError
+from core.store.runs import RunSummary
+from core.store.store import Store
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet would run begins
+TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at")
+INTERNAL = ("seq", "visitor", "lane", "round")
+
+
+def runs_csv(found: Iterable[RunSummary]) -> str:
+    """A row a run, with its settings and figures, and a first row of names."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    names = [name for name in RunSummary.__annotations__ if name not in INTERNAL]
+    rows.writerow(names)
+    for each in found:
+        row = _dated(vars(each))
+        rows.writerow(_harmless(row[name]) for name in names)
+    return text.getvalue()
+
+
+def everything(store: Store, visitor: str) -> str:
+    """All that is kept of a visitor, as JSON; checkpoints only by their size.
+
+    A figure that is no number, as a loss that diverged, is null. Raises StoreError.
+    """
+    known = store.visitors.get(visitor)
+    content = {
+        "visitor": known and _dated(asdict(known)),
+        "runs": [_run(store, each) for each in store.runs.find(visitor, hidden=True)],
+        "measurements": [_dated(vars(each)) for each in store.measurements.of(visitor)],
+    }
+    return json.dumps(_plain(content), indent=1, allow_nan=False)
+
+
+def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
+    found = {"summary": _dated(vars(summary))}
+    try:
+        kept = store.runs.get(summary.id)
+    except StoreError as error:
+        return {**found, "problem": str(error)}
+    if kept is None:  # deleted in another tab just now
+        return found
+    value = _plain(kept.value)
+    if isinstance(value, dict):
+        value = {k: v for k, v in value.items() if k not in ("history", "losses")}
+    return {
+        **found,
+        "arguments": kept.arguments,
+        "start": kept.start,
+        "epochs": kept.history,
+        "curve": [point._asdict() for point in kept.losses],
+        "result": value,
+    }
+
+
+def _harmless(value: Any) -> Any:
+    """A text that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _dated(row: dict[str, Any]) -> dict[str, Any]:
+    """Times as ISO 8601."""
+    return {
+        name: datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
+        if name in TIMES and value is not None
+        else value
+        for name, value in row.items()
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What strict JSON takes."""
+    if is_dataclass(value):
+        return _plain(vars(value))
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

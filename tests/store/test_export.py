@@ -1,0 +1,68 @@
+"""core.store.export: what a visitor takes along."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+from core.store.export import everything, runs_csv
+from tests import samples
+from tests.store.made_up import CONFIG, HISTORY, RUN, finished
+
+
+def test_the_table_has_a_row_a_run(store):
+    """With settings, figures and times that a person reads."""
+    finished(store, "a")
+    finished(store, "b", task="fashion-mnist")
+    store.writer.flush()
+    table = runs_csv(store.runs.find("me"))
+    second, first = csv.DictReader(io.StringIO(table))
+    assert (first["id"], first["task"], first["accuracy"]) == ("a", "sprites", "0.8")
+    assert (second["id"], second["learning_rate"]) == ("b", "0.0003")
+    assert first["ended"].startswith("20")
+    assert first["ended"].endswith("+00:00")
+
+
+def test_no_cell_is_a_formula(store):
+    """A spreadsheet would run it on the machine of whoever opens the table."""
+    for number, begin in enumerate("=+-@\t"):
+        finished(store, f"{number}")
+        name = f'{begin}SUM(A1:A9), "quoted"'
+        change = f"UPDATE runs SET name = '{name}' WHERE id = '{number}'"
+        store.writer.write(lambda each, sql=change: each.exec_driver_sql(sql))
+    rows = list(csv.DictReader(io.StringIO(runs_csv(store.runs.find()))))
+    assert len(rows) == 5
+    for row in rows:
+        assert row["name"].startswith("'")
+        assert row["name"].endswith('SUM(A1:A9), "quoted"')
+
+
+def test_everything_is_strict_json(store):
+    """Hidden runs, curves and measurements too; of others nothing."""
+    finished(store, "a")
+    store.runs.hide("a", "me")
+    store.runs.queue("b", "me", RUN, (CONFIG,))
+    store.runs.begin("b")
+    store.runs.epoch("b", replace(HISTORY[0], loss=math.nan))
+    finished(store, "c", "you")
+    store.measurements.keep("a:b", samples.RACE, machine="here", visitor="me")
+    store.writer.flush()
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    found = json.loads(everything(store, "me"), parse_constant=refuse)
+    diverged, whole = found["runs"]
+    assert whole["summary"]["id"] == "a"
+    assert len(whole["curve"]) == 100
+    assert whole["result"]["checkpoint"] == "1,500 bytes"
+    assert diverged["epochs"][0]["loss"] is None
+    assert found["visitor"]["code"]
+    assert found["measurements"][0]["value"]["steps"] == samples.RACE.steps
+
+
+def test_a_stranger_has_nothing(store):
+    """Which is said, not an error."""
+    found = {"visitor": None, "runs": [], "measurements": []}
+    assert json.loads(everything(store, "nobody")) == found
