@@ -105,9 +105,7 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError(
-                "The database is away; this is done as soon as it is back."
-            )
+            raise StoreError("The database is away; this waits until it is back.")
         return write.result
 
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
