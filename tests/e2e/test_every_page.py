@@ -14,17 +14,23 @@ pytestmark = pytest.mark.browser
 
 # From a click on a link of the sidebar to the page of that title, drawn to its end.
 CLICK = """title => new Promise(done => {
-    const links = [...document.querySelectorAll("[data-testid=stSidebar] a")];
     const app = document.querySelector("[data-testid=stApp]");
-    const began = performance.now();
+    let clicked;
     const look = () => {
         const there = document.querySelector("h1")?.textContent.trim() === title;
         const ended = app.dataset.testScriptState === "notRunning";
-        if (there && ended) done((performance.now() - began) / 1000);
+        if (there && ended) done((performance.now() - clicked) / 1000);
         else requestAnimationFrame(look);
     };
-    links.find(link => link.textContent.trim().endsWith(title)).click();
-    look();
+    const click = () => {
+        const links = [...document.querySelectorAll("[data-testid=stSidebar] a")];
+        const link = links.find(each => each.textContent.trim().endsWith(title));
+        if (!link) return requestAnimationFrame(click);
+        clicked = performance.now();
+        link.click();
+        look();
+    };
+    click();
 })"""
 ROUNDS = 4
 CEILING = 20  # seconds; what is asked for is printed, since others use the machine too
