@@ -23,6 +23,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a telephone's camera has fewer
 MEMORY_BYTES = 600_000_000  # for opening it
+SECONDS = 10.0  # likewise; 50 million pixels of PNG take 2 to 6 on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
 CONTRAST = 0.12  # of the range from black to white; what differs less is background
 
@@ -52,13 +53,19 @@ class Picture:
 
 def prepare_apart(data: bytes) -> Picture:
     """`prepare` in a process that may die of a file which was made to do harm."""
-    return sandbox.call(
-        "core.evaluate.picture:prepare",
-        data,
-        seconds=20,
-        memory_bytes=MEMORY_BYTES,
-        hostile=True,
-    )
+    try:
+        return sandbox.call(
+            "core.evaluate.picture:prepare",
+            data,
+            seconds=SECONDS,
+            memory_bytes=MEMORY_BYTES,
+            hostile=True,
+        )
+    except sandbox.ChildDiedError as error:
+        raise ExplainedError(
+            f"Opening the picture in a process of its own failed. {error} Save it "
+            "smaller, as PNG or JPEG."
+        ) from None
 
 
 def prepare(data: bytes) -> Picture:

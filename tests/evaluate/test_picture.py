@@ -123,6 +123,13 @@ def test_the_largest_picture_fits_into_its_memory(monkeypatch):
         picture.prepare_apart(buffer.getvalue())
 
 
+def test_a_picture_that_takes_too_long_is_a_sentence(monkeypatch):
+    """It says what to do, and the process that was at it is gone."""
+    monkeypatch.setattr(picture, "SECONDS", 0.0)
+    with pytest.raises(ExplainedError, match=r"more than 0 seconds.*Save it smaller"):
+        picture.prepare_apart(encoded(sprite()))
+
+
 def line(height: int, width: int) -> np.ndarray:
     """A hair on a wall."""
     pixels = np.full((400, 400), 255, dtype=np.uint8)
