@@ -88,6 +88,17 @@ def workers() -> dict[str, dict]:
     return {**train, "lab": options("lab", LAB_THREADS, {})}
 
 
+def listening(host: str, port: int) -> Scheduler:
+    """A scheduler for this interface, without pages of its own."""
+    return Scheduler(
+        host=host,
+        port=port,
+        security=Security(),  # without it TLS is demanded, but not spoken
+        dashboard=False,
+        dashboard_address="127.0.0.1:0",
+    )
+
+
 class Process:
     """The local cluster as its parent holds it."""
 
@@ -128,9 +139,7 @@ async def local() -> None:
     # copy of standard output that none of them inherits.
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    async with Scheduler(
-        host="127.0.0.1", port=0, dashboard=False, dashboard_address="127.0.0.1:0"
-    ) as scheduler:
+    async with listening("127.0.0.1", 0) as scheduler:
         with address_output:
             print(scheduler.address, file=address_output)
         nannies = [
@@ -150,9 +159,7 @@ async def local() -> None:
 
 async def schedule(host: str, port: int) -> None:
     """A scheduler, for as long as it is let."""
-    async with Scheduler(
-        host=host, port=port, dashboard=False, dashboard_address="127.0.0.1:0"
-    ) as scheduler:
+    async with listening(host, port) as scheduler:
         print(f"The scheduler listens at {scheduler.address}", flush=True)
         await scheduler.finished()
 

@@ -93,10 +93,14 @@ class Connection:
         self._begun: set[str] = set()  # of these, those that a worker has begun with
         self._patience: dict[str, float] = {}  # until when a cancelled job may go on
         self._shared: set[str] = set()  # jobs that wait for another app's
+        # Workers that have jobs but begin with none, and since when: they are busy with
+        # what nobody waits for any more, and it does not hear that.
+        self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's, which changes when it reconnects
         self._cluster: cluster.Process | None = None  # where it is our own
         self._capacity: Counter[str] = Counter()
-        self._last_seen: dict[str, float] = {}  # of a worker of each lane
+        self._since = 0.0  # when it was made
+        self._last_seen: dict[str, float] = {}  # when a lane had a worker
         self._loop = LoopRunner()  # of all clients: one that fails leaves a thread else
         self.problem = ""  # why there are no workers, in a sentence; else empty
         self._up = threading.Event()
@@ -166,6 +170,7 @@ class Connection:
             )
             client.subscribe_topic(self._topic, self._receive)
             self._comm = client.scheduler_comm
+            self._since = time.monotonic()
             self._last_seen.clear()
             self._client, self.problem = client, ""
         except Exception as error:
@@ -178,9 +183,7 @@ class Connection:
         """See which workers there are, and what keeps jobs from beginning or ending."""
         self._capacity = self.capacity()
         now = time.monotonic()
-        for lane in ("train", "lab"):
-            if self._capacity[lane] or lane not in self._last_seen:
-                self._last_seen[lane] = now
+        self._last_seen.update(dict.fromkeys(self._capacity, now))
         with self._lock:
             waiting = {
                 job_id: future.key
@@ -189,10 +192,16 @@ class Connection:
             }
             deaf = [each for each, until in self._patience.items() if now > until]
         strange: set[Any] = set()  # what workers have that other apps keep busy
-        for keys in client.processing().values() if waiting else ():
+        stuck: dict[str, float] = {}
+        for address, keys in client.processing().items() if waiting else ():
             if set(keys) - set(client.futures):
                 strange.update(keys)
+            elif keys and set(keys) <= set(waiting.values()):
+                stuck[address] = self._stuck.get(address, now)
         self._shared = {job_id for job_id, key in waiting.items() if key in strange}
+        self._stuck = stuck
+        for address in (a for a, since in stuck.items() if now > since + DEAF_SECONDS):
+            in_background(self._kill, client, address)
         for job_id in deaf:
             in_background(self._end_with_worker, job_id, client)
 
@@ -225,8 +234,9 @@ class Connection:
 
     def seconds_without(self, lane: str) -> float:
         """For how long there has been no worker that takes jobs of the lane."""
-        now = time.monotonic()
-        return 0.0 if self._capacity[lane] else now - self._last_seen.get(lane, now)
+        if self._capacity[lane]:
+            return 0.0
+        return time.monotonic() - self._last_seen.get(lane, self._since)
 
     @property
     def no_worker(self) -> str:
@@ -298,13 +308,16 @@ class Connection:
             self._forget(job_id)
         if future is None:
             return
-        busy = client.processing().items()
-        where = [address for address, keys in busy if future.key in keys]
-        logger.warning("job %s can't hear a cancel: its worker %s ends", job_id, where)
-        if where:
-            client.run(worker.kill, workers=where, nanny=True, on_error="ignore")
+        for address, keys in client.processing().items():
+            if future.key in keys:
+                self._kill(client, address)
         future.cancel()
         self._on_end(job_id, Outcome("cancelled"))
+
+    def _kill(self, client: Client, address: str) -> None:
+        """End a worker, and all that it does; its nanny starts another."""
+        logger.warning("the worker at %s hears nothing, and is ended", address)
+        client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:
         """Take back a job that no worker may have begun with."""

@@ -1,7 +1,9 @@
 """Scheduler and workers as the README starts them, killed and started again."""
 
+import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from core.jobs.cluster import ROOT
 from core.jobs.engine import SHARED, Engine
 from core.jobs.job import PickedUp
 from tests.jobs.follow import finish, status, wait
+from tests.process import python
 
 HERE = "tests.jobs.test_cluster"
 COUNT = "tests.jobs.follow:count"
@@ -27,12 +30,16 @@ LONG, SHORT = 4000, 8
 class Elsewhere:
     """A scheduler and workers, each a process started by the README's own words."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, scheme: str = "tcp", env: dict[str, str] | None = None, more: str = ""
+    ) -> None:
+        """`more` is added to the command for the workers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = str(free.getsockname()[1])
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        text = (ROOT / "README.md").read_text("utf-8")
+        self.address = f"{scheme}://127.0.0.1:{self.port}"
+        self._env, self._more = env, more
+        text = (ROOT / "README.md").read_text("utf-8").replace("tcp://", f"{scheme}://")
         lines = re.findall(r"^python -m core\.jobs\.cluster (\w+) .*", text, re.M)
         assert lines == ["scheduler", "workers"]
         self._text = text
@@ -45,9 +52,10 @@ class Elsewhere:
         (line,) = re.findall(
             rf"^python (-m core\.jobs\.cluster {part} .*)", self._text, re.M
         )
+        line += f" {self._more}" if part == "workers" else ""
         words = shlex.split(line.replace("8786", self.port))
         self._processes[part] = psutil.Popen(
-            [sys.executable, *words], cwd=ROOT, stdout=subprocess.DEVNULL
+            [sys.executable, *words], cwd=ROOT, env=self._env, stdout=subprocess.DEVNULL
         )
 
     def kill(self, part: str) -> None:
@@ -145,11 +153,26 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
 
 
 def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
-    """The command that started them too; started again, they take what waits."""
+    """The command that started them too; started again, they take what waits.
+
+    Also what another app had given to the worker, where it had not begun.
+    """
+    other = Engine(elsewhere.address)
     ids = one_that_runs_and_two_that_wait(app)
+    waiting = other.submit(COUNT, SHORT)
+    wait(lambda: other.job(waiting).message == SHARED)
     elsewhere.kill("workers")
     elsewhere.start("workers")
     all_but_the_first_ran_once(app, ids, connection.LOST_WORKER)
+    assert finish(other, waiting).status == "finished"
+    other.close()
+
+
+def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
+    """It says so, and what to do, instead of waiting for ever."""
+    monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)
+    job = finish(app, app.submit(COUNT, SHORT, lane="nobody"))
+    assert (job.status, job.message) == ("failed", connection.NO_WORKER_ELSEWHERE)
 
 
 def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
@@ -174,18 +197,12 @@ def test_a_run_whose_app_is_gone_ends(app, elsewhere):
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
 
 
-def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
-    """And with its children: it is cancelled, and the next job has a new worker."""
-    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
-    file = tmp_path / "pid"
-    deaf = app.submit(f"{HERE}:hear_nothing", str(file))
+def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
+    """The id of a job that hears nothing, and its child's process."""
+    job_id = engine.submit(f"{HERE}:hear_nothing", str(file))
     wait(lambda: file.exists() and file.read_text())
-    wait(lambda: status(app, deaf) == "running")
-    following = app.submit(COUNT, SHORT)
-    app.cancel(deaf)
-    assert finish(app, deaf).status == "cancelled"
-    assert finish(app, following).status == "finished"
-    wait(lambda: not psutil.pid_exists(int(file.read_text())), seconds=5)
+    wait(lambda: status(engine, job_id) == "running")
+    return job_id, int(file.read_text())
 
 
 def hear_nothing(file: str) -> None:
@@ -194,3 +211,52 @@ def hear_nothing(file: str) -> None:
     Path(file).write_text(str(child.pid))
     time.sleep(0.5)  # until it is known that this has begun
     re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
+    """And with its children: it is cancelled, and the next job has a new worker."""
+    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
+    deaf, child = deaf_job(app, tmp_path / "pid")
+    following = app.submit(COUNT, SHORT)
+    app.cancel(deaf)
+    assert finish(app, deaf).status == "cancelled"
+    assert finish(app, following).status == "finished"
+    wait(lambda: not psutil.pid_exists(child), seconds=5)
+
+
+def test_a_job_that_hears_nothing_does_not_outlive_its_app(
+    app, elsewhere, monkeypatch, tmp_path
+):
+    """Nobody could cancel it any more; the next job of another app ends it."""
+    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
+    gone = Engine(elsewhere.address)
+    deaf_job(gone, tmp_path / "pid")
+    gone.close()
+    assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate")
+def test_all_of_it_speaks_tls(tmp_path):
+    """As Dask's own settings ask: no part of it falls back to plain text."""
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made += ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "cert")]
+    subprocess.run(made, check=True, capture_output=True)
+    comm = "DASK_DISTRIBUTED__COMM__"
+    env = {**os.environ, f"{comm}REQUIRE_ENCRYPTION": "true"}
+    env[f"{comm}TLS__CA_FILE"] = str(tmp_path / "cert")
+    for who in ("SCHEDULER", "WORKER", "CLIENT"):
+        env[f"{comm}TLS__{who}__CERT"] = str(tmp_path / "cert")
+        env[f"{comm}TLS__{who}__KEY"] = str(tmp_path / "key")
+    cluster = Elsewhere("tls", env, more="--lanes lab")
+    script = """
+from core.jobs.engine import Engine
+engine = Engine()
+print(engine.ask("core.jobs.address:resolve", "core.jobs.cluster:PORT", seconds=90))
+engine.close()
+"""
+    env["DASK_SCHEDULER_ADDRESS"] = cluster.address
+    try:
+        assert python("-c", script, env=env).stdout.strip() == "8786"
+    finally:
+        cluster.end()
