@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.jobs.engine import SHARED
 from core.jobs.job import Job
 from core.ui import job_panel
 from core.ui.job_panel import JobPanel, latest, reported
@@ -110,6 +111,12 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
         assert "The race: place 2 in the queue" in at.info[0].value
     else:
         assert at.markdown[0].value == "drawn running"
+
+
+def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
+    """Another app may have the workers that this one has found, too."""
+    use(job("a", "starting", 1, message=SHARED))
+    assert drawn().info[0].value == f"The race: {SHARED}"
 
 
 @pytest.mark.parametrize(("status", "said"), [("failed", "why"), ("cancelled", "stay")])
