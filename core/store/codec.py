@@ -114,12 +114,14 @@ def pack(points: Sequence[LossPoint]) -> bytes:
     return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
-def unpack(packed: Iterable[bytes]) -> tuple[LossPoint, ...]:
-    """The points of a curve that was kept in parts."""
+def unpack(packed: Iterable[bytes], what: str) -> tuple[LossPoint, ...]:
+    """The points of a curve that was kept in parts. Raises DamagedError as `loads`."""
     found = []
-    for part in packed:
-        data = zlib.decompress(part)
-        numbers = struct.unpack(f"<{len(data) // 8}d", data)
-        for step, seconds, loss in zip(*[iter(numbers)] * 3, strict=True):
-            found.append(LossPoint(int(step), seconds, loss))
+    try:
+        for part in packed:
+            data = zlib.decompress(part)
+            for step, seconds, loss in struct.iter_unpack("<3d", data):
+                found.append(LossPoint(int(step), seconds, loss))
+    except (ValueError, struct.error, zlib.error) as error:
+        raise DamagedError(what) from error
     return tuple(found)

@@ -43,7 +43,7 @@ DEFAULT = f"sqlite:///{ROOT / 'data' / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 READERS = 8  # connections; whoever comes when all are busy waits for milliseconds
-BUSY_SECONDS = 5.0  # until a locked SQLite file is called so
+BUSY_SECONDS = 2.0  # until a locked SQLite file is called so
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # until a server that says nothing is taken for lost
 OWNER_SECONDS = 10.0  # for a server to notice that an app which was killed is gone

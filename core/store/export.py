@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core.store.codec import StoreError
-from core.store.runs import RunSummary
+from core.store.results import RunSummary
 from core.store.store import Store
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet would run begins

@@ -7,7 +7,7 @@ when it ends. What comes after a run was deleted or has ended changes nothing.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
@@ -17,91 +17,24 @@ from core.results import Epoch, LossPoint, RunResult, Started
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.database import Database
-from core.store.tables import add, checkpoints, curves, details, epochs, put, runs
+from core.store.results import KeptRun, QueuedRun, RunSummary
+from core.store.tables import (
+    add,
+    checkpoints,
+    clean,
+    curves,
+    details,
+    epochs,
+    put,
+    runs,
+)
 from core.store.visitors import know
 from core.store.writer import Writer
 
 logger = logging.getLogger(__name__)
 
 GOING_ON = ("queued", "running")
-SETTINGS = tuple(field.name for field in fields(RunConfig))
 LONGEST_NAME = 80  # characters
-
-
-@dataclass(frozen=True)
-class QueuedRun:
-    """A job that waits, with all that a queue needs to hand it out."""
-
-    id: str
-    visitor: str  # empty: the app itself
-    address: str  # of the function
-    arguments: tuple[Any, ...]
-    lane: str
-    round: int
-    submitted: float  # seconds since 1970, as all times here
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """A run as lists show it; its columns in core.store.tables are named the same."""
-
-    id: str
-    seq: int  # the order they came in
-    visitor: str | None  # None: the app itself
-    address: str
-    lane: str
-    round: int
-    status: str  # "queued", "running", "finished", "failed", "cancelled", "interrupted"
-    message: str  # why it failed or was interrupted
-    submitted: float
-    started: float | None
-    ended: float | None
-    step: int  # reached
-    steps: int | None  # in the whole run
-    # The settings of a training run; None for other jobs, as all that follows
-    task: str | None
-    model: str | None
-    criterion: str | None
-    device: str | None
-    feed: str | None
-    epochs: int | None
-    batch_size: int | None
-    learning_rate: float | None
-    weight_decay: float | None
-    schedule: str | None
-    augment: bool | None
-    seed: int | None
-    num_workers: int | None
-    pin_memory: bool | None
-    # What came of it
-    device_name: str | None
-    parameters: int | None
-    accuracy: float | None  # on the test set, 0 to 1
-    r2: float | None
-    seconds: float | None
-    name: str  # that the visitor gave it; empty: none
-    hidden: bool
-
-    @property
-    def config(self) -> RunConfig | None:
-        """None for what is no training run."""
-        if self.task is None:
-            return None
-        return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
-
-
-@dataclass(frozen=True)
-class KeptRun:
-    """All that is kept of a run."""
-
-    summary: RunSummary
-    arguments: tuple[Any, ...]
-    start: Started | None  # None: it never began, or is no training run
-    history: tuple[Epoch, ...]
-    losses: tuple[LossPoint, ...]
-    value: Any  # what the function returned; None where it has not finished
-
-
 COLUMNS = [runs.c[field.name] for field in fields(RunSummary)]
 
 
@@ -172,7 +105,7 @@ class Runs:
                 connection,
                 run_id,
                 steps=event.steps,
-                device_name=event.environment.device_name,
+                device_name=clean(event.environment.device_name),
                 parameters=event.parameters,
             ):
                 put(connection, details, run_id=run_id, started=text)
@@ -204,7 +137,8 @@ class Runs:
         self, run_id: str, status: str, value: Any = None, message: str = ""
     ) -> None:
         """The job has ended, with what its function returned."""
-        values: dict[str, Any] = dict(status=status, message=message, ended=time.time())
+        values: dict[str, Any] = dict(status=status, message=clean(message))
+        values["ended"] = time.time()
         result = value if isinstance(value, RunResult) else None
         if result is not None:
             values |= dict(
@@ -290,7 +224,8 @@ class Runs:
         Raises StoreError, or DamagedError where it can't be read.
         """
         with self._database.read() as connection:
-            query = select(*COLUMNS, runs.c.arguments).where(runs.c.id == run_id)
+            here = runs.c.id == clean(run_id)
+            query = select(*COLUMNS, runs.c.arguments).where(here)
             row = connection.execute(query).first()
             if row is None:
                 return None
@@ -303,7 +238,7 @@ class Runs:
         start, value = found[0] if found else (None, None)
         what = "This run"
         history = tuple(codec.loads(text, what) for (text,) in texts)
-        losses = codec.unpack(part for (part,) in packed)
+        losses = codec.unpack((part for (part,) in packed), what)
         value = codec.loads(value, what) if value else None
         if isinstance(value, RunResult) and states:
             whole = dict(history=history, losses=losses, checkpoint=states[0][0])
@@ -320,14 +255,15 @@ class Runs:
     def checkpoint(self, run_id: str) -> bytes | None:
         """The state_dict as torch.save wrote it; None where there is none."""
         with self._database.read() as connection:
-            found = _rows_of(connection, run_id)(checkpoints.c.state_dict)
+            found = _rows_of(connection, clean(run_id))(checkpoints.c.state_dict)
         return found[0][0] if found else None
 
     # What a visitor does with their own; False where it is not theirs
 
     def rename(self, run_id: str, visitor: str, name: str) -> bool:
         """Give a run a name; the empty one takes it away."""
-        return self._own(run_id, visitor, name=" ".join(name.split())[:LONGEST_NAME])
+        words = " ".join(clean(name).split())
+        return self._own(run_id, visitor, name=words[:LONGEST_NAME])
 
     def hide(self, run_id: str, visitor: str, hidden: bool = True) -> bool:
         """Leave a run out of lists, or show it again."""

@@ -168,3 +168,8 @@ def _insert(connection: Connection, table: Table) -> Any:
     """Both databases have ON CONFLICT, SQLAlchemy has it for each by itself."""
     dialects = {"sqlite": sqlite, "postgresql": postgresql}
     return dialects[connection.dialect.name].insert(table)
+
+
+def clean(text: str) -> str:
+    """The text without what a database refuses: NUL, and halves of characters."""
+    return text.replace("\0", "").encode("utf-8", "ignore").decode()

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from core.store.codec import StoreError
-from core.store.database import Database, cause
+from core.store.database import LOST, Database, cause
 
 logger = logging.getLogger(__name__)
 
@@ -130,12 +130,14 @@ class Writer:
     def _run(self) -> None:
         single = 0  # so many writes to come are made one by one
         while batch := self._next(1 if single else BATCH):
+            fresh = self._connection is None
             try:
                 self._commit(batch)
             except Exception as error:
                 self._drop_connection()
                 if why := cause(error):
-                    if self._pause(why):
+                    # An old connection may just have been cut; the database is there.
+                    if (why == LOST and not fresh) or self._pause(why):
                         continue
                     break
                 if len(batch) > 1:  # one of them is wrong

@@ -13,7 +13,7 @@ from tests.store.postgres import Postgres
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Postgres]:
-    """One server for all tests; each has a database of its own."""
+    """One server for all tests; each finds its database empty."""
     if postgres.tool("initdb") is None and not IN_CI:
         pytest.skip("no Postgres on this machine")
     with postgres.running() as server:
@@ -22,8 +22,8 @@ def server() -> Iterator[Postgres]:
 
 @pytest.fixture
 def server_url(server: Postgres) -> str:
-    """The address of a new database of the server."""
-    return server.new_database()
+    """The address of an empty database of the server."""
+    return server.empty_database("store")
 
 
 @pytest.fixture

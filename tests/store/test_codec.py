@@ -2,6 +2,7 @@
 
 import math
 import subprocess
+import zlib
 
 import pytest
 
@@ -68,9 +69,16 @@ def test_a_curve_comes_back_to_the_last_digit():
     """In parts as in one."""
     points = tuple(LossPoint(step, step / 7, 1 / step) for step in range(1, 601))
     parts = [codec.pack(points[:250]), codec.pack(points[250:])]
-    assert codec.unpack(parts) == points
-    assert codec.unpack([]) == ()
+    assert codec.unpack(parts, "It") == points
+    assert codec.unpack([], "It") == ()
     assert sum(map(len, parts)) < 12_000
+
+
+@pytest.mark.parametrize("part", [b"", b"x", zlib.compress(b"x" * 25)])
+def test_a_damaged_curve_is_said_in_a_sentence(part):
+    """As other damaged rows are."""
+    with pytest.raises(DamagedError, match="This run was kept by another version"):
+        codec.unpack([part], "This run")
 
 
 def test_a_derived_class_is_kept_whole():

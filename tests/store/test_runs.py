@@ -9,7 +9,8 @@ from core.config import RunConfig
 from core.jobs.job import ENDED
 from core.store import tables
 from core.store.codec import StoreError
-from core.store.runs import GOING_ON, RunSummary
+from core.store.results import RunSummary
+from core.store.runs import GOING_ON
 from tests.store.made_up import (
     CONFIG,
     HISTORY,
@@ -187,6 +188,22 @@ def test_a_result_that_is_no_plain_data_leaves_the_run_finished(store):
     store.writer.flush()
     kept = store.runs.get("a")
     assert (kept.summary.status, kept.value) == ("finished", None)
+
+
+@pytest.mark.parametrize(
+    "text", ["a\0b", "\ud800", "'; DROP TABLE runs; --", "💥" * 99]
+)
+def test_any_text_is_taken(store, text):
+    """A name, a message, an id of an address: no database refuses a row for it."""
+    assert store.runs.get(text) is None
+    assert store.runs.checkpoint(text) is None
+    finished(store, "a")
+    assert store.runs.rename("a", "me", text)
+    store.runs.queue("b", "me", RUN, (CONFIG, text))
+    store.runs.end("b", "failed", message=text)
+    store.writer.flush()
+    assert store.runs.get("b").summary.status == "failed"
+    assert store.runs.get("b").arguments == (CONFIG, text)
 
 
 def test_a_summary_has_the_columns_of_the_table():

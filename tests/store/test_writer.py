@@ -16,6 +16,10 @@ from core.store.codec import StoreError
 from tests.store.made_up import CONFIG, HISTORY, RUN, STARTED
 from tests.store.made_up import RESULT as SMALL
 
+END_OTHERS = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 RESULT = replace(SMALL, checkpoint=bytes(400_000))  # of a real one's size
 
 
@@ -97,14 +101,10 @@ def _as_admin(server, store) -> Iterator[sqlalchemy.Connection]:
 def server_read_only(store, server) -> Iterator[None]:
     """As a standby is, or a database that a host has closed for lack of payment."""
     name = store.database.url.database
-    others = text(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
     alter = f"ALTER DATABASE {name} SET default_transaction_read_only"
     with _as_admin(server, store) as connection:
         connection.exec_driver_sql(f"{alter} = on")
-        connection.execute(others)
+        connection.execute(END_OTHERS)
         yield
         connection.exec_driver_sql("SET default_transaction_read_only = off")
         connection.exec_driver_sql(f"{alter} = off")
@@ -164,6 +164,16 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
     assert store.problem == ""
     assert store.runs.get("a").value == RESULT
     assert store.runs.get("b").summary.status == "running"
+
+
+def test_a_connection_that_was_cut_is_made_anew(server_url, server, open_store):
+    """A server ends idle ones; who clicks next does not notice."""
+    store = open_store(server_url)
+    assert store.runs.find() == []
+    with _as_admin(server, store) as connection:
+        connection.execute(END_OTHERS)
+    assert store.runs.queue("a", "me", RUN, (CONFIG,))
+    assert [each.id for each in store.runs.find()] == ["a"]
 
 
 def test_reads_and_deletions_say_that_the_database_is_away(store, server, url):
