@@ -4,7 +4,7 @@ Nothing here imports torch, so that the web server can read all of it.
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from core.config import RunConfig
 from core.measure.environment import Environment
@@ -17,6 +17,7 @@ DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
 class Started:
     """A run begins: where the run goes on, and how long it is."""
 
+    lasts: ClassVar[bool] = True  # read after the run's end too: the result has less
     environment: Environment
     parameters: int
     steps: int  # in the whole run
@@ -28,6 +29,7 @@ class Started:
 class Fit:
     """What a model of the task regression answers now."""
 
+    passes: ClassVar[bool] = True  # of interest until the next one
     step: int  # made so far
     outputs: tuple[Signed, ...]  # at core.data.curve.POSITIONS
     noise: float | None  # scale that the criterion has learnt; None: it learns none
@@ -45,6 +47,7 @@ class LossPoint(NamedTuple):
 class StepProgress:
     """Some steps were made."""
 
+    passes: ClassVar[bool] = True  # of interest until the next one, but for its losses
     step: int  # made so far, in the whole run
     losses: tuple[LossPoint, ...]  # of the steps to be drawn
     samples_per_second: float  # in this epoch, evaluation not counted
@@ -85,7 +88,8 @@ class RunResult:
     test_correct: int | None  # None: there are no classes
     test_total: int
     seconds: float  # from the first step to the last evaluation
-    checkpoint: bytes = field(repr=False)  # the state_dict, as torch.save writes it
+    # The state_dict, as torch.save writes it; the server puts it aside, see core.jobs.
+    checkpoint: bytes = field(repr=False)
     fit: Fit | None = None  # of the task regression
 
     @property

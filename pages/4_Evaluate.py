@@ -65,7 +65,7 @@ else:
     evaluation.mistakes(run, found)
 
 st.subheader("Your own picture")
-picture.draw(run.result)
+picture.draw(run)
 
 st.subheader("What does evaluating cost?")
 st.markdown(

@@ -1,6 +1,7 @@
 """What is known of checkpoints: plain data, without torch."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from core.measure.environment import Environment
 
@@ -53,6 +54,7 @@ class RoundTrip:
 class PartLosses:
     """Losses of one part of a comparison between training through and resuming."""
 
+    lasts: ClassVar[bool] = True  # read after the end too: the result has none
     part: str  # "through", "resumed" or "weights"
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
+from typing import ClassVar
 
 from core.compare.candidates import Candidate
 from core.config import RunConfig
@@ -35,6 +36,7 @@ class RaceStarted:
 class TrialProgress:
     """Some steps of a trial were made."""
 
+    passes: ClassVar[bool] = True  # of interest until the next one, but for its losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # made so far in this trial

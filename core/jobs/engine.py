@@ -13,13 +13,18 @@ import math
 import threading
 import time
 import uuid
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from core.errors import ExplainedError
 from core.jobs.connection import Connection, in_background
+from core.jobs.estimates import Estimates, work
 from core.jobs.job import Job, Jobs, Outcome
+from core.jobs.limits import Limits
 from core.jobs.queue import Queue
+from core.jobs.shelf import Shelf, Stored
+from core.jobs.turns import Turns
 from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
@@ -37,9 +42,14 @@ class Engine:
 
     def __init__(self, scheduler: str | None = None) -> None:
         """Connect to the Dask scheduler there, or start a local cluster."""
-        self._lock = threading.RLock()  # for the two that follow
-        self._jobs = Jobs()
+        self._limits, self._turns = Limits.from_environment(), Turns()
+        self._shelf = Shelf()
+        self._lock = threading.RLock()  # for the five that follow
+        self._jobs = Jobs(self._shelf)
         self._queue = Queue()
+        self._estimates = Estimates()
+        self._timers: dict[str, threading.Timer] = {}  # of jobs that workers have
+        self._overdue: set[str] = set()  # jobs that are ended for that
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when it is to be asked for again
         self._connection = Connection(
@@ -56,9 +66,14 @@ class Engine:
     def submit(
         self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
-        """Queue a call of the function at `address`; returns the job's id at once."""
-        job = Job(uuid.uuid4().hex[:10], address, arguments, lane, owner)
+        """Queue a call of the function at `address`; returns the job's id at once.
+
+        ExplainedError where its owner, or all together, have too much in the queue.
+        """
+        todo = work(address, arguments)
+        job = Job(uuid.uuid4().hex[:10], address, arguments, lane, owner, todo)
         with self._lock:
+            self._limits.check(job, self._queue, self._estimates)
             self._jobs.add(job)
             self._queue.add(job)
         self._dispatch()
@@ -92,6 +107,20 @@ class Engine:
             ids = self._jobs.of(address, owner)
         return [job for job in map(self.job, ids) if job is not None]
 
+    def wait(self, job_id: str) -> float | None:
+        """Seconds until a job's turn, about; None where nobody can know."""
+        with self._lock:
+            place, job = self._queue.place(job_id), self._jobs.get(job_id)
+            if job is None or not place:
+                return None
+            before = self._queue.waiting(job.lane)[: place - 1]
+            taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
+            return self._estimates.until_turn(filter(None, taken), before)
+
+    def read(self, stored: Stored) -> bytes:
+        """What was put aside; ExplainedError where it is no longer kept."""
+        return self._shelf.get(stored)
+
     def cancel(self, job_id: str) -> None:
         """End a job: at once where it waits, within one batch where it runs."""
         with self._lock:
@@ -107,15 +136,55 @@ class Engine:
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock."""
+        overdue = job_id in self._overdue and outcome.status != "finished"
+        if overdue:
+            outcome = Outcome("failed", message=self._limits.overdue)
         self._jobs.end(job_id, outcome)
         self._queue.remove(job_id)
+        self._stop_timer(job_id)
+        self._overdue.discard(job_id)
+        job = self._jobs.get(job_id)
+        if job is not None and (overdue or outcome.status == job.status == "finished"):
+            self._estimates.learn(job)
 
-    def ask(self, address: str, *arguments: Any, seconds: float = 30.0) -> Any:
+    def _stop_timer(self, job_id: str) -> None:
+        if timer := self._timers.pop(job_id, None):
+            timer.cancel()
+
+    def _watch_time(self, job_id: str) -> None:
+        """End a job that has run for as long as one may; else look again then."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                return
+            begun = job.started if job.status == "running" else None
+            left = self._limits.max_job_seconds - (time.time() - (begun or time.time()))
+            if left > 0:
+                timer = threading.Timer(left, self._watch_time, (job_id,))
+                timer.daemon = True
+                timer.start()
+                self._timers[job_id] = timer
+                return
+            self._overdue.add(job_id)
+        self.cancel(job_id)
+
+    def ask(
+        self, address: str, *arguments: Any, seconds: float = 30.0, owner: str = ""
+    ) -> Any:
         """The answer of a quick function on the lab worker.
 
-        Raises ExplainedError where the function does, or where no answer comes in time.
+        Nobody gets all of the worker's threads, but for the server itself, which has no
+        owner. Raises ExplainedError where the function does, where no answer comes in
+        time, or where the owner has too many questions open.
         """
-        return self._connection.ask(address, arguments, seconds)
+        with self._turns.take(owner, seconds) as left:
+            return self._connection.ask(address, self._unpacked(arguments), left)
+
+    def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """With the bytes that were put aside; a worker has no access to them."""
+        return tuple(
+            self.read(each) if isinstance(each, Stored) else each for each in arguments
+        )
 
     # Between jobs and workers
 
@@ -156,11 +225,18 @@ class Engine:
             return
         try:
             with self._lock:
-                capacity = self._connection.last_capacity
+                capacity = Counter(self._connection.last_capacity)
+                capacity["lab"] //= 2  # the rest of the lab is for quick questions
                 while (job := self._queue.next(capacity)) is not None:
-                    self._connection.hand_out(job)
+                    try:
+                        arguments = self._unpacked(job.arguments)
+                    except ExplainedError as error:
+                        self._end(job.id, Outcome("failed", message=str(error)))
+                        continue
+                    self._connection.hand_out(replace(job, arguments=arguments))
                     self._queue.take(job)
                     self._jobs.start(job.id)
+                    self._watch_time(job.id)
         except Exception:  # the connection broke; the jobs wait until it is back
             logger.warning("jobs have to wait", exc_info=True)
 
@@ -176,6 +252,7 @@ class Engine:
             if job is None or job.ended:
                 return
             if job.status == "starting" and job.tries < TRIES:
+                self._stop_timer(job_id)
                 self._queue.put_back(job_id)
                 self._jobs.put_back(job_id)
             else:

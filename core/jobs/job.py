@@ -1,14 +1,27 @@
 """A job, and all that a server knows of: plain data, without torch or Dask."""
 
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.errors import ExplainedError
+from core.jobs.shelf import Shelf
+from core.results import RunResult
 
 ENDED = ("finished", "failed", "cancelled")
-KEPT = 500  # ended jobs; half a megabyte each at most: events and a checkpoint
+
+
+class Kept(NamedTuple):
+    """How many of the ended jobs that call one function are remembered."""
+
+    each: int  # of one person
+    all: int
+
+
+FINISHED = Kept(each=30, all=500)
+UNFINISHED = Kept(each=5, all=200)  # cancelled or failed: they keep their events
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,15 @@ class Outcome:
         return self.value
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a job has to do, for estimates."""
+
+    kind: str = ""  # jobs of one kind take as long for the same amount
+    amount: float = 1.0
+    assumed: float = 60.0  # seconds, where nothing of this kind was ever done
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """A piece of work as it stood when it was looked at.
@@ -44,7 +66,8 @@ class Job:
     address: str  # of the function
     arguments: tuple[Any, ...]
     lane: str  # "train" or "lab"
-    owner: str = ""  # whoever started it, by a name that only they have
+    owner: str = ""  # whoever started it, by a name that only they have; "": the server
+    work: Work = Work()
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
     events: tuple[Any, ...] = ()
@@ -53,10 +76,18 @@ class Job:
     submitted: float = field(default_factory=time.time)
     tries: int = 0  # how often it was given to a worker
     started: float | None = None  # seconds since 1970, as `submitted`
+    stopped: float | None = None  # likewise, when it ended
 
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its worker had it; None before it has ended, or if none had it."""
+        if self.started is None or self.stopped is None:
+            return None
+        return self.stopped - self.started
 
 
 class Jobs:
@@ -65,22 +96,21 @@ class Jobs:
     Whoever uses it sees to it that only one thread does; `receive` is for any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        """Checkpoints of finished runs are put on the shelf, under their jobs' ids."""
+        self._shelf = shelf or Shelf()
         self._jobs: dict[str, Job] = {}
         self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
-        self._inbox: deque[tuple[str, Any]] = deque()  # events not yet filed
+        self._inbox: deque[tuple[str, Any, float]] = deque()  # events not yet filed
 
     def add(self, job: Job) -> None:
-        """Know this job from now on, and forget the oldest that have ended."""
-        ended = [each.id for each in self._jobs.values() if each.ended]
-        for job_id in ended[: max(0, len(ended) - KEPT)]:
-            del self._jobs[job_id]
+        """Know this job from now on."""
         self._jobs[job.id] = job
         self._events[job.id] = []
 
     def receive(self, job_id: str, event: Any) -> None:
         """Take an event in, without waiting; it is filed at the next look."""
-        self._inbox.append((job_id, event))
+        self._inbox.append((job_id, event, time.time()))
 
     def get(self, job_id: str) -> Job | None:
         """The job with what it has reported until now; None if it isn't known."""
@@ -98,29 +128,84 @@ class Jobs:
             if job.address == address and owner in (None, job.owner)
         ]
 
-    def start(self, job_id: str, status: str = "starting") -> None:
+    def start(
+        self, job_id: str, status: str = "starting", at: float | None = None
+    ) -> None:
         """A worker gets the job; the job's first event says that it has begun."""
         job = self._jobs[job_id]
-        tries = job.tries + (status == "starting")
-        self._jobs[job_id] = replace(
-            job, status=status, started=time.time(), tries=tries
-        )
+        started, tries = at or time.time(), job.tries + (status == "starting")
+        self._jobs[job_id] = replace(job, status=status, started=started, tries=tries)
 
     def put_back(self, job_id: str) -> None:
-        """The job's worker was lost before it had begun: it waits again."""
+        """The worker was lost before it had begun: the job waits again."""
         self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
     def end(self, job_id: str, outcome: Outcome) -> None:
         """The job has ended; what ends it a second time changes nothing."""
         job = self.get(job_id)
-        if job is not None and not job.ended:
-            self._jobs[job_id] = replace(job, **vars(outcome))
-            del self._events[job_id]
+        if job is None or job.ended:
+            return
+        ended = replace(
+            job,
+            status=outcome.status,
+            value=self._put_aside(job_id, outcome.value),
+            message=outcome.message,
+            events=lasting(job.events, outcome.status == "finished"),
+            stopped=time.time(),
+        )
+        self._jobs[job_id] = ended
+        del self._events[job_id]
+        self._forget_one_like(ended)
+
+    def _put_aside(self, job_id: str, value: Any) -> Any:
+        """The value without its checkpoint, which is most of it."""
+        if not isinstance(value, RunResult):
+            return value
+        self._shelf.put(job_id, value.checkpoint)
+        return replace(value, checkpoint=b"")
+
+    def _forget_one_like(self, ended: Job) -> None:
+        """If too many are kept: the owner's oldest, or that of whoever has most."""
+        done = ended.status == "finished"
+        alike = [
+            job
+            for job in self._jobs.values()
+            if job.ended
+            and job.address == ended.address
+            and (job.status == "finished") == done
+        ]
+        kept, owners = FINISHED if done else UNFINISHED, Counter(j.owner for j in alike)
+        whose = ended.owner
+        if owners[whose] <= kept.each:
+            if len(alike) <= kept.all:
+                return
+            whose = owners.most_common(1)[0][0]
+        oldest = next(job for job in alike if job.owner == whose)
+        del self._jobs[oldest.id]
+        self._shelf.remove(oldest.id)
 
     def _file_events(self) -> None:
         while self._inbox:
-            job_id, event = self._inbox.popleft()
+            job_id, event, at = self._inbox.popleft()
             if job_id in self._events:  # else the job has ended
                 self._events[job_id].append(event)
                 if isinstance(event, PickedUp):
-                    self.start(job_id, "running")
+                    self.start(job_id, "running", at)
+
+
+def lasting(events: Sequence[Any], finished: bool) -> tuple[Any, ...]:
+    """Of a job's events, those that are read after its end.
+
+    What `lasts` tells is told by no result. Where there is no result all events count,
+    except for passing ones that a newer one has replaced and that carry no losses.
+    """
+    if finished:
+        return tuple(each for each in events if getattr(each, "lasts", False))
+    newest = {type(each): each for each in events}
+    return tuple(
+        each
+        for each in events
+        if each is newest[type(each)]
+        or not getattr(each, "passes", False)
+        or (hasattr(each, "losses") and each.losses)
+    )

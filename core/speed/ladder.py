@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.speedup import Speedup
@@ -174,6 +174,7 @@ class Climb:
 class Progress:
     """How far a rung has come."""
 
+    passes: ClassVar[bool] = True  # of interest until the next one
     rung: str
     epoch: int  # from 1; 0 while it is set up
     step: int  # of the epoch

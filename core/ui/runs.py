@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from core.config import RunConfig
-from core.jobs.job import Job
+from core.jobs.job import FINISHED, Job
+from core.jobs.shelf import Stored
 from core.results import (
     DRAWN_STEPS,
     Epoch,
@@ -24,7 +25,8 @@ from core.ui.server import engine, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "This server does not know that run. It keeps the newest 500, until it restarts."
+    "This server does not know that run. It keeps everybody's newest "
+    f"{FINISHED.each}, until it restarts."
 )
 # Of what charts draw: Streamlit sends Arrow tables as they are, in a hundredth of the
 # time that a DataFrame takes, and a look at a run that goes on should cost nothing.
@@ -62,6 +64,11 @@ class Run:
     @property
     def result(self) -> RunResult | None:
         return self.job.value
+
+    @property
+    def checkpoint(self) -> Stored:
+        """Of a run with a result, which has none itself: the server put it aside."""
+        return Stored(self.id)
 
     @cached_property
     def curve(self) -> pa.Table:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
+from typing import Any
 
 import streamlit as st
 
@@ -16,6 +17,11 @@ from core.jobs.engine import Engine
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
     return Engine()
+
+
+def ask(address: str, *arguments: Any, seconds: float = 30.0) -> Any:
+    """What the lab answers this visitor; see Engine.ask."""
+    return engine().ask(address, *arguments, seconds=seconds, owner=visitor())
 
 
 @contextmanager

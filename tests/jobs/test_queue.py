@@ -115,6 +115,17 @@ def test_who_gives_up_waiting_has_lost_no_turn():
     assert [serve(waiting) for _ in range(3)] == ["B1", "A2", "B2"]
 
 
+def test_a_job_that_is_put_back_is_next():
+    """Nobody goes before it who waited behind it, and it does not count twice."""
+    waiting = Queue()
+    for name in ("A1", "B1", "A2", "B2"):
+        come(waiting, name)
+    assert serve(waiting) == "A1"
+    waiting.put_back("A1")
+    assert [waiting.place(name) for name in ("A1", "B1", "A2", "B2")] == [1, 2, 3, 4]
+    assert [serve(waiting) for _ in range(4)] == ["A1", "B1", "A2", "B2"]
+
+
 @given(COMINGS)
 def test_while_somebody_waits_nobody_gets_more_than_two_turns(happened):
     """From when a person's first job waits until its turn, whatever else happens."""

@@ -3,6 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.jobs.shelf import Stored
 from core.ui import runs
 from tests.pages.walk import metrics, open_page, press, texts
 
@@ -44,7 +45,7 @@ def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
 def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     """A run's own file, uploaded, fits and has the accuracy that the run ended with."""
     result = engine.job(run_id).value
-    at = upload(open_checkpoints(run_id), result.checkpoint)
+    at = upload(open_checkpoints(run_id), engine.read(Stored(run_id)))
     assert "It fits the ANN" in texts(at.success)
     at.button(key="evaluate_upload").click().run()
     assert metrics(at)["Test accuracy"] == f"{result.test_accuracy:.2%}"
@@ -73,7 +74,7 @@ def test_a_file_of_another_model_is_listed(run_id, engine):
     """Held against the CNN, the ANN's file is shown with what lacks and what is odd."""
     at = open_checkpoints(run_id)
     at.selectbox(key="upload_model").set_value("cnn")
-    upload(at, engine.job(run_id).value.checkpoint)
+    upload(at, engine.read(Stored(run_id)))
     assert "26 missing, 6 unexpected" in texts(at.error)
     columns = [str(each.value.columns[0]) for each in at.dataframe]
     assert any(column.startswith("Missing") for column in columns)

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig
 from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
+from core.jobs.limits import Limits
 from core.ui import dataset, runs
 from tests.pages.walk import (
     CURVE,
@@ -282,6 +283,7 @@ def test_what_does_not_fit_in_the_address_is_told():
 def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
     """On a run's chart are the visitor's earlier ones whose loss is the same figure."""
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # they need not be trained
+    monkeypatch.setattr(engine, "_limits", Limits(max_jobs_per_person=6))
     gaussian = replace(CURVE, criterion="gaussian")
     sprites = replace(SHORT, batch_size=512)
     configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]

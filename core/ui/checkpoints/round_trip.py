@@ -27,8 +27,7 @@ ON_ONE_DEVICE = (
 
 def draw(run: Run, devices: Sequence[str]) -> None:
     """The controls of the round trip, and what it showed."""
-    assert run.result is not None
-    model = (run.result.checkpoint, run.config)
+    model = (run.checkpoint, run.config)
     panel = replace(PANEL, about=lambda *arguments: arguments[:2] == model)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         ends = [

@@ -4,25 +4,27 @@ from typing import Any
 
 import streamlit as st
 
+from core.jobs.shelf import Stored
 from core.ui import downloads, figures, format
 from core.ui.checkpoints import export, upload
 from core.ui.runs import Run
-from core.ui.server import engine, explained
+from core.ui.server import ask, engine, explained
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _asked(path: str, checkpoint: bytes) -> Any:
+def _asked(path: str, checkpoint: Stored) -> Any:
     """What a quick function says of a checkpoint, asked once of the worker."""
-    return engine().ask(path, checkpoint)
+    return ask(path, checkpoint)
 
 
 def draw(run: Run) -> None:
     """What is in a run's checkpoint, and its downloads."""
     assert run.result is not None
-    checkpoint, name = run.result.checkpoint, export.file_name(run)
+    name = export.file_name(run)
     with explained("The checkpoint could not be read"):
-        tensors = _asked("core.checkpoints.round_trip:inspect", checkpoint)
-        safetensors = _asked("core.checkpoints.round_trip:to_safetensors", checkpoint)
+        checkpoint, stored = engine().read(run.checkpoint), run.checkpoint
+        tensors = _asked("core.checkpoints.round_trip:inspect", stored)
+        safetensors = _asked("core.checkpoints.round_trip:to_safetensors", stored)
         figures.metrics(
             {
                 "Tensors": str(len(tensors)),

@@ -17,7 +17,7 @@ from core.ui import dataset, format
 from core.ui.controls import choice
 from core.ui.evaluate import evaluation
 from core.ui.figures import table
-from core.ui.server import engine, explained
+from core.ui.server import ask, explained
 
 MAX_MEGABYTES = 20
 SUGGESTED = "As the file suggests"
@@ -66,7 +66,7 @@ def _open(file: Any, model: str | None) -> Opened | str:
         path, content = "core.checkpoints.upload:open_safely", file.getvalue()
         with st.spinner("A worker opens the file in a process of its own"):
             try:
-                opened[key] = engine().ask(path, content, file.name, model, seconds=60)
+                opened[key] = ask(path, content, file.name, model, seconds=60)
             except ExplainedError as error:
                 opened[key] = str(error)
     return opened[key]
@@ -137,7 +137,7 @@ def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
     with explained("The evaluation failed"):
         if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
             with st.spinner("The model is answering all test images"):
-                evaluations[key] = engine().ask(
+                evaluations[key] = ask(
                     "core.evaluate.evaluation:evaluate",
                     found.checkpoint,
                     RunConfig(task=task, model=found.model),

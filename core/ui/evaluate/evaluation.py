@@ -13,7 +13,7 @@ from core.ui import figures, format
 from core.ui.charts import evaluate as charts
 from core.ui.job_panel import JobPanel
 from core.ui.runs import Run, run
-from core.ui.server import engine, explained
+from core.ui.server import ask, explained
 
 MODES = JobPanel(
     "core.evaluate.evaluation:compare_modes", "The measurement", "compare_modes"
@@ -28,9 +28,9 @@ def evaluation(run_id: str) -> Evaluation:
     finished = run(run_id)
     assert finished is not None
     assert finished.result is not None
-    return engine().ask(
+    return ask(
         "core.evaluate.evaluation:evaluate",
-        finished.result.checkpoint,
+        finished.checkpoint,
         finished.config,
         seconds=60,
     )
@@ -39,7 +39,7 @@ def evaluation(run_id: str) -> Evaluation:
 @st.cache_data(max_entries=256, show_spinner=False)
 def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
     """Test images, enlarged without blur: uint8 (n, 112, 112)."""
-    images = engine().ask("core.evaluate.evaluation:images", task, indices)
+    images = ask("core.evaluate.evaluation:images", task, indices)
     return images.repeat(ZOOM, axis=1).repeat(ZOOM, axis=2)
 
 
@@ -133,7 +133,7 @@ def class_table(found: Evaluation) -> None:
 
 def modes(run: Run) -> None:
     """The button, and what each autograd mode costs on this run's model."""
-    wanted = (run.result.checkpoint, run.config) if run.result else ()
+    wanted = (run.checkpoint, run.config)
     panel = replace(MODES, about=lambda *arguments: arguments == wanted)
     panel.buttons("Measure it", wanted)
     panel.follow(mode_costs)

@@ -9,7 +9,8 @@ from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.evaluate.picture import Picture
 from core.results import RunResult
 from core.ui.charts import evaluate as charts
-from core.ui.server import engine, explained
+from core.ui.runs import Run
+from core.ui.server import ask, explained
 
 PREDICT = "core.evaluate.evaluation:probabilities"
 SOURCES = ("A test image", "A file", "The camera")
@@ -17,8 +18,10 @@ FILES = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
 ZOOM = 6  # screen pixels for a pixel of the 28×28
 
 
-def draw(result: RunResult) -> None:
+def draw(run: Run) -> None:
     """Choose a picture; see it as the model sees it, and the ten probabilities."""
+    result = run.result
+    assert result is not None
     source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
     found = None
     with explained("No prediction"):
@@ -33,7 +36,7 @@ def draw(result: RunResult) -> None:
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at it"):
-            found = engine().ask(PREDICT, result.checkpoint, result.config, pixels)
+            found = ask(PREDICT, run.checkpoint, result.config, pixels)
     if found is None:
         return
     best = int(np.argmax(found))
@@ -76,8 +79,8 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
             args=(total,),
         )
     task = result.config.task
-    (image,) = engine().ask("core.evaluate.evaluation:images", task, (int(number),))
-    label = engine().ask("core.evaluate.evaluation:labels", task, (int(number),))[0]
+    (image,) = ask("core.evaluate.evaluation:images", task, (int(number),))
+    label = ask("core.evaluate.evaluation:labels", task, (int(number),))[0]
     return image, f"Test image {number:,}: **{CLASSES[label]}**"
 
 
@@ -104,7 +107,7 @@ def _given(source: str) -> bytes | None:
 @st.cache_data(max_entries=16, show_spinner=False)  # of 1 MB each
 def _prepared(data: bytes) -> Picture:
     """The picture as 28×28, made in a process that may die of it."""
-    return engine().ask("core.evaluate.picture:prepare_apart", data)
+    return ask("core.evaluate.picture:prepare_apart", data)
 
 
 def _steps(picture: Picture) -> None:

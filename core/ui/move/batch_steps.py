@@ -8,7 +8,7 @@ import streamlit as st
 from core.move.results import SteppedBatch
 from core.ui import figures, format
 from core.ui.charts import move as charts
-from core.ui.server import engine, explained
+from core.ui.server import ask, explained
 from core.ui.source import lines_with
 
 MOST_BATCHES = 100  # as core.move.batch_steps has them
@@ -18,9 +18,7 @@ Place = tuple[int, int]  # number of the batch, from 1, and of the step, from 0
 @st.cache_data(max_entries=256, show_spinner=False)
 def batch(task: str, model: str, device: str, number: int) -> SteppedBatch:
     """A batch as core.move.batch_steps makes it: the same for everybody."""
-    return engine().ask(
-        "core.move.batch_steps:inspect_batch", task, model, device, 0, number
-    )
+    return ask("core.move.batch_steps:inspect_batch", task, model, device, 0, number)
 
 
 @st.fragment
