@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.errors import ExplainedError
 from core.ui import dataset, frame, job_panel, runs
 from core.ui.server import engine, visitor
 from core.ui.train import code, controls, live
@@ -41,7 +42,7 @@ def start() -> None:
     try:
         state.run_id = runs.start(controls.chosen())
         st.query_params["run"] = state.run_id
-    except ValueError as error:
+    except (ValueError, ExplainedError) as error:
         state.notices = [f"{error} Nothing was started."]
 
 

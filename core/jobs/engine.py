@@ -71,13 +71,14 @@ class Engine:
         ExplainedError where its owner, or all together, have too much in the queue.
         """
         todo = work(address, arguments)
-        job = Job(uuid.uuid4().hex[:10], address, arguments, lane, owner, todo)
+        job_id = uuid.uuid4().hex[:10]
+        job = Job(job_id, address, arguments, lane, owner, work=todo)
         with self._lock:
             self._limits.check(job, self._queue, self._estimates)
             self._jobs.add(job)
             self._queue.add(job)
         self._dispatch()
-        return job.id
+        return job_id
 
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if this engine does not know it."""

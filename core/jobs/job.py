@@ -67,7 +67,6 @@ class Job:
     arguments: tuple[Any, ...]
     lane: str  # "train" or "lab"
     owner: str = ""  # whoever started it, by a name that only they have; "": the server
-    work: Work = Work()
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
     events: tuple[Any, ...] = ()
@@ -77,6 +76,7 @@ class Job:
     tries: int = 0  # how often it was given to a worker
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None  # likewise, when it ended
+    work: Work = Work()
 
     @property
     def ended(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.ui.server import engine, visitor
 
@@ -44,27 +45,42 @@ class JobPanel:
     about: Callable[..., bool] = anything
     failed: str = ""  # the title where it failed, if "The race failed" does not fit
     cancelled: str = CANCELLED
+    lane: str = "train"
 
     @property
     def job(self) -> Job | None:
         """The newest."""
-        jobs = engine().jobs(self.address, visitor())
-        return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
+        return self._newest(self._jobs())
 
     @property
-    def going_on(self) -> bool:
-        return (job := self.job) is not None and not job.ended
+    def going_on(self) -> Job | None:
+        """The one that has not ended, whatever it is about: after a reload too."""
+        return _going_on(self._jobs())
+
+    def _jobs(self) -> list[Job]:
+        """All of this visitor, about whatever."""
+        return engine().jobs(self.address, visitor())
+
+    def _newest(self, jobs: list[Job]) -> Job | None:
+        return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
 
     def submit(self, *arguments: Any) -> None:
-        """Queue a job, unless one goes on: a double click comes twice."""
-        if not self.going_on:
-            engine().submit(self.address, *arguments, owner=visitor())
+        """Queue a job, unless one goes on: a double click comes twice.
+
+        Why it is refused is shown beside the button.
+        """
+        if self.going_on:
+            return
+        try:
+            engine().submit(self.address, *arguments, lane=self.lane, owner=visitor())
+        except ExplainedError as error:
+            st.session_state[f"refused_{self.key}"] = str(error)
 
     def start_button(
         self, label: str, arguments: tuple | None, key: str = "", **more: Any
     ) -> None:
         """The button that queues a job; without arguments there is nothing to start."""
-        self._start(label, arguments, key, self.going_on, **more)
+        self._start(label, arguments, key, self.going_on is not None, **more)
 
     def _start(
         self,
@@ -86,19 +102,20 @@ class JobPanel:
             disabled=arguments is None or going_on,
             **options | more,
         )
+        if why := st.session_state.pop(f"refused_{self.key}", ""):
+            st.warning(why, icon=":material/block:")
 
     def cancel_button(self) -> None:
         """The button that ends the job, while there is one that goes on."""
-        if (job := self.job) is not None and not job.ended:
+        if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
         """Start and Cancel, in a row."""
-        job = self.job
-        going_on = job is not None and not job.ended
+        job = self.going_on
         with st.container(horizontal=True):
-            self._start(label, arguments, key, going_on)
-            if job is not None and going_on:
+            self._start(label, arguments, key, job is not None)
+            if job is not None:
                 cancel_button(job, f"cancel_{self.key}")
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
@@ -106,7 +123,10 @@ class JobPanel:
 
         Answers whether there is one; if not, `empty` says what will appear.
         """
-        job = self.job
+        jobs = self._jobs()
+        job, going_on = self._newest(jobs), _going_on(jobs)
+        if going_on and (job is None or going_on.id != job.id):
+            follow(going_on, self.what, self._elsewhere)
         if job is None:
             if empty:
                 st.markdown(empty)
@@ -118,6 +138,16 @@ class JobPanel:
 
         follow(job, self.what, with_end)
         return True
+
+    def _elsewhere(self, job: Job) -> None:
+        """In the place of a job that goes on and that this page is not about."""
+        if not job.ended:
+            text = "is still going on with other settings. You can start one after it."
+            st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
+
+
+def _going_on(jobs: list[Job]) -> Job | None:
+    return next((job for job in reversed(jobs) if not job.ended), None)
 
 
 def cancel_button(job: Job, key: str) -> None:
@@ -148,10 +178,8 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         if now is None or look_seconds(now) != seconds:
             st.rerun()
         if now.status == "queued":
-            st.info(
-                f"{what}: place {now.place} in the queue; it starts by itself.",
-                icon=":material/hourglass_top:",
-            )
+            text = f"{place_in_queue(now)}. {what} starts by itself."
+            st.info(text, icon=":material/hourglass_top:")
         else:
             if now.message:  # why it has not begun
                 st.info(f"{what}: {now.message}", icon=":material/hourglass_top:")
@@ -170,6 +198,18 @@ def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     if job.owner not in ("", visitor()) or job.place > 1:
         return PATIENT_SECONDS
     return POLL_SECONDS if job.place else going_on
+
+
+def place_in_queue(job: Job) -> str:
+    """Where a job waits, and about how long, where the like was done here before."""
+    others = job.place - 1
+    text = f"Place {job.place} in the queue, "
+    text += f"{others} before you" if others else "you are next"
+    seconds = engine().wait(job.id)
+    if seconds is None or seconds < 1:
+        return text
+    about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return f"{text}, about {about}"
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:

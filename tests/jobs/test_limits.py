@@ -25,7 +25,7 @@ class Server:
 
     def submit(self, owner: str, config: RunConfig = DEFAULT, lane: str = "train"):
         todo = work(RUN, (config,))
-        job = Job(str(next(IDS)), RUN, (config,), lane, owner, todo)
+        job = Job(str(next(IDS)), RUN, (config,), lane, owner, work=todo)
         self.limits.check(job, self.queue, self.estimates)
         self.queue.add(job)
         return job
@@ -34,7 +34,7 @@ class Server:
         """A run like that took so long here."""
         todo = work(RUN, (config,))
         times = {"started": 1.0, "stopped": 1.0 + seconds}
-        job = Job("", RUN, (config,), "train", "", todo, "finished", **times)
+        job = Job("", RUN, (config,), "train", "", "finished", work=todo, **times)
         self.estimates.learn(job)
 
     def refused(self, *arguments: object) -> str:

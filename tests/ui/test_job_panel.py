@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.errors import ExplainedError
 from core.jobs.engine import SHARED
 from core.jobs.job import Job
 from core.ui import job_panel
@@ -17,6 +18,8 @@ class FakeEngine:
     """Keeps jobs as they are given; nothing runs."""
 
     problem = ""
+    refuses = ""
+    seconds: float | None = None  # until any turn
 
     def __init__(self, *jobs: Job) -> None:
         self.known = list(jobs)
@@ -26,12 +29,17 @@ class FakeEngine:
             job for job in self.known if (job.address, job.owner) == (address, owner)
         ]
 
-    def submit(self, address: str, *arguments: object, owner: str) -> None:
-        job = Job(str(len(self.known)), address, arguments, "train", owner)
+    def submit(self, address: str, *arguments: object, lane: str, owner: str) -> None:
+        if self.refuses:
+            raise ExplainedError(self.refuses)
+        job = Job(str(len(self.known)), address, arguments, lane, owner)
         self.known.append(job)
 
     def job(self, job_id: str) -> Job:
         return next(job for job in self.known if job.id == job_id)
+
+    def wait(self, _job_id: str) -> float | None:
+        return self.seconds
 
     def cancel(self, job_id: str) -> None:
         raise NotImplementedError
@@ -50,19 +58,24 @@ def use(monkeypatch):
     return with_jobs
 
 
-def drawn() -> AppTest:
-    """A panel on a page of its own."""
+def drawn(about_one: bool = False) -> AppTest:
+    """A panel on a page of its own, that is about all jobs or those of 1."""
 
-    def page() -> None:
+    def page(about_one: bool) -> None:
         import streamlit as st
 
         from core.ui.job_panel import JobPanel
 
-        panel = JobPanel("core.compare.race:race", "The race", "start")
+        panel = JobPanel(
+            "core.compare.race:race",
+            "The race",
+            "start",
+            about=lambda number: number == 1 or not about_one,
+        )
         panel.buttons("Start", (1,))
         panel.follow(lambda job: st.markdown(f"drawn {job.status}"), "Nothing yet.")
 
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, args=(about_one,)).run()
     assert not at.exception
     return at
 
@@ -90,7 +103,7 @@ def test_the_page_is_about_some_of_the_jobs(use):
     panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
     assert panel.job is not None
     assert panel.job.id == "b"
-    assert not panel.going_on
+    assert panel.going_on is not None  # of the same person, for another page
 
 
 def test_without_a_job_it_says_what_will_appear(use):
@@ -108,7 +121,7 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
     assert at.button(key="start").disabled
     assert at.button(key="cancel_start").label == "Cancel"
     if status == "queued":
-        assert "The race: place 2 in the queue" in at.info[0].value
+        assert "Place 2 in the queue, 1 before you. The race" in at.info[0].value
     else:
         assert at.markdown[0].value == "drawn running"
 
@@ -160,3 +173,40 @@ def test_events_are_told_apart_by_their_kind():
     assert reported(found, str) == ["one", "two"]
     assert latest(found, str) == "two"
     assert latest(found, bytes) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        *((None, "Place 1 in the queue, you are next."), (0.3, "you are next.")),
+        *((40.4, "you are next, about 40 s."), (125.0, "you are next, about 2 min.")),
+    ],
+)
+def test_the_wait_is_told_where_it_is_known(use, seconds, said):
+    """Beside the place; where the server can't know it, nothing is said of it."""
+    use(job("a", "queued", 1, place=1)).seconds = seconds
+    assert said in drawn().info[0].value
+
+
+def test_a_refused_job_is_told_where_it_was_pressed(use):
+    """Once; the button is there for another try."""
+    engine = use()
+    engine.refuses = "You have 4 jobs waiting or running."
+    at = drawn().button(key="start").click().run()
+    assert [each.value for each in at.warning] == [engine.refuses]
+    assert not at.button(key="start").disabled
+    assert not at.run().warning
+
+
+def test_what_goes_on_with_other_settings_is_found_again(use):
+    """A second of the same person waits for it, also when a reload has forgotten it."""
+    engine = use(job("a", "finished", 1), job("b", "running", 2))
+    panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
+    panel.submit(1)
+    assert len(engine.known) == 2
+    assert panel.job is not None
+    assert panel.job.id == "a"
+    at = drawn(about_one=True)
+    assert "still going on with other settings" in at.info[0].value
+    assert at.button(key="cancel_start")
+    assert at.button(key="start").disabled

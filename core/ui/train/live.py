@@ -11,7 +11,12 @@ from core.ui import figures, format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
 from core.ui.checkpoints import export
-from core.ui.job_panel import RUN_SECONDS, ended_badly, look_seconds
+from core.ui.job_panel import (
+    RUN_SECONDS,
+    ended_badly,
+    look_seconds,
+    place_in_queue,
+)
 from core.ui.runs import Run, earlier, epoch_table, loss_table, run, runs
 from core.ui.server import engine
 from core.ui.train import fits
@@ -129,11 +134,9 @@ def _status(current: Run) -> None:
 
 def _waiting(job: Job) -> str:
     if job.status == "queued" and job.place:
-        others = job.place - 1
-        before = f"{others} before you" if others else "you are next"
         return (
-            f"Place {job.place} in the queue, {before}. Your run starts by itself; you "
-            "may leave this page and come back."
+            f"{place_in_queue(job)}. Your run starts by itself; you may leave this "
+            "page and come back."
         )
     if job.message:
         return job.message
