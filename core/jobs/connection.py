@@ -131,8 +131,9 @@ class Connection:
                 if self._client is not None:
                     self._look(self._client)
                 self._on_look()
-            except Exception:  # such as a scheduler that went away in the meantime
-                logger.warning("the workers could not be looked at", exc_info=True)
+            except Exception as error:  # the scheduler went away in the meantime
+                if not self._closed.is_set():
+                    logger.warning("the workers could not be looked at: %r", error)
             self._closed.wait(RETRY_SECONDS if self.problem else LOOK_SECONDS)
         self.close()  # what was started in the meantime
         self._loop.stop()
@@ -200,8 +201,10 @@ class Connection:
                 stuck[address] = self._stuck.get(address, now)
         self._shared = {job_id for job_id, key in waiting.items() if key in strange}
         self._stuck = stuck
-        for address in (a for a, since in stuck.items() if now > since + DEAF_SECONDS):
-            in_background(self._kill, client, address)
+        for address, since in stuck.items():
+            if now > since + DEAF_SECONDS:
+                stuck[address] = now  # until a new worker is there
+                in_background(self._kill, client, address)
         for job_id in deaf:
             in_background(self._end_with_worker, job_id, client)
 
@@ -337,11 +340,12 @@ class Connection:
         client = self._client
         if client is None:
             raise ExplainedError(self.problem or self.no_worker)
-        future = client.submit(
-            worker.answer, address, arguments, resources={"lab": 1}, pure=False
-        )
-        left = max(0.1, deadline - time.monotonic())
+        future = None
         try:
+            future = client.submit(
+                worker.answer, address, arguments, resources={"lab": 1}, pure=False
+            )
+            left = max(0.1, deadline - time.monotonic())
             outcome: Outcome = future.result(timeout=left)
         except TimeoutError:
             raise ExplainedError(
@@ -353,7 +357,8 @@ class Connection:
         except Exception:  # the connection broke
             raise ExplainedError(self._lost) from None
         finally:
-            future.release()
+            if future is not None:
+                future.release()
         return outcome.get()
 
     def _receive(self, event: tuple[float, bytes]) -> None:

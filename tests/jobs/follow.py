@@ -14,7 +14,7 @@ LONG = RunConfig(task="sprites", epochs=50)
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 
 
-def wait(condition: Callable[[], object], seconds: float = 90) -> None:
+def wait(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -59,9 +59,12 @@ class Elsewhere:
         )
 
     def kill(self, part: str) -> None:
-        """The command itself, as kill -9 does."""
+        """The command itself, as kill -9 does; what it had started ends by itself."""
+        family = self._processes[part].children(recursive=True)
         self._processes[part].kill()
         self._processes[part].wait()
+        _, alive = psutil.wait_procs(family, timeout=20)
+        assert alive == []
 
     def end(self) -> None:
         """Both, and whatever they have started."""
