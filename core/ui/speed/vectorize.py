@@ -69,8 +69,8 @@ def result(job: Job, guessed: str | None) -> None:
         if way not in (PYTHON, NUMPY)
     )
     st.caption(
-        f"Median of n = {ns} repeats in turn; the line spans the middle half. Each way "
-        "starts from its own lists, arrays or tensors; converting is not counted. "
+        f"Median of repeats in turn, n = {ns}; the line spans the middle half. Each "
+        "way starts from its own lists, arrays or tensors; converting is not counted. "
         f"{'; '.join(where)}, NumPy {done.numpy}. {done.date[:10]}."
     )
     downloads.both("vectorize", done.rows())
