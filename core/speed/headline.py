@@ -140,8 +140,8 @@ def verdict(done: Climbed) -> str:
             f"with the textbook loop failed. {direct.message}"
         )
     text = f"**Best rung: {title}. An epoch takes {precise(found.epoch_seconds)}"
-    sentences = (f"{text}{_over_textbook(done)}.", doubt(done), to_the_limit(done))
-    return " ".join(filter(None, sentences))
+    paragraphs = (f"{text}{_over_textbook(done)}.", doubt(done), to_the_limit(done))
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def _over_textbook(done: Climbed) -> str:
