@@ -167,7 +167,7 @@ def in_words(
             f"“Always pin”: {median(ratios):.2f} times as fast as without, the median "
             f"of {len(ratios)} pairs of cells ({min(ratios):.2f} to {max(ratios):.2f})."
         )
-    return lines + _why(row)
+    return lines + _why(row | in_turn)
 
 
 def _against(found: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
