@@ -87,14 +87,14 @@ class Runs:
 
         return self._writer.write(work, len(text)).ended
 
-    def begin(self, run_id: str) -> bool:
-        """A worker gets the job: after a restart it would not run a second time."""
+    def begin(self, run_id: str) -> None:
+        """A worker has begun with it: after a restart it does not run again."""
+        now = time.time()
 
         def work(connection: Connection) -> None:
-            now = time.time()
             _change(connection, run_id, ("queued",), status="running", started=now)
 
-        return self._writer.write(work).ended
+        self._writer.put(work)
 
     def started(self, run_id: str, event: Started) -> None:
         """Training begins: how long it is, and where."""

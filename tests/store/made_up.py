@@ -47,7 +47,7 @@ def finished(store: Store, run_id: str, visitor: str = "me", **more: object) -> 
     """A run from the click to its end."""
     config = RunConfig(**{**vars(CONFIG), **more})
     assert store.runs.queue(run_id, visitor, RUN, (config,))
-    assert store.runs.begin(run_id)
+    store.runs.begin(run_id)
     store.runs.started(run_id, STARTED)
     for epoch, first in zip(HISTORY, (0, 50), strict=True):
         store.runs.progress(run_id, epoch.step, LOSSES[first : first + 50])

@@ -152,18 +152,20 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
         store.runs.epoch("a", HISTORY[0])
         store.runs.end("a", "finished", RESULT)
         assert not store.runs.queue("b", "you", RUN, (CONFIG,))
+        store.runs.begin("b")
         deadline = time.monotonic() + 10
         while cause not in store.problem and time.monotonic() < deadline:
             time.sleep(0.01)  # it was only the connection that broke at first
         assert cause in store.problem
         assert "Training goes on" in store.problem
         began = time.monotonic()
-        assert not store.runs.begin("b")
+        assert not store.runs.queue("c", "you", RUN, (CONFIG,))
         assert time.monotonic() - began < 1, "who clicks does not wait for a lost cause"
     assert store.writer.flush(30)
     assert store.problem == ""
     assert store.runs.get("a").value == RESULT
     assert store.runs.get("b").summary.status == "running"
+    assert store.runs.get("c").summary.status == "queued"
 
 
 def test_a_connection_that_was_cut_is_made_anew(server_url, server, open_store):
