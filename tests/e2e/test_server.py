@@ -2,7 +2,6 @@
 
 import signal
 import time
-import urllib.request
 
 import psutil
 import pytest
@@ -46,32 +45,6 @@ def test_workers_are_there_before_the_first_visitor(tmp_path, browser):
     assert alive == []
     assert "Traceback" not in server.log.read_text()
     page.close()
-
-
-def test_a_flood_of_uploads_is_not_kept(tmp_path, visitor, server):
-    """Fifteen files of 19 MB to one session cost the server less than 150 MB."""
-    page = ready(visitor("Checkpoints?tab=Load"))
-    (tmp_path / "small.pt").write_bytes(b"not a checkpoint")
-    with page.expect_request(lambda request: request.method == "PUT") as sent:
-        page.locator(".st-key-upload_checkpoint input").set_input_files(
-            tmp_path / "small.pt"
-        )
-    expect(page.get_by_text("The file was not opened")).to_be_visible(timeout=SLOW)
-    resident = psutil.Process(server.process.pid).memory_info
-    before = resident().rss
-    cookies = "; ".join(f"{c['name']}={c['value']}" for c in page.context.cookies())
-    headers = {
-        "Cookie": cookies,
-        "X-Xsrftoken": sent.value.headers["x-xsrftoken"],
-        "Content-Type": "multipart/form-data; boundary=x",
-    }
-    start = b'--x\r\nContent-Disposition: form-data; name="a"; filename="a.pt"\r\n\r\n'
-    body = start + bytes(19_000_000) + b"\r\n--x--\r\n"
-    for number in range(15):
-        url = f"{sent.value.url}{number}"
-        request = urllib.request.Request(url, body, headers, method="PUT")
-        assert urllib.request.urlopen(request).status == 204
-    assert resident().rss - before < 150_000_000
 
 
 def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
