@@ -24,7 +24,7 @@ from core.jobs.job import Job, Jobs, Outcome
 from core.jobs.limits import Limits
 from core.jobs.queue import Queue
 from core.jobs.shelf import Shelf, Stored
-from core.jobs.turns import Turns
+from core.jobs.turns import UPLOADS_AT_ONCE, Turns
 from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class Engine:
 
     def __init__(self, scheduler: str | None = None) -> None:
         """Connect to the Dask scheduler there, or start a local cluster."""
-        self._limits, self._turns = Limits.from_environment(), Turns()
+        self._limits = Limits.from_environment()
+        uploads = Turns(UPLOADS_AT_ONCE, "upload")
+        self._turns = {"question": Turns(), "upload": uploads}
         self._shelf = Shelf()
         self._lock = threading.RLock()  # for the five that follow
         self._jobs = Jobs(self._shelf)
@@ -170,15 +172,21 @@ class Engine:
         self.cancel(job_id)
 
     def ask(
-        self, address: str, *arguments: Any, seconds: float = 30.0, owner: str = ""
+        self,
+        address: str,
+        *arguments: Any,
+        seconds: float = 30.0,
+        owner: str = "",
+        lane: str = "question",
     ) -> Any:
         """The answer of a quick function on the lab worker.
 
+        In the lane "upload" what a stranger sent is opened, two files at once.
         Nobody gets all of the worker's threads, but for the server itself, which has no
         owner. Raises ExplainedError where the function does, where no answer comes in
         time, or where the owner has too many questions open.
         """
-        with self._turns.take(owner, seconds) as left:
+        with self._turns[lane].take(owner, seconds) as left:
             return self._connection.ask(address, self._unpacked(arguments), left)
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

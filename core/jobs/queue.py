@@ -21,7 +21,7 @@ from core.jobs.job import Job
 PATIENCE = 100
 # Jobs of one person that workers of a lane have at once, even while some are idle: the
 # next person must not have to wait for them.
-AT_ONCE = {"lab": 1, "question": 2}
+AT_ONCE = {"lab": 1, "question": 2, "upload": 1}
 
 
 @dataclass(eq=False)

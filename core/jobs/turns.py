@@ -1,4 +1,8 @@
-"""Whose quick question the lab answers now: few at once, fairly between people."""
+"""Whose quick question the lab answers now: few at once, fairly between people.
+
+Strangers' files have a gate of their own. One that takes long to open, or was made to,
+keeps other files waiting, and the lab has threads left for questions.
+"""
 
 import threading
 import time
@@ -12,7 +16,7 @@ from core.jobs.queue import Queue
 
 AT_ONCE = 4  # questions of all people, as many as the lab worker has threads
 MOST = 8  # questions of one person that wait or are being answered
-LANE = "question"
+UPLOADS_AT_ONCE = 2  # files of all people that are opened; of one person, one
 
 NO_TURN = (
     "The lab gave no answer in time: it is busy with other people's questions. "
@@ -27,8 +31,8 @@ TOO_MANY = (
 class Turns:
     """A gate that threads wait at, each with a person's question."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._capacity = {LANE: at_once}
+    def __init__(self, at_once: int = AT_ONCE, lane: str = "question") -> None:
+        self._lane, self._capacity = lane, {lane: at_once}
         self._changed = threading.Condition()
         self._queue = Queue()
 
@@ -43,7 +47,7 @@ class Turns:
             yield seconds
             return
         deadline = time.monotonic() + seconds
-        mine = Job(uuid.uuid4().hex, "", (), LANE, owner)
+        mine = Job(uuid.uuid4().hex, "", (), self._lane, owner)
         with self._changed:
             if self._queue.of(owner) >= MOST:
                 raise ExplainedError(TOO_MANY)

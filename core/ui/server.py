@@ -19,9 +19,13 @@ def engine() -> Engine:
     return Engine()
 
 
-def ask(address: str, *arguments: Any, seconds: float = 30.0) -> Any:
+def ask(
+    address: str, *arguments: Any, seconds: float = 30.0, lane: str = "question"
+) -> Any:
     """What the lab answers this visitor; see Engine.ask."""
-    return engine().ask(address, *arguments, seconds=seconds, owner=visitor())
+    return engine().ask(
+        address, *arguments, seconds=seconds, owner=visitor(), lane=lane
+    )
 
 
 @contextmanager

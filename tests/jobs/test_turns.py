@@ -90,6 +90,16 @@ def test_many_open_questions_are_refused():
     assert turns._queue.of("ada") == 0
 
 
+def test_files_are_opened_two_at_once_and_one_of_each_person():
+    """However many somebody sends, the next person's file is opened beside them."""
+    crowd = Crowd(Turns(module.UPLOADS_AT_ONCE, "upload"))
+    for owner in ("eve", "eve", "eve", "ada", "bob"):
+        crowd.come(owner)
+    assert sorted(crowd.settle()) == ["ada", "eve"]
+    crowd.leave()
+    assert sorted(crowd.asked) == ["ada", "bob", "eve", "eve", "eve"]
+
+
 def test_a_turn_ends_with_an_error():
     turns = Turns(at_once=1)
     for _ in range(3):

@@ -66,7 +66,9 @@ def _open(file: Any, model: str | None) -> Opened | str:
         path, content = "core.checkpoints.upload:open_safely", file.getvalue()
         with st.spinner("A worker opens the file in a process of its own"):
             try:
-                opened[key] = ask(path, content, file.name, model, seconds=60)
+                opened[key] = ask(
+                    path, content, file.name, model, seconds=60, lane="upload"
+                )
             except ExplainedError as error:
                 opened[key] = str(error)
     return opened[key]

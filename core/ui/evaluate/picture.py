@@ -107,7 +107,8 @@ def _given(source: str) -> bytes | None:
 @st.cache_data(max_entries=16, show_spinner=False)  # of 1 MB each
 def _prepared(data: bytes) -> Picture:
     """The picture as 28×28, made in a process that may die of it."""
-    return ask("core.evaluate.picture:prepare_apart", data)
+    path = "core.evaluate.picture:prepare_apart"
+    return ask(path, data, seconds=60, lane="upload")
 
 
 def _steps(picture: Picture) -> None:
