@@ -46,6 +46,7 @@ class JobPanel:
     failed: str = ""  # the title where it failed, if "The race failed" does not fit
     cancelled: str = CANCELLED
     lane: str = "train"
+    several: bool = False  # whether one that is about something else may go on too
 
     @property
     def job(self) -> Job | None:
@@ -55,7 +56,7 @@ class JobPanel:
     @property
     def going_on(self) -> Job | None:
         """The one that has not ended, whatever it is about: after a reload too."""
-        return _going_on(self._jobs())
+        return self._unfinished(self._jobs())
 
     def _jobs(self) -> list[Job]:
         """All of this visitor, about whatever."""
@@ -63,6 +64,11 @@ class JobPanel:
 
     def _newest(self, jobs: list[Job]) -> Job | None:
         return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
+
+    def _unfinished(self, jobs: list[Job]) -> Job | None:
+        if self.several:
+            jobs = [job for job in jobs if self.about(*job.arguments)]
+        return next((job for job in reversed(jobs) if not job.ended), None)
 
     def submit(self, *arguments: Any) -> None:
         """Queue a job, unless one goes on: a double click comes twice.
@@ -124,7 +130,7 @@ class JobPanel:
         Answers whether there is one; if not, `empty` says what will appear.
         """
         jobs = self._jobs()
-        job, going_on = self._newest(jobs), _going_on(jobs)
+        job, going_on = self._newest(jobs), self._unfinished(jobs)
         if going_on and (job is None or going_on.id != job.id):
             follow(going_on, self.what, self._elsewhere)
         if job is None:
@@ -144,10 +150,6 @@ class JobPanel:
         if not job.ended:
             text = "is still going on with other settings. You can start one after it."
             st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
-
-
-def _going_on(jobs: list[Job]) -> Job | None:
-    return next((job for job in reversed(jobs) if not job.ended), None)
 
 
 def cancel_button(job: Job, key: str) -> None:

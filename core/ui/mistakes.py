@@ -2,16 +2,13 @@
 
 import ast
 import textwrap
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
-from weakref import WeakValueDictionary
 
 import streamlit as st
 
-from core.errors import ExplainedError, quoted
+from core.errors import quoted
 from core.jobs.job import Job
 from core.mistakes.catalogue import (
     BY_SLUG,
@@ -23,67 +20,27 @@ from core.mistakes.catalogue import (
 )
 from core.mistakes.search import MOST_CHARACTERS, Index
 from core.ui import format
-from core.ui.server import engine, visitor
+from core.ui.job_panel import JobPanel
+from core.ui.server import engine
 from core.ui.source import body, source
 
 RUN = "core.mistakes.runner:run"
 FAILURES = "core.mistakes.runner:failures"
-SECONDS = 60.0  # that a person waits at most: for the others, then for three processes
-AT_ONCE = 2  # of all people: the lab worker has other questions to answer too
+SECONDS = 60.0  # that a search waits at most for what all mistakes raise here
+SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
 MOST_SHOWN = 300  # characters of a message; the traceback has them all
 
-ALREADY = (
-    "You have a mistake running already, in another tab or from a moment ago. It ends "
-    "within seconds; run this one then."
+PANEL = JobPanel(
+    RUN,
+    "The mistake",
+    "run_mistake",
+    icon=":material/play_arrow:",
+    failed="The mistake was not run",
+    cancelled="Cancelled. Run it again whenever you like.",
+    lane="lab",
+    several=True,
 )
-CROWDED = (
-    "Many people are making mistakes just now, and yours had no turn in "
-    f"{SECONDS:.0f} seconds. Run it again in a moment."
-)
-
-
-class Turns:
-    """Who may run a mistake now: each person one, and few at once."""
-
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._free = threading.Semaphore(at_once)
-        self._lock = threading.Lock()
-        # Of people who are at it: nobody is remembered for longer.
-        self._people = WeakValueDictionary[str, threading.Semaphore]()
-
-    @contextmanager
-    def take(self, person: str, seconds: float = SECONDS) -> Iterator[None]:
-        """Wait for a turn, at most so long; ExplainedError where there is none."""
-        with self._lock:
-            own = self._people.setdefault(person, threading.Semaphore())
-        with _acquired(own, 0, ALREADY), _acquired(self._free, seconds, CROWDED):
-            yield
-
-
-@contextmanager
-def _acquired(turn: threading.Semaphore, seconds: float, why: str) -> Iterator[None]:
-    if not turn.acquire(timeout=seconds):
-        raise ExplainedError(why)
-    try:
-        yield
-    finally:
-        turn.release()
-
-
-@st.cache_resource(show_spinner=False)
-def turns() -> Turns:
-    """The one queue of this server."""
-    return Turns()
-
-
-def run(slug: str) -> MistakeRun | str:
-    """Both halves of a mistake as they ended just now, or why they were not run."""
-    try:
-        with turns().take(visitor()):
-            return engine().ask(RUN, slug, seconds=SECONDS)
-    except ExplainedError as error:
-        return str(error)
 
 
 # The search
@@ -181,31 +138,43 @@ def _index(job: Job) -> Index:
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
     """One mistake: what and why, a button, and what came of pressing it."""
-    outcomes = st.session_state.setdefault("mistake_outcomes", {})
     slug = mistake.slug
+    panel = replace(PANEL, key=f"run_mistake_{slug}", about=lambda each: each == slug)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{mistake.title}**", width="stretch")
-            pressed = st.button(
-                "Run it", icon=":material/play_arrow:", key=f"run_mistake_{slug}"
-            )
+            panel.start_button("Run it", (slug,))
+            panel.cancel_button()
         st.markdown(mistake.why)
-        if pressed:
-            with st.spinner("Running both halves, each in a process of its own"):
-                outcomes[slug] = run(slug)
-        outcome = outcomes.get(slug)
-        if isinstance(outcome, str):
-            st.warning(outcome, icon=":material/hourglass_top:")
-        if isinstance(outcome, MistakeRun):
-            _halves(mistake, outcome)
-            _remarks(mistake, outcome)
-        elif opened:
+        _wait_a_moment(panel.job)
+        if panel.follow(lambda job: _ran(mistake, job)):
+            return
+        if opened:
             _halves(mistake)
         else:
             code = st.expander("The code", key=f"code_{slug}", on_change="rerun")
             if code.open:
                 with code:
                     _halves(mistake)
+
+
+def _wait_a_moment(job: Job | None) -> None:
+    """For a mistake that is about to end, rather than for the next look."""
+    while job is not None and not job.ended and not job.place:
+        if time.time() - job.submitted > SOON_SECONDS:
+            return
+        time.sleep(0.02)
+        job = engine().job(job.id)
+
+
+def _ran(mistake: Mistake, job: Job) -> None:
+    """How a mistake ended, once it has."""
+    if not job.ended:
+        st.info("Running both halves, each in a process of its own.")
+    found = job.value
+    _halves(mistake, found)
+    if found is not None:
+        _remarks(mistake, found)
 
 
 def _halves(mistake: Mistake, found: MistakeRun | None = None) -> None:

@@ -3,10 +3,18 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.errors import ExplainedError
 from core.jobs.engine import Engine
+from core.jobs.limits import Limits
 from core.mistakes.catalogue import MISTAKES
-from tests.pages.walk import open_page, texts
+from core.ui import mistakes
+from tests.pages.walk import open_page, texts, wait
+
+
+def make(at: AppTest, engine: Engine, slug: str) -> None:
+    """Press the button of a mistake, wait until it has been run, draw the page."""
+    at.button(key=f"run_mistake_{slug}").click().run()
+    wait(engine, engine.jobs(mistakes.RUN)[-1].id)
+    at.run()
 
 
 def find_mistake(at: AppTest, text: str) -> AppTest:
@@ -29,10 +37,10 @@ def test_all_mistakes_can_be_run_from_their_page():
     assert sorted(keys) == sorted(f"run_mistake_{each.slug}" for each in MISTAKES)
 
 
-def test_a_loud_mistake_shows_its_message_and_its_fix():
+def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
     """Run it: the live message, the marked line, and the fix; kept for later."""
     at = open_page("pages/8_Mistakes.py")
-    at.button(key="run_mistake_numpy_requires_grad").click().run()
+    make(at, engine, "numpy_requires_grad")
     for _ in range(2):
         assert not at.exception
         assert "requires grad" in texts(at.error)
@@ -43,10 +51,10 @@ def test_a_loud_mistake_shows_its_message_and_its_fix():
         at.switch_page("pages/8_Mistakes.py").run()
 
 
-def test_a_silent_mistake_shows_both_figures():
+def test_a_silent_mistake_shows_both_figures(engine):
     """Run it: two figures under one label, and where they were measured."""
     at = open_page("pages/8_Mistakes.py")
-    at.button(key="run_mistake_list_never_trained").click().run()
+    make(at, engine, "list_never_trained")
     assert [each.value for each in at.metric] == ["650", "109,386"]
     assert "torch" in texts(at.caption)
     assert not at.error
@@ -79,18 +87,30 @@ def test_an_unknown_mistake_in_the_address_is_a_notice():
     assert first_mistake(at) == MISTAKES[0].slug
 
 
-def test_a_mistake_that_gets_no_answer_is_a_sentence(monkeypatch):
-    """Where the lab does not answer in time, the card says so and can be run again."""
-
-    def no_answer(*_, **__):
-        raise ExplainedError("The worker gave no answer in 60 seconds.")
-
+def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
+    """The card says why, loses nothing, and the mistake can be run again."""
     at = open_page("pages/8_Mistakes.py")
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "ask", no_answer)
+        patch.setattr(engine, "_limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.exception
-    assert "gave no answer" in texts(at.warning)
-    at.button(key="run_mistake_cuda_hard_coded").click().run()
+    assert "0 jobs are waiting already" in texts(at.warning)
+    make(at, engine, "cuda_hard_coded")
     assert not at.warning
     assert at.success
+
+
+def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
+    """Who waits reads so, and a reload finds the place and then the outcome again."""
+    at = open_page("pages/8_Mistakes.py")
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_dispatch", lambda _: None)  # the lab is busy
+        at.button(key="run_mistake_cuda_hard_coded").click().run()
+        at.switch_page("home.py").run()
+        at.switch_page("pages/8_Mistakes.py").run()
+        assert "Place 1 in the queue, you are next" in texts(at.info)
+        assert at.button(key="run_mistake_cuda_hard_coded").disabled
+        assert not at.button(key="run_mistake_numpy_requires_grad").disabled
+    engine._dispatch()
+    wait(engine, engine.jobs(mistakes.RUN)[-1].id)
+    assert at.run().success
