@@ -90,7 +90,8 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"Opening the file in a process of its own failed. {error} Nothing else "
-            "was harmed; the file is not a checkpoint of these models"
+            "was harmed. Unless the machine is very busy, the file is not a checkpoint "
+            "of these models"
         ) from None
 
 
@@ -183,8 +184,11 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
         for operation, argument, _ in pickletools.genops(file):
             if file.tell() > MAX_INDEX_BYTES:
                 raise _too_much_index()
+            if operation.name != "GLOBAL":
+                continue
             name = str(argument).replace(" ", ".")
-            if operation.name == "GLOBAL" and ON_A_DEVICE.fullmatch(name):
+            # torch works for minutes on its message about a name of 100,000 letters.
+            if len(name) > MAX_NAME or ON_A_DEVICE.fullmatch(name):
                 raise _refusal(
                     f"The file asks for {quoted(name)}, which no state_dict holds"
                 )

@@ -68,6 +68,12 @@ def made_on_a_device() -> bytes:
     return archive(**{"m__data.pkl": index, "m__version": b"3\n"})
 
 
+def endless_global() -> bytes:
+    """A zip whose index asks for a storage with a name of 100,000 letters."""
+    name = b"FloatStorage"
+    return rewritten(saved({"a": torch.zeros(1)}), name, name + b"b" * 100_000)
+
+
 def legacy_that_is_all_index() -> bytes:
     """The old format, of lists in lists in lists where names and shapes belong."""
     file = saved({"a": torch.zeros(1)}, _use_new_zipfile_serialization=False)

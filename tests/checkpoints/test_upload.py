@@ -21,6 +21,7 @@ from tests.checkpoints.files import (
     TENSORS,
     Payload,
     archive,
+    endless_global,
     header,
     legacy_that_is_all_index,
     legacy_with_huge_storage,
@@ -85,6 +86,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "50,000 dimensions",
     ),
     "made on a device": (made_on_a_device, "`torch.cuda.FloatTensor`, which no"),
+    "an endless global": (endless_global, "bbb…`, which no state_dict holds"),
     "two archives": (lambda: zip64(saved([ONE]), GOOD), "one list, not a state"),
     "thousands of tensors": (
         lambda: saved({f"layer{i}": torch.zeros(1) for i in MANY}),
