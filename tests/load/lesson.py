@@ -43,7 +43,7 @@ async def hold(plan: Plan) -> Lesson:
     """Let the people of the plan come and go."""
     threads = ThreadPoolExecutor(plan.people + 1)  # each loads a page by itself
     asyncio.get_running_loop().set_default_executor(threads)
-    patience = 60.0 + 3.0 * plan.people
+    patience = 120.0 + 3.0 * plan.people  # the workers may still be loading torch
     alone = Record()
     rounds = []
     async with AsyncExitStack() as stack:
@@ -65,7 +65,7 @@ async def hold(plan: Plan) -> Lesson:
 
 async def train_alone(plan: Plan, record: Record) -> None:
     """The same run, some times, of a person who is alone."""
-    person = Person(-1, plan.url, patience=90)
+    person = Person(-1, plan.url, patience=120.0)
     person.habit = "waits"
     for _ in range(plan.alone):
         await person.visit(record, asyncio.Event())
