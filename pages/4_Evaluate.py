@@ -8,7 +8,6 @@ from core.ui.server import explained
 from core.ui.source import code_tabs
 
 frame.begin("Evaluate")
-state = st.session_state
 
 run, row = run_choice.choose()
 if run is None:
@@ -19,11 +18,7 @@ if run is None:
 pressed = row.button(
     "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
 )
-evaluated = state.setdefault("evaluated", set())
-if pressed:
-    evaluated.add(run.id)
-
-if run.id not in evaluated:
+if not evaluation.is_wanted(run.id, pressed):
     st.markdown(
         ":material/grid_on: Press **Evaluate**: the model answers all "
         f"{run.result.test_total:,} test images, and you see where it goes wrong."

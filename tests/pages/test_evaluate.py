@@ -20,6 +20,16 @@ def test_evaluate_shows_the_answers(engine, run_id):
     assert len(at.get("image")) == evaluation.PICTURES + 1  # and the one to predict
 
 
+def test_a_reload_finds_the_answers_again(monkeypatch, run_id):
+    """Without a second press, in a new session; somebody else has to press."""
+    for visitor, presses in (("ada", True), ("ada", False), ("bob", False)):
+        monkeypatch.setattr(evaluation, "visitor", lambda name=visitor: name)
+        at = open_page("pages/4_Evaluate.py", run=run_id)
+        if presses:
+            at.button(key="evaluate").click().run()
+        assert ("Test accuracy" in metrics(at)) == (visitor == "ada")
+
+
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
     at = open_page("pages/4_Evaluate.py", run=run_id)

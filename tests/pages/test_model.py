@@ -21,6 +21,14 @@ def test_the_model_page_moves_and_measures(engine):
     assert len(at.get("vega_lite_chart")) == 1
 
 
+def test_a_reload_finds_the_move_again(monkeypatch):
+    """The timing that a session left behind is shown, and not queued twice."""
+    monkeypatch.setattr("core.ui.job_panel.visitor", lambda: "ada")
+    open_page("pages/2_Model.py").button(key="move_model").click().run()
+    at = open_page("pages/2_Model.py")
+    assert metrics(at)["Tensors moved"] == "6 of 6"
+
+
 def test_a_batch_is_gone_through_step_by_step_and_found_again():
     """Six steps, then the next batch; another page between changes nothing."""
     at = open_page("pages/2_Model.py")

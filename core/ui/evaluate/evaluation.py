@@ -1,5 +1,6 @@
 """The answers of a model, as the Evaluate page shows them."""
 
+from collections import deque
 from dataclasses import replace
 from statistics import median
 
@@ -13,7 +14,7 @@ from core.ui import figures, format
 from core.ui.charts import evaluate as charts
 from core.ui.job_panel import JobPanel
 from core.ui.runs import Run, run
-from core.ui.server import ask, explained
+from core.ui.server import ask, explained, visitor
 
 MODES = JobPanel(
     "core.evaluate.evaluation:compare_modes", "The measurement", "compare_modes"
@@ -34,6 +35,20 @@ def evaluation(run_id: str) -> Evaluation:
         finished.config,
         seconds=60,
     )
+
+
+@st.cache_resource(show_spinner=False)
+def _wanted() -> deque[tuple[str, str]]:
+    """Who wants to see the answers of which run, the newest of them."""
+    return deque(maxlen=1000)
+
+
+def is_wanted(run_id: str, pressed: bool) -> bool:
+    """Whether this visitor has pressed the button, now or before a reload."""
+    wanted, mine = _wanted(), (visitor(), run_id)
+    if pressed and mine not in wanted:
+        wanted.append(mine)
+    return mine in wanted
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

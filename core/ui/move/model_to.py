@@ -48,6 +48,8 @@ def draw(devices: Sequence[str]) -> tuple[str, str]:
             "Move it", type="primary", icon=":material/move_down:", key="move_model"
         )
     panel = replace(PANEL, about=lambda *arguments: arguments == (model, device))
+    if "moved" not in st.session_state and (known := PANEL.job):
+        st.session_state.moved = known.arguments  # before a reload
     if pressed:
         st.session_state.moved = (model, device)
         if panel.job is None:
