@@ -11,7 +11,7 @@ from core.jobs.engine import in_background
 Answer = TypeVar("Answer")
 
 
-class Kept(Generic[Answer]):
+class KeptAnswer(Generic[Answer]):
     """The newest answer to a question, for any thread.
 
     Only the first to ask waits. Once the answer is older than `seconds`, whoever looks

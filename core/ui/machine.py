@@ -11,7 +11,7 @@ from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
-from core.ui.kept import Kept
+from core.ui.kept import KeptAnswer
 from core.ui.server import engine, explained
 from core.ui.source import source
 
@@ -53,14 +53,14 @@ def _apart(address: str) -> Any:
 
 # Everyone sees the same machine: a class that opens the page asks the worker once. It
 # is asked anew since a driver may be mended while the app runs, or a GPU be plugged in.
-facts: Kept[Facts] = Kept(partial(_apart, "core.machine.facts:probe"), 20)
-devices: Kept[list[DeviceDetails]] = Kept(
+facts: KeptAnswer[Facts] = KeptAnswer(partial(_apart, "core.machine.facts:probe"), 20)
+devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.machine.hardware:describe"), 20
 )
-answers: Kept[dict[str, str]] = Kept(
+answers: KeptAnswer[dict[str, str]] = KeptAnswer(
     lambda: engine().ask("core.machine.idioms:answers"), 20
 )
-default_device: Kept[dict[str, Any]] = Kept(
+default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
     partial(_apart, "core.machine.default_device:compare"), 600
 )
 

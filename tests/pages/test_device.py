@@ -10,7 +10,7 @@ from core.errors import ExplainedError
 from core.machine.diagnosis import CAUSES, diagnose
 from core.machine.results import Facts, VisibleDevice
 from core.ui import machine
-from core.ui.kept import Kept
+from core.ui.kept import KeptAnswer
 from tests.pages.walk import open_page, texts
 
 
@@ -91,7 +91,7 @@ def test_the_device_page_is_quick_once_the_app_is_warm(device_page):
 @pytest.mark.usefixtures("device_page")
 def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     """An accelerator, a cure and a failure are drawn; only the failure is an error."""
-    monkeypatch.setattr(machine, "facts", Kept(lambda: facts, 60))
+    monkeypatch.setattr(machine, "facts", KeptAnswer(lambda: facts, 60))
     at = open_page("pages/1_Device.py")
     found = diagnose(facts)
     assert found.cause == cause
@@ -108,7 +108,7 @@ def test_a_worker_that_does_not_answer_is_a_sentence(monkeypatch, device_page):
         raise ExplainedError("The worker gave no answer in 60 seconds.")
 
     device_page()
-    monkeypatch.setattr(machine, "facts", Kept(silent, 60))
+    monkeypatch.setattr(machine, "facts", KeptAnswer(silent, 60))
     at = open_page("pages/1_Device.py")
     assert "no answer" in texts(at.error)
     assert at.get("page_link")
@@ -127,7 +127,7 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
             st.session_state.runs += 1
             machine.cards(Facts() if st.session_state.runs == 1 else machine.facts())
 
-    kept = Kept(lambda: Facts(cuda="13.0"), 60)
+    kept = KeptAnswer(lambda: Facts(cuda="13.0"), 60)
     kept()
     monkeypatch.setattr(machine, "facts", kept)
     assert AppTest.from_function(page).run().session_state.runs == 2

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from core.errors import ExplainedError
-from core.ui.kept import Kept
+from core.ui.kept import KeptAnswer
 
 
 def until(reached) -> None:
@@ -26,7 +26,7 @@ def test_a_stale_answer_is_shown_while_it_is_asked_anew():
         assert len(asked) == 1 or may_answer.wait(10)
         return len(asked)
 
-    kept = Kept(question, seconds=0)
+    kept = KeptAnswer(question, seconds=0)
     assert kept.newest is None
     assert kept() == 1
     assert [kept(), kept(), kept()] == [1, 1, 1]
@@ -38,7 +38,7 @@ def test_a_stale_answer_is_shown_while_it_is_asked_anew():
 def test_a_fresh_answer_is_not_asked_anew():
     """Until it is cleared."""
     answers = iter("ab")
-    kept = Kept(lambda: next(answers), seconds=60)
+    kept = KeptAnswer(lambda: next(answers), seconds=60)
     assert [kept(), kept()] == ["a", "a"]
     kept.clear()
     assert kept() == "b"
@@ -61,7 +61,7 @@ def test_all_who_wait_hear_the_same_failure_and_the_next_asks_again():
         except ExplainedError as error:
             heard.append(str(error))
 
-    kept = Kept(question, seconds=60)
+    kept = KeptAnswer(question, seconds=60)
     people = [threading.Thread(target=look) for _ in range(5)]
     for each in people:
         each.start()
@@ -83,7 +83,7 @@ def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
             return answer
         raise ExplainedError("no answer")
 
-    kept = Kept(question, seconds=0)
+    kept = KeptAnswer(question, seconds=0)
     assert kept() == "old"
     kept()  # asks anew, which fails
     until(lambda: kept.newest is None)
