@@ -7,6 +7,7 @@ overtaken.
 import argparse
 import asyncio
 import json
+import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -31,6 +32,8 @@ def main() -> int:
     add("--pid", type=int, help="of the server at --url, to measure its memory")
     add("--json", action="store_true", help="also print all figures as one line")
     given = parser.parse_args()
+    # Who is told to end takes the server along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     plan = Plan(
         url=given.url or "",
         pid=given.pid,
