@@ -2,6 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import psutil
 
 from core.jobs.cluster import ROOT
 
@@ -23,3 +27,15 @@ def python(
     done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == status, done.stderr
     return done
+
+
+def that_go_on(processes: Iterable[psutil.Process], seconds: float) -> Iterator[str]:
+    """The command lines of those that have not ended by then.
+
+    One that has, but that its parent has not yet asked about, counts as ended.
+    """
+    _, left = psutil.wait_procs(list(processes), timeout=seconds)
+    for each in left:
+        with suppress(psutil.NoSuchProcess):
+            if each.status() != psutil.STATUS_ZOMBIE:
+                yield " ".join(each.cmdline())

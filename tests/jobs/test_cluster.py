@@ -20,7 +20,7 @@ from core.jobs.cluster import ROOT
 from core.jobs.engine import SHARED, Engine
 from core.jobs.job import PickedUp
 from tests.jobs.follow import finish, status, wait
-from tests.process import python
+from tests.process import python, that_go_on
 
 HERE = "tests.jobs.test_cluster"
 COUNT = "tests.jobs.follow:count"
@@ -63,8 +63,7 @@ class Elsewhere:
         family = self._processes[part].children(recursive=True)
         self._processes[part].kill()
         self._processes[part].wait()
-        _, alive = psutil.wait_procs(family, timeout=20)
-        assert alive == []
+        assert list(that_go_on(family, seconds=20)) == []
 
     def end(self) -> None:
         """Both, and whatever they have started."""

@@ -16,6 +16,7 @@ from core.jobs.engine import Engine
 from core.jobs.job import PickedUp
 from core.results import StepProgress
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, status, wait
+from tests.process import that_go_on
 
 
 def train_worker(engine: Engine) -> psutil.Process:
@@ -207,5 +208,4 @@ time.sleep(600)
     assert len(family) >= 3  # the cluster and its two workers
     server.send_signal(signal.SIGKILL)
     server.wait()
-    _, alive = psutil.wait_procs(family, timeout=15)
-    assert alive == []
+    assert list(that_go_on(family, seconds=15)) == []
