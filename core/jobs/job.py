@@ -21,7 +21,7 @@ class Kept(NamedTuple):
 
 
 FINISHED = Kept(each=30, all=500)
-UNFINISHED = Kept(each=5, all=200)  # cancelled or failed: they keep their events
+UNFINISHED = Kept(each=10, all=200)  # cancelled or failed: they keep their events
 
 
 @dataclass(frozen=True)
