@@ -10,13 +10,14 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core.jobs.engine import in_background
-from core.ui.server import engine
+from core.ui.server import engine, store
 from core.ui.uploads import UploadLimit
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """The workers start before the first visitor comes, and end with the server."""
+    store()
     engine()  # its processes start while this one goes on
     from core.ui import warm  # now, since what it imports asks for Streamlit's runtime
 
@@ -24,6 +25,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     in_background(warm.ask)
     yield
     engine().close()
+    store().close()
 
 
 app = st.App("home.py", lifespan=lifespan, middleware=[Middleware(UploadLimit)])

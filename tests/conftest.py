@@ -48,15 +48,24 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
+@pytest.fixture(scope="session", autouse=True)
+def database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What tests do is not kept where an app on this machine keeps its runs."""
+    file = tmp_path_factory.mktemp("database") / "tests.sqlite"
+    os.environ["DATABASE_URL"] = f"sqlite:///{file}"
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The engine that the pages use too, with its workers up."""
     from core.ui import server
 
+    server.store()
     engine = server.engine()
     engine.ask("core.devices:describe", seconds=120)
     yield engine
     engine.close()
+    server.store().close()
 
 
 @pytest.fixture(scope="module")

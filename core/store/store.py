@@ -3,6 +3,10 @@
 It does not import torch, Dask or Streamlit.
 """
 
+import tempfile
+from pathlib import Path
+from typing import Self
+
 from core.store.database import Database
 from core.store.measurements import Measurements
 from core.store.runs import Runs
@@ -24,14 +28,27 @@ class Store:
         self.runs = Runs(self.database, self.writer)
         self.visitors = Visitors(self.database, self.writer)
         self.measurements = Measurements(self.database, self.writer)
+        self._folder: tempfile.TemporaryDirectory | None = None
+        self._why_passing = ""
+
+    @classmethod
+    def passing(cls, why: str) -> Self:
+        """A store that forgets all when it closes, and why there is no other."""
+        folder = tempfile.TemporaryDirectory(prefix="to-device-")
+        store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
+        store._folder = folder
+        store._why_passing = f"What is new is forgotten when the app ends. {why}"
+        return store
 
     @property
     def problem(self) -> str:
         """What is not being kept right now, and why: a sentence; empty: all is."""
-        return self.writer.problem
+        return self.writer.problem or self._why_passing
 
     def close(self) -> None:
         """Write what waits, and let another app have the database."""
         self.database.readers.dispose()
         self.writer.close()
         self.database.close()
+        if self._folder is not None:
+            self._folder.cleanup()

@@ -8,7 +8,7 @@ import streamlit as st
 from core.measure.environment import Machine
 from core.ui import course
 from core.ui.course import HOME, LESSONS, after
-from core.ui.server import engine
+from core.ui.server import engine, store
 
 Color = Literal["blue", "gray", "orange"]
 LOGO = str(Path(__file__).with_name("logo.svg"))
@@ -30,6 +30,8 @@ def begin(title: str) -> None:
         _machine_badge()
     st.title(lesson.title)
     st.markdown(lesson.promise)
+    if problem := store().problem:
+        st.warning(problem, icon=":material/database_off:")
     _wait_for_machine()
 
 

@@ -1,6 +1,7 @@
 """What all sessions of this server share, and how they are told apart."""
 
 import hashlib
+import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,24 @@ import streamlit as st
 
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
+from core.store.codec import StoreError
+from core.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+@st.cache_resource(show_spinner=False, on_release=Store.close)
+def store() -> Store:
+    """What this server remembers; open before the engine, closed after it: see app.py.
+
+    Where the database can't be used the app goes on with one that ends with it, whose
+    `problem` says why.
+    """
+    try:
+        return Store()
+    except StoreError as error:
+        logger.warning("nothing is kept: %s", error)
+        return Store.passing(str(error))
 
 
 @st.cache_resource(show_spinner=False, on_release=Engine.close)

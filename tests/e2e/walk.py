@@ -57,7 +57,11 @@ def free_port() -> int:
 
 
 def start_server(folder: Path, **environment: str) -> Server:
-    """The app on a free port, as `streamlit run app.py` starts it."""
+    """The app on a free port, as `streamlit run app.py` starts it.
+
+    Its database is in the folder, where a second server finds what the first has kept.
+    """
+    database = f"sqlite:///{folder / 'app.sqlite'}"
     port = free_port()
     log = folder / "server.log"
     with log.open("w") as output:
@@ -69,7 +73,7 @@ def start_server(folder: Path, **environment: str) -> Server:
                 *("--server.port", str(port)),
             ],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**os.environ, "DATABASE_URL": database, **environment},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

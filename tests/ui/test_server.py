@@ -1,0 +1,15 @@
+"""core.ui.server: what all sessions of this server share."""
+
+from core.ui import server
+
+
+def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
+    """A store that can't be opened does not stop it; the sentence says what to do."""
+    (tmp_path / "file").touch()
+    address = f"sqlite:///{tmp_path / 'file' / 'app.sqlite'}"
+    monkeypatch.setenv("DATABASE_URL", address)
+    store = server.store.__wrapped__()
+    assert store.runs.find() == []
+    assert store.problem.startswith("What is new is forgotten when the app ends.")
+    assert "name another one in DATABASE_URL" in store.problem
+    store.close()
