@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from core.config import RunConfig
 from core.jobs.engine import Engine
@@ -39,9 +41,17 @@ def running(engine: Engine, job_id: str) -> None:
     wait(lambda: any(isinstance(e, StepProgress) for e in engine.job(job_id).events))
 
 
+@dataclass(frozen=True)
+class Counted:
+    """An event that is kept when its job has ended."""
+
+    step: int
+    lasts: ClassVar[bool] = True
+
+
 def count(steps: int, watch: Watch) -> int:
     """A job that does nothing but tell how far it is, forty times a second."""
     for step in watch.each(range(steps)):
-        watch.report(step)
+        watch.report(Counted(step))
         time.sleep(0.025)
     return steps
