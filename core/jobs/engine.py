@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,8 +41,16 @@ SHARED = "Another app that shares these workers is using them; it starts by itse
 class Engine:
     """What a web server knows of its jobs; safe to use from threads."""
 
-    def __init__(self, scheduler: str | None = None) -> None:
-        """Connect to the Dask scheduler there, or start a local cluster."""
+    def __init__(
+        self,
+        scheduler: str | None = None,
+        on_end: Callable[[Job], object] = lambda _: None,
+    ) -> None:
+        """Connect to the Dask scheduler there, or start a local cluster.
+
+        `on_end` gets each job that has ended, once, and must not wait.
+        """
+        self._on_end = on_end
         self._limits = Limits.from_environment()
         uploads = Turns(UPLOADS_AT_ONCE, "upload")
         self._turns = {"question": Turns(), "upload": uploads}
@@ -138,17 +147,26 @@ class Engine:
         self._dispatch()
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
-        """Call it with the lock."""
+        """Call it with the lock; what ends a job a second time changes nothing."""
+        job = self._jobs.get(job_id)
+        if job is None or job.ended:
+            return
         overdue = job_id in self._overdue and outcome.status != "finished"
         if overdue:
             outcome = Outcome("failed", message=self._limits.overdue)
-        self._jobs.end(job_id, outcome)
+        ended = self._jobs.end(job_id, outcome)
         self._queue.remove(job_id)
         self._stop_timer(job_id)
         self._overdue.discard(job_id)
-        job = self._jobs.get(job_id)
-        if job is not None and (overdue or outcome.status == job.status == "finished"):
-            self._estimates.learn(job)
+        if overdue or ended.status == "finished":
+            self._estimates.learn(ended)
+        self._tell_end(ended)
+
+    def _tell_end(self, job: Job) -> None:
+        try:
+            self._on_end(job)
+        except Exception:  # what is wrong there is no fault of the job
+            logger.exception("the end of job %s was not taken notice of", job.id)
 
     def _stop_timer(self, job_id: str) -> None:
         if timer := self._timers.pop(job_id, None):

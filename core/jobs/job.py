@@ -140,11 +140,14 @@ class Jobs:
         """The worker was lost before it had begun: the job waits again."""
         self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
-    def end(self, job_id: str, outcome: Outcome) -> None:
-        """The job has ended; what ends it a second time changes nothing."""
-        job = self.get(job_id)
-        if job is None or job.ended:
-            return
+    def end(self, job_id: str, outcome: Outcome) -> Job:
+        """The job as it ended; what ends it a second time changes nothing.
+
+        KeyError where it isn't known.
+        """
+        job = self.get(job_id) or self._jobs[job_id]
+        if job.ended:
+            return job
         ended = replace(
             job,
             status=outcome.status,
@@ -156,6 +159,7 @@ class Jobs:
         self._jobs[job_id] = ended
         del self._events[job_id]
         self._forget_one_like(ended)
+        return ended
 
     def _put_aside(self, job_id: str, value: Any) -> Any:
         """The value without its checkpoint, which is most of it."""

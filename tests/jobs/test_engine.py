@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
-from core.jobs.job import PickedUp
+from core.jobs.job import Job, PickedUp
 from core.results import StepProgress
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, status, wait
 from tests.process import that_go_on
@@ -28,10 +28,18 @@ def train_worker(engine: Engine) -> psutil.Process:
     )
 
 
+told: list[Job] = []  # the jobs of `own_engine` that ended
+
+
 @pytest.fixture(scope="module")
 def own_engine() -> Iterator[Engine]:
     """An engine that tests may harm; it has to recover each time."""
-    engine = Engine()
+
+    def tell(job: Job) -> None:
+        told.append(job)
+        raise RuntimeError("no fault of the job")
+
+    engine = Engine(on_end=tell)
     engine.ask("core.devices:describe", seconds=120)
     yield engine
     engine.close()
@@ -81,7 +89,11 @@ def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
     assert status(own_engine, job_id) == "starting"
     own_engine.cancel(job_id)
     assert status(own_engine, job_id) == "cancelled"
-    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+    done = finish(own_engine, own_engine.submit(RUN, SHORT))
+    assert done.status == "finished"
+    # Whoever is told of ends is told of each, once, with what came of it.
+    assert told[-1] is done
+    assert [job.status for job in told if job.id == job_id] == ["cancelled"]
 
 
 def test_the_lab_answers_while_a_run_goes_on(engine):
