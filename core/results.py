@@ -3,7 +3,7 @@
 Nothing here imports torch, so that the web server can read all of it.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from core.config import RunConfig
@@ -11,6 +11,7 @@ from core.measure.environment import Environment
 
 Signed = Annotated[float, "may be below 0"]  # as readings, core.measure.records, can't
 DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
+WALL = 50  # test images whose predicted classes come with each epoch, for a picture
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Epoch:
     test_r2: float | None = None
     train_rmse: float | None = None
     test_rmse: float | None = None
+    wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class RunResult:
         return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """All but the checkpoint and the single steps, ready for json.dumps.
+        """All but the checkpoint, the steps and single answers, ready for json.dumps.
 
         A figure that the task does not have is left out.
         """
@@ -117,7 +119,9 @@ class RunResult:
                 "device": self.environment.device,
                 "environment": asdict(self.environment),
                 "parameters": self.parameters,
-                "history": [_known(asdict(epoch)) for epoch in self.history],
+                "history": [
+                    _known(asdict(replace(epoch, wall=()))) for epoch in self.history
+                ],
                 "test_total": self.test_total,
                 "test_correct": self.test_correct,
                 "test_accuracy": self.test_accuracy,
@@ -130,5 +134,5 @@ class RunResult:
 
 
 def _known(figures: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not None."""
-    return {name: value for name, value in figures.items() if value is not None}
+    """Those that are there."""
+    return {n: value for n, value in figures.items() if value not in (None, ())}

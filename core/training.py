@@ -14,7 +14,7 @@ from core import criteria, devices, loops, models, state_dict
 from core.config import RunConfig
 from core.data import batches, curve, datasets
 from core.loss_meter import REPORT_SECONDS, LossMeter
-from core.results import Epoch, Fit, RunResult, Started
+from core.results import WALL, Epoch, Fit, RunResult, Started
 from core.watch import UNWATCHED, Watch
 
 TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
@@ -71,12 +71,18 @@ class Training:
         )
         self.epoch += 1
 
-    def evaluate(self, feed: loops.Batches) -> loops.Score | loops.RegressionScore:
-        """How well the model answers now; `feed` has all samples once."""
+    def evaluate(
+        self, feed: loops.Batches
+    ) -> tuple[loops.Score | loops.RegressionScore, tuple[int, ...]]:
+        """How well the model answers now, and the classes it says of the first WALL.
+
+        `feed` has all samples once.
+        """
         outputs, targets = loops.predict(self.model, feed, self.device)
-        images = self.config.has_images
-        score = loops.score if images else loops.score_regression
-        return score(outputs, targets, self.criterion)
+        if not self.config.has_images:
+            return loops.score_regression(outputs, targets, self.criterion), ()
+        said = outputs[:WALL].argmax(dim=1)
+        return loops.score(outputs, targets, self.criterion), tuple(said.tolist())
 
     def state_dict(self) -> dict[str, Any]:
         """All that the rest of the training depends on.
@@ -170,8 +176,8 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             meter.add(loss)
         mean_loss, seconds = meter.end_epoch()
 
-        train_score = training.evaluate(watch.each(train_sample))
-        test_score = training.evaluate(watch.each(test))
+        train_score, _ = training.evaluate(watch.each(train_sample))
+        test_score, wall = training.evaluate(watch.each(test))
         meter.check(train_score.loss, meter.step)  # the last step may overflow too
         meter.check(test_score.loss, meter.step)
         epoch = Epoch(
@@ -182,6 +188,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             samples_per_second=images / seconds,
             **figures("train", train_score),
             **figures("test", test_score),
+            wall=wall,
         )
         history.append(epoch)
         watch.report(epoch)

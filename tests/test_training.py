@@ -17,7 +17,7 @@ from core.data import curve, datasets
 from core.data.batches import in_order
 from core.errors import CancelledError, ExplainedError
 from core.loss_meter import REPORT_SECONDS
-from core.results import DRAWN_STEPS, Epoch, Fit, RunResult, Started, StepProgress
+from core.results import DRAWN_STEPS, WALL, Epoch, Fit, RunResult, Started, StepProgress
 from core.watch import Watch
 
 CPU = torch.device("cpu")
@@ -63,6 +63,21 @@ def test_a_seed_repeats_a_run(result: RunResult) -> None:
     assert again.checkpoint == result.checkpoint
     assert losses(again) == losses(result)
     assert again.test_correct == result.test_correct
+
+
+def test_each_epoch_tells_what_is_said_of_the_first_test_images(
+    result: RunResult,
+) -> None:
+    """The last one tells what the model that came of the run says of them."""
+    test = datasets.load("sprites").test.first(WALL)
+    model = state_dict.load(result.checkpoint, "ann", CPU)
+    outputs, _ = loops.predict(model, in_order(test, CPU), CPU)
+    first, last = (each.wall for each in result.history)
+    assert last == tuple(outputs.argmax(dim=1).tolist())
+    assert first != last
+    assert len(first) == len(last) == WALL
+    assert not any("wall" in each for each in result.to_json()["history"])
+    assert trained(CURVE_ONCE).history[-1].wall == ()
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"augment": False}])

@@ -3,12 +3,13 @@
 import math
 import subprocess
 import zlib
+from dataclasses import replace
 
 import pytest
 
 from core.config import RunConfig
 from core.measure.environment import Environment
-from core.results import Fit, LossPoint
+from core.results import Epoch, Fit, LossPoint
 from core.store import codec
 from core.store.codec import DamagedError
 from tests import samples
@@ -36,6 +37,16 @@ def test_numbers_that_json_lacks_come_back():
     """A run that diverged has a loss that is no number."""
     (back,) = codec.loads(codec.dumps((math.nan,)), "It")
     assert math.isnan(back)
+
+
+def test_an_epoch_that_was_kept_without_answers_is_read():
+    """Rows of earlier versions have none; a row with them brings all of them back."""
+    epoch = Epoch(1, 188, 0.9, 0.8, 0.8, 0.5, 24_000.0, wall=(9, 2, 1))
+    text = codec.dumps(epoch)
+    assert codec.loads(text, "It") == epoch
+    earlier = text.replace(', "wall": [9, 2, 1]', "")
+    assert earlier != text
+    assert codec.loads(earlier, "It") == replace(epoch, wall=())
 
 
 @pytest.mark.parametrize(
