@@ -21,6 +21,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     engine()  # its processes start while this one goes on
     from core.ui import warm  # now, since what it imports asks for Streamlit's runtime
 
+    warm.send_at_once()
     warm.load()
     in_background(warm.ask)
     yield

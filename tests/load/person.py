@@ -83,13 +83,14 @@ class Person:
     async def _watch(self, tab: Tab, turn: Turn) -> None:
         """Until the run has ended, and the page says how good the model is."""
 
-        def ended() -> bool:
+        def ended() -> object:
             texts = list(tab.texts())
             if any(map(PLACE.search, texts)):
                 turn.waited = tab.as_of
             if any(map(PROGRESS.search, texts)):
                 turn.looks.append(time.monotonic())
-            return any(SERVED in text for text in texts)
+            # The figures are drawn after the sentence.
+            return any(SERVED in text for text in texts) and tab.metric("Samples/s")
 
         deadline = time.monotonic() + self._patience
         if self.habit == "reloads":
