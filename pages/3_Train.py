@@ -25,10 +25,10 @@ if machine and not has_data:
     dataset.offer(machine)
 
 own = runs.runs(visitor())
-going_on = [each.id for each in own if not each.job.ended]
+going_on = runs.going_on(own)
 if not run_id and (going_on or "run_id" not in state) and own:
     # From another page, after a reload, in another tab: here it goes on.
-    state.run_id = going_on[-1] if going_on else own[-1].id
+    state.run_id = (going_on or own)[-1].id
 current = runs.run(state.get("run_id"))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
@@ -36,11 +36,13 @@ mine = current is not None and current.job.owner == visitor()
 
 def start() -> None:
     """Queue the run that the controls describe."""
-    if any(not each.job.ended for each in runs.runs(visitor())):
-        state.notices = ["You have a run that goes on; it was not started twice."]
-        return
     try:
-        state.run_id = runs.start(controls.chosen())
+        if going_on := runs.going_on(runs.runs(visitor())):
+            # A second press comes with the address that was there before the first.
+            state.run_id = going_on[-1].id
+            state.notices = ["You have a run that goes on; it was not started twice."]
+        else:
+            state.run_id = runs.start(controls.chosen())
         st.query_params["run"] = state.run_id
     except (ValueError, ExplainedError) as error:
         state.notices = [f"{error} Nothing was started."]

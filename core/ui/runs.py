@@ -178,6 +178,11 @@ def runs(owner: str | None = None) -> list[Run]:
     return [view(job) for job in engine().jobs(RUN, owner)]
 
 
+def going_on(some: list[Run]) -> list[Run]:
+    """Those that have not ended."""
+    return [each for each in some if not each.job.ended]
+
+
 def earlier(than: Run) -> list[Run]:
     """Runs that the same visitor started before this one, oldest first.
 

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
 from core.jobs.limits import Limits
-from core.ui import dataset, runs
+from core.ui import dataset, runs, server
 from tests.pages.walk import (
     CURVE,
     HOSTILE,
@@ -211,6 +211,20 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
     at.run()
     assert "had arrived whole" in texts(at.info)
     assert at.button(key="fetch_data")
+
+
+def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
+    """Also where it comes with the address of an earlier run; it starts nothing."""
+    for module in (server, runs):
+        monkeypatch.setattr(module, "visitor", lambda: "somebody")
+    at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
+    long = RunConfig.with_recipe(task="regression", epochs=50)
+    first = engine.submit(runs.RUN, long, owner="somebody")
+    at.button(key="start_training").click().run()
+    assert at.query_params["run"] == [first]
+    assert "not started twice" in texts(at.warning)
+    engine.cancel(first)
+    wait(engine, first)
 
 
 def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):

@@ -17,7 +17,7 @@ from core.ui.job_panel import (
     look_seconds,
     place_in_queue,
 )
-from core.ui.runs import Run, earlier, epoch_table, loss_table, run, runs
+from core.ui.runs import Run, earlier, epoch_table, going_on, loss_table, run, runs
 from core.ui.server import engine
 from core.ui.train import fits
 
@@ -69,7 +69,7 @@ def onward(current: Run) -> None:
 
 def nothing_yet(task: str, known: bool) -> None:
     """In the place of a run: how to get one; `known` is whether one can be started."""
-    going = [each for each in runs() if not each.job.ended]
+    going = going_on(runs())
     if going:
         st.page_link(
             "pages/3_Train.py",
