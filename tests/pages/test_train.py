@@ -221,7 +221,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     long = RunConfig.with_recipe(task="regression", epochs=50)
     first = engine.submit(runs.RUN, long, owner="somebody")
     at.button(key="start_training").click().run()
-    assert at.query_params["run"] == [first]
+    assert at.query_params["run"] == first
     assert "not started twice" in texts(at.warning)
     engine.cancel(first)
     wait(engine, first)
