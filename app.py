@@ -23,7 +23,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
     warm.send_at_once()
     warm.load()
-    in_background(warm.ask)
+    in_background(warm.up)
     yield
     engine().close()
     store().close()

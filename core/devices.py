@@ -4,12 +4,14 @@ The difference between devices is resolved in this file, so that no loop asks
 "is this CUDA?".
 """
 
+import hashlib
 import os
 import platform
 import subprocess
 import sys
+import uuid as uuids
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -188,4 +190,30 @@ def describe() -> Machine:
     for device in map(torch.device, available()):
         here, (free, total) = environment(device), memory(device)
         found.append(DeviceSummary(**asdict(here), free_bytes=free, total_bytes=total))
-    return Machine(tuple(found), os.cpu_count(), usable_cores())
+    return Machine(tuple(found), os.cpu_count(), usable_cores(), identity())
+
+
+@cache
+def identity() -> str:
+    """A name that all workers of a machine agree on, and no two machines share.
+
+    What was measured is known by it, and shown on no other machine. So it is of the
+    host and of all that a figure depends on: devices, cores, threads. It is a hash,
+    which tells nothing of the host.
+    """
+    names = [name(torch.device(each)) for each in available()]
+    parts = (*_host(), *names, usable_cores(), training_threads())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _host() -> tuple[str, str]:
+    """The host's name, and what was drawn by lot for it.
+
+    That is made when a system is installed. An image of a container has none, and has
+    what the kernel draws at each boot: what was measured before is then not found.
+    """
+    for file in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
+        with suppress(OSError):
+            if drawn := Path(file).read_text().strip():
+                return platform.node(), drawn
+    return platform.node(), f"{uuids.getnode():x}"  # of its network card

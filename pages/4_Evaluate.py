@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from core.ui import format, frame, run_choice
+from core.ui import frame, measured, run_choice
 from core.ui.evaluate import evaluation, picture
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
 frame.begin("Evaluate")
+frame.machine()
 
 run, row = run_choice.choose()
 if run is None:
@@ -15,29 +16,25 @@ if run is None:
         ":material/fact_check: The answers of a model to all test images appear here."
     )
     st.stop()
-pressed = row.button(
-    "Evaluate", type="primary", icon=":material/fact_check:", key="evaluate"
+anew = row.button(
+    "Evaluate again", type="primary", icon=":material/fact_check:", key="evaluate"
 )
-if not evaluation.is_wanted(run.id, pressed):
-    st.markdown(
-        ":material/grid_on: Press **Evaluate**: the model answers all "
-        f"{run.result.test_total:,} test images, and you see where it goes wrong."
-    )
-else:
-    found = None
-    with (
-        explained("The evaluation failed"),
-        st.spinner("The model is answering all test images"),
-    ):
-        found = evaluation.evaluation(run.id)
-    if found is None:
-        st.stop()
+done = None
+with (
+    explained("The evaluation failed"),
+    st.spinner("The model is answering all test images"),
+):
+    if anew:
+        evaluation.evaluation.clear(run.id)
+    done = evaluation.evaluation(run.id, _anew=anew)
 
+if done is not None:
+    found = done.value
     st.subheader("How good is it?")
     evaluation.accuracy(found)
     st.caption(
-        "Correct over total on the whole test set, with Wilson's interval. Evaluated "
-        f"on {format.provenance(found.environment)}."
+        "Correct over total on the whole test set, with Wilson's interval. "
+        f"{measured.sentence(done)}"
     )
 
     st.subheader("What does it take for what?")

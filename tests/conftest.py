@@ -53,6 +53,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What tests do is not kept where an app on this machine keeps its runs."""
     file = tmp_path_factory.mktemp("database") / "tests.sqlite"
     os.environ["DATABASE_URL"] = f"sqlite:///{file}"
+    os.environ["MEASURE_WHEN_IDLE"] = "0"  # but for tests that are about it
 
 
 @pytest.fixture(scope="session")

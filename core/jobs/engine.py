@@ -129,6 +129,11 @@ class Engine:
             taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
             return self._estimates.until_turn(filter(None, taken), before)
 
+    def is_idle(self, but: str = "") -> bool:
+        """Whether no job waits or is at a worker, but for the one of that id."""
+        with self._lock:
+            return not self._queue.others(but)
+
     def read(self, stored: Stored) -> bytes:
         """What was put aside; ExplainedError where it is no longer kept."""
         return self._shelf.get(stored)

@@ -38,6 +38,7 @@ class Outcome:
     status: str  # one of ENDED
     value: Any = None  # what the function returned
     message: str = ""  # why it failed
+    machine: str = ""  # the identity of the machine that did it, see core.devices
 
     def get(self) -> Any:
         """The value; ExplainedError if the work failed."""
@@ -77,6 +78,7 @@ class Job:
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None  # likewise, when it ended
     work: Work = Work()
+    machine: str = ""  # the identity of the machine that did it, once it has ended
 
     @property
     def ended(self) -> bool:
@@ -153,6 +155,7 @@ class Jobs:
             status=outcome.status,
             value=self._put_aside(job_id, outcome.value),
             message=outcome.message,
+            machine=outcome.machine,
             events=lasting(job.events, outcome.status == "finished"),
             stopped=time.time(),
         )

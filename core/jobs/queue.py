@@ -72,6 +72,10 @@ class Queue:
         """How many jobs of this person wait or are taken."""
         return sum(job.owner == owner for job in self._jobs())
 
+    def others(self, job_id: str) -> int:
+        """How many wait or are taken, but for this one."""
+        return sum(job.id != job_id for job in self._jobs())
+
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 when it does not wait.
 

@@ -15,6 +15,7 @@ import multiprocessing
 import pickle
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from core.jobs.address import outcome_of
@@ -61,6 +62,8 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     """Call the function at `address`; what it reports becomes an event of the job."""
     from distributed import get_worker
 
+    from core import devices
+
     worker = get_worker()
 
     def report(event: Any) -> None:
@@ -76,7 +79,8 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     keep_threads()
     try:
         watch = Watch(report, cancelled)
-        return outcome_of(address, arguments, watch)
+        outcome = outcome_of(address, arguments, watch)
+        return replace(outcome, machine=devices.identity())
     finally:
         _cancelled.discard(job_id)
         _free_memory()

@@ -37,6 +37,7 @@ class Machine:
     devices: tuple[DeviceSummary, ...]  # the fastest kind first, the CPU last
     cores: int | None  # logical
     usable_cores: int  # likewise, those that torch's process may run on
+    identity: str = ""  # no two machines share it, see core.devices; "": not known
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
 
 

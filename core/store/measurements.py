@@ -75,14 +75,30 @@ class Measurements:
 
         One that this version can't read counts as none. Raises StoreError.
         """
+        newest = self.newest_id(kind, machine, subject)
+        return None if newest is None else self.get(newest)
+
+    def newest_id(
+        self, kind: str, machine: str, subject: str | None = None
+    ) -> str | None:
+        """The id of the newest, for whoever has read it before. Raises StoreError."""
         query = (
-            select(measurements)
+            select(measurements.c.id)
             .where(measurements.c.kind == kind, measurements.c.machine == machine)
             .order_by(measurements.c.measured_at.desc())
             .limit(1)
         )
         if subject is not None:
             query = query.where(measurements.c.subject == subject)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar()
+
+    def get(self, measurement_id: str) -> Measurement | None:
+        """The measurement; None where there is none that this version can read.
+
+        Raises StoreError.
+        """
+        query = select(measurements).where(measurements.c.id == measurement_id)
         with self._database.read() as connection:
             row = connection.execute(query).first()
         return None if row is None else _read(row._asdict())

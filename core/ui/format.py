@@ -111,6 +111,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def ago(seconds: float) -> str:
+    """How long it has been: just now, 5 minutes ago, 3 hours ago, 2 days ago."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return f"{counted(int(seconds // length), unit)} ago"
+    return "just now"
+
+
 def spread(seconds: Sequence[float]) -> str:
     """From the least to the most: 3.41 ms to 3.62 ms."""
     return f"{precise(min(seconds))} to {precise(max(seconds))}"

@@ -1,7 +1,8 @@
 """A long job on a page: start and cancel it, follow it, see the newest result.
 
 A panel belongs to one function that workers call. It shows the newest job of this
-visitor, so that results survive a reload and are the same in all tabs.
+visitor, so that results survive a reload and are the same in all tabs. Who has none is
+shown what was measured on this machine last, by whomever.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import streamlit as st
 
 from core.errors import ExplainedError
 from core.jobs.job import Job
+from core.ui import measured
 from core.ui.server import engine, visitor
 
 # From one look at a job to the next. A look at a run takes the server some 10 ms, so
@@ -47,11 +49,17 @@ class JobPanel:
     cancelled: str = CANCELLED
     lane: str = "train"
     several: bool = False  # whether one that is about something else may go on too
+    subject: str | None = None  # of what was measured here before; None: of whatever
 
     @property
     def job(self) -> Job | None:
         """The newest."""
         return self._newest(self._jobs())
+
+    @property
+    def before(self) -> Job | None:
+        """What was measured on this machine last, for a visitor without a job."""
+        return measured.newest(self.address, self.subject)
 
     @property
     def going_on(self) -> Job | None:
@@ -127,16 +135,20 @@ class JobPanel:
     def follow(self, draw: Draw, empty: str = "") -> bool:
         """The newest job, drawn by `draw`, and above it how it ended badly.
 
-        Answers whether there is one; if not, `empty` says what will appear.
+        Without one, what was measured here last, and when that was and by whom. Answers
+        whether there is either; if not, `empty` says what will appear.
         """
         jobs = self._jobs()
         job, going_on = self._newest(jobs), self._unfinished(jobs)
         if going_on and (job is None or going_on.id != job.id):
             follow(going_on, self.what, self._elsewhere)
         if job is None:
-            if empty:
+            if (before := self.before) is not None:
+                measured.tell(before)
+                draw(before)
+            elif empty:
                 st.markdown(empty)
-            return False
+            return before is not None
 
         def with_end(now: Job) -> None:
             ended_badly(now, self.failed or f"{self.what} failed", self.cancelled)

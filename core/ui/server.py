@@ -11,7 +11,9 @@ from typing import Any
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.jobs.engine import Engine
+from core.jobs import measured
+from core.jobs.engine import Engine, in_background
+from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.store.store import Store
 
@@ -35,7 +37,12 @@ def store() -> Store:
 @st.cache_resource(show_spinner=False, on_release=Engine.close)
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
-    return Engine()
+    measurements = store().measurements
+
+    def ended(job: Job) -> None:
+        in_background(measured.keep, measurements, job)
+
+    return Engine(on_end=ended)
 
 
 def ask(

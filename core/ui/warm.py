@@ -2,22 +2,33 @@
 
 import gc
 import importlib
+import os
 import pkgutil
 import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import core.ui
-from core.config import IMAGE_TASKS
+from core.compare.candidates import candidates, default_pair, tell_apart
+from core.compare.results import RACE_STEPS
+from core.config import IMAGE_TASKS, RunConfig
 from core.errors import ExplainedError
-from core.ui import dataset, machine
+from core.jobs import idle
+from core.jobs.measured import environments
+from core.measure.environment import Machine
+from core.ui import dataset, machine, measured
+from core.ui.compare import race
 from core.ui.evaluate import evaluation
-from core.ui.move import batch_steps, model_to
+from core.ui.move import batch_steps, model_to, transfers
 from core.ui.server import engine
+from core.ui.speed import copies, vectorize
 
 LOOK_SECONDS = 0.2
+REPEATS = 5  # of the race
+OFF = ("0", "false", "no", "off")
 
 
 def load() -> None:
@@ -48,6 +59,12 @@ def send_at_once() -> None:
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
+def up() -> None:
+    """Ask and measure what pages open with."""
+    ask()
+    measure()
+
+
 def ask() -> None:
     """Ask the workers what pages ask first, once they are up.
 
@@ -72,3 +89,38 @@ def ask() -> None:
     for question in questions:
         with suppress(ExplainedError):
             question()
+
+
+def measure() -> None:
+    """Measure in idle time what is quick and was never measured here with this torch.
+
+    Not where the workers may belong to others too, who can't be given way to.
+    """
+    known = engine().machine()
+    switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
+    if known is None or switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
+        return
+    missing = [job for job in quick(known) if not _is_measured(job[0], known)]
+    idle.work_off(engine(), missing)
+
+
+def quick(here: Machine) -> list[tuple[str, tuple[Any, ...]]]:
+    """What takes seconds to measure: functions and their arguments."""
+    config = RunConfig.with_recipe(task=dataset.default_task(here), epochs=1)
+    pair = tell_apart(*default_pair(candidates(here)))
+    device = here.devices[0].device
+    return [
+        (race.PANEL.address, (config, pair, RACE_STEPS[config.model], REPEATS)),
+        (transfers.PANEL.address, (device,)),
+        (vectorize.LAB.panel.address, (device,)),
+        (copies.LAB.panel.address, (device,)),
+    ]
+
+
+def _is_measured(address: str, here: Machine) -> bool:
+    """Whether it was, with the torch that is here now; an older one is shown too."""
+    found = measured.newest(address)
+    if found is None:
+        return False
+    versions = {each.torch for each in environments(found.value)}
+    return versions == {here.devices[0].torch}

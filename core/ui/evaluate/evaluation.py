@@ -1,6 +1,7 @@
 """The answers of a model, as the Evaluate page shows them."""
 
-from collections import deque
+import time
+import uuid
 from dataclasses import replace
 from statistics import median
 
@@ -10,45 +11,40 @@ import streamlit as st
 
 from core.evaluate.results import Evaluation, ModeCost
 from core.jobs.job import Job
-from core.ui import figures, format
+from core.jobs.measured import EVALUATE, MODES, keep
+from core.ui import figures, format, measured
 from core.ui.charts import evaluate as charts
 from core.ui.job_panel import JobPanel
 from core.ui.runs import Run, run
-from core.ui.server import ask, explained, visitor
+from core.ui.server import ask, explained, store, visitor
 
-MODES = JobPanel(
-    "core.evaluate.evaluation:compare_modes", "The measurement", "compare_modes"
-)
+MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
 PICTURES = 12
 ZOOM = 4  # screen pixels for a pixel of an image
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def evaluation(run_id: str) -> Evaluation:
-    """The answers of a finished run to the whole test set, asked once of the worker."""
+def evaluation(run_id: str, _anew: bool = False) -> Job:
+    """The answers of a finished run to the whole test set, as the job that had them.
+
+    A worker is asked once: they are kept for all visitors, and over a restart. Whoever
+    wants them anew clears them here before.
+    """
+    kept = None if _anew else measured.newest(EVALUATE, run_id)
+    return kept or _ask(run_id)
+
+
+def _ask(run_id: str) -> Job:
     finished = run(run_id)
     assert finished is not None
     assert finished.result is not None
-    return ask(
-        "core.evaluate.evaluation:evaluate",
-        finished.checkpoint,
-        finished.config,
-        seconds=60,
-    )
-
-
-@st.cache_resource(show_spinner=False)
-def _wanted() -> deque[tuple[str, str]]:
-    """Who wants to see the answers of which run, the newest of them."""
-    return deque(maxlen=1000)
-
-
-def is_wanted(run_id: str, pressed: bool) -> bool:
-    """Whether this visitor has pressed the button, now or before a reload."""
-    wanted, mine = _wanted(), (visitor(), run_id)
-    if pressed and mine not in wanted:
-        wanted.append(mine)
-    return mine in wanted
+    arguments = finished.checkpoint, finished.config
+    job = Job(uuid.uuid4().hex, EVALUATE, arguments, "question", visitor(), "finished")
+    found = ask(EVALUATE, *arguments, seconds=60)
+    now, machine = time.time(), measured.machine()
+    job = replace(job, value=found, stopped=now, machine=machine)
+    keep(store().measurements, job)
+    return job
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -149,7 +145,11 @@ def class_table(found: Evaluation) -> None:
 def modes(run: Run) -> None:
     """The button, and what each autograd mode costs on this run's model."""
     wanted = (run.checkpoint, run.config)
-    panel = replace(MODES, about=lambda *arguments: arguments == wanted)
+    panel = replace(
+        MODES_PANEL,
+        about=lambda *arguments: arguments == wanted,
+        subject=run.id,
+    )
     panel.buttons("Measure it", wanted)
     panel.follow(mode_costs)
 

@@ -13,7 +13,7 @@ from core.ui import figures, format
 from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported
 
-HERE = "here, now"
+HERE = "here"
 
 
 PANEL = JobPanel("core.move.transfers:measure", "The measurement", "transfers")

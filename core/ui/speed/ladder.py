@@ -13,7 +13,7 @@ from core.speed import headline, ladder
 from core.speed.headline import Climbed, DirectProgress
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Progress, Result
 from core.speed.results import Roofline
-from core.ui import controls, downloads, figures, format, job_panel
+from core.ui import controls, downloads, figures, format, job_panel, measured
 from core.ui.charts import speed as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, latest, reported
@@ -103,7 +103,8 @@ def buttons(wanted: Climb | None) -> None:
 
 def follow(wanted: Climb | None, machine: Machine) -> None:
     """The climb, live, and below it the rungs one by one."""
-    job = PANEL.job
+    mine = PANEL.job
+    job = mine or PANEL.before
     chosen = job.arguments[0] if job else wanted
     backends = {each.device: each.backend for each in machine.devices}
     backend = backends.get(chosen.device if chosen else "", "CPU")
@@ -120,6 +121,8 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
             "the limit of this machine. Read the rungs below meanwhile, and guess."
         )
     else:
+        if mine is None:
+            measured.tell(job)
         job_panel.follow(job, PANEL.what, draw, "climb")
     if job is None or waits:
         rungs.draw(False, (), backend, chosen.model if chosen else "ann")
