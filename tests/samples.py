@@ -20,6 +20,7 @@ from core.compare.results import (
 )
 from core.config import RunConfig
 from core.measure.environment import DeviceSummary, Environment, Machine
+from core.move.results import Transfer, Transfers
 from core.speed import ladder
 from core.speed.headline import Climbed, Direct
 from core.speed.ladder import Climb, Rung
@@ -266,4 +267,12 @@ COPIES = CopiesLab(
     ),
     environment=CARD,
     date=DATE,
+)
+TRANSFERS = Transfers(
+    tuple(
+        Transfer("host to device", memory, size, (1e-3, 1.1e-3, 1.2e-3))
+        for memory in ("pageable", "pinned")
+        for size in (4096, 4 * 2**20)
+    ),
+    CARD,
 )

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from core.jobs.job import Job
+from core.ui import measured
 from tests.pages.walk import CURVE, finished_run
 
 
@@ -14,6 +16,17 @@ def machine_is_known(engine):
     while engine.machine() is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.fixture(autouse=True)
+def measured_before(monkeypatch) -> dict[str, Job]:
+    """What was measured on this machine, by what measured it: nothing yet.
+
+    So no test sees what another one has measured.
+    """
+    found: dict[str, Job] = {}
+    monkeypatch.setattr(measured, "newest", lambda kind, _subject: found.get(kind))
+    return found
 
 
 @pytest.fixture(scope="session")

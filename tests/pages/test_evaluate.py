@@ -1,40 +1,75 @@
 """The Evaluate page: the answers of a run, its modes, a picture of one's own."""
 
 import io
+import re
 
 from PIL import Image, ImageDraw
 
+from core.errors import ExplainedError
+from core.jobs.measured import EVALUATE, subject
+from core.ui import measured
 from core.ui.evaluate import evaluation
 from tests.pages.walk import metrics, open_page, press, texts
 
 
-def test_evaluate_shows_the_answers(engine, run_id):
-    """Evaluating a finished run shows the accuracy that the run ended with."""
+def test_evaluate_opens_with_the_answers(engine, run_id):
+    """Without a press there is the accuracy that the run ended with, and by whom."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
-    at.button(key="evaluate").click().run()
-    assert not at.exception
     shown = metrics(at)
     result = engine.job(run_id).value
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
     assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
     assert len(at.get("image")) == evaluation.PICTURES + 1  # and the one to predict
+    assert re.search(r"Measured .+ on .+ torch .+, by ", texts(at.caption))
 
 
-def test_a_reload_finds_the_answers_again(monkeypatch, run_id):
-    """Without a second press, in a new session; somebody else has to press."""
-    for visitor, presses in (("ada", True), ("ada", False), ("bob", False)):
-        monkeypatch.setattr(evaluation, "visitor", lambda name=visitor: name)
+def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
+    """A second visitor finds them, and so does a restarted app; a press asks anew."""
+    asked, ask, kept = [], evaluation.ask, []
+
+    def note(address: str, *arguments, **more):
+        asked.append(address)
+        return ask(address, *arguments, **more)
+
+    monkeypatch.setattr(evaluation, "ask", note)
+    monkeypatch.setattr(evaluation, "keep", lambda _, job: kept.append(job))
+    evaluation.evaluation.clear()
+    for _ in range(2):
         at = open_page("pages/4_Evaluate.py", run=run_id)
-        if presses:
-            at.button(key="evaluate").click().run()
-        assert ("Test accuracy" in metrics(at)) == (visitor == "ada")
+        assert asked.count(EVALUATE) == 1
+    at.button(key="evaluate").click().run()
+    assert asked.count(EVALUATE) == 2
+    assert [(subject(job.arguments), job.status) for job in kept] == [
+        (run_id, "finished")
+    ] * 2
+    evaluation.evaluation.clear()
+    monkeypatch.setattr(
+        measured,
+        "newest",
+        lambda kind, of: kept[-1] if (kind, of) == (EVALUATE, run_id) else None,
+    )
+    assert "Test accuracy" in metrics(at.run())
+    assert asked.count(EVALUATE) == 2
+
+
+def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_id):
+    """The reason is told, and a picture of one's own can be tried all the same."""
+
+    def fail(*_arguments, **_more):
+        raise ExplainedError("The lab has no room.")
+
+    evaluation.evaluation.clear()
+    monkeypatch.setattr(evaluation, "ask", fail)
+    at = open_page("pages/4_Evaluate.py", run=run_id)
+    assert "no room" in texts(at.error)
+    assert at.number_input(key="picture_number")
 
 
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
-    assert len(at.get("vega_lite_chart")) == 3  # one is of a prediction
+    assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
 
 
 def test_a_picture_is_predicted(run_id):

@@ -1,20 +1,88 @@
 """What holds on every page, or on several."""
 
+import time
+
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
+from core.jobs.job import Job
+from core.speed.ladder import Climb
 from core.ui import machine, runs, warm
 from core.ui.course import LESSONS
-from tests.pages.walk import HOSTILE, PAGES, open_page, outside_code, texts
+from tests import samples
+from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
 from tests.process import python
 
 
 def test_every_page_is_a_lesson_and_every_lesson_a_page():
     """The course map and the pages folder list the same pages in the same order."""
     assert [lesson.file for lesson in LESSONS] == PAGES
+
+
+SETUPS = (samples.RACE.config, (("memory", "cuda"),))
+MEASURED: dict[str, dict[str, tuple]] = {  # results with what they were asked
+    "pages/2_Model.py": {"core.move.transfers:measure": (samples.TRANSFERS,)},
+    "pages/5_Compare.py": {
+        "core.compare.race:race": (samples.RACE,),
+        "core.compare.timing_pitfalls:measure": (samples.TIMING,),
+        "core.compare.step_profile:measure": ((samples.PROFILE,), *SETUPS),
+        "core.compare.crossover:measure": (samples.CROSSOVER, samples.PAIR, 10.0),
+    },
+    "pages/6_Speed.py": {
+        "core.speed.climb:climb": (
+            samples.CLIMBED,
+            *(Climb("sprites", "ann", "cpu", 3, 60_000), ()),
+        ),
+        "core.speed.loader:measure": (
+            samples.LOADER,
+            *("sprites", "cuda", samples.LOADER.plan, 10.0),
+        ),
+        "core.speed.memory:measure": (samples.MEMORY, "cuda"),
+        "core.speed.vectorize:measure": (samples.VECTORIZED, "cuda"),
+        "core.speed.copies:measure": (samples.COPIES, "cuda"),
+    },
+}
+SPOILERS = (  # what is not told before the guess
+    *("The first call took", "workers** are fastest here", "Best rung"),
+    *("For a single point **", "10,000 pieces take", "`.item()` in every step takes"),
+)
+
+
+@pytest.mark.parametrize("page", MEASURED)
+def test_a_page_opens_with_what_somebody_measured_here(page, measured_before):
+    """When, on what, and that it was another; but never before the guess is asked."""
+    for address, (value, *arguments) in MEASURED[page].items():
+        measured_before[address] = Job(
+            address,
+            address,
+            tuple(arguments),
+            lane="train",
+            owner="ada",
+            status="finished",
+            value=value,
+            stopped=time.time() - 2 * 3600,
+        )
+    at = open_page(page)
+    assert not at.error
+    said = texts(at.markdown)
+    assert said.count("Measured 2 hours ago on ") == len(MEASURED[page])
+    assert said.count("torch 2.15.0, by somebody in this course.") == len(
+        MEASURED[page]
+    )
+    assert "ada" not in said
+    assert at.get("vega_lite_chart")
+    if guesses := [radio for radio in at.radio if radio.label.startswith("Your guess")]:
+        everything = said + texts(at.info) + texts(at.success) + str(metrics(at))
+        assert [each for each in SPOILERS if each in everything] == []
+        for radio in guesses:
+            radio.set_value(radio.options[0])
+        charts = len(at.get("vega_lite_chart"))
+        at.run()
+        assert not at.exception
+        assert len(at.get("vega_lite_chart")) > charts
 
 
 @pytest.mark.parametrize("page", ["home.py", *PAGES])

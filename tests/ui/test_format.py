@@ -195,3 +195,15 @@ def test_the_middle_half_leaves_out_both_ends():
     assert format.middle_half([1.0, 2.0, 3.0, 4.0, 500.0]) == (2.0, 4.0)
     low, high = format.middle_half([1.0, 2.0])
     assert 1 <= low <= high <= 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        *((-1, "just now"), (59, "just now"), (60, "1 minute ago")),
+        *((3 * 3600 + 59, "3 hours ago"), (86400 * 40, "40 days ago")),
+    ],
+)
+def test_how_long_it_has_been(seconds: float, said: str) -> None:
+    """In whole units, rounded down: nothing is older than it is said to be."""
+    assert format.ago(seconds) == said

@@ -8,8 +8,9 @@ from streamlit.testing.v1 import AppTest
 from core.errors import ExplainedError
 from core.jobs.engine import SHARED
 from core.jobs.job import Job
-from core.ui import job_panel
+from core.ui import job_panel, measured
 from core.ui.job_panel import JobPanel, latest, reported
+from tests import samples
 
 ADDRESS = "core.compare.race:race"
 
@@ -47,12 +48,17 @@ class FakeEngine:
 
 @pytest.fixture
 def use(monkeypatch):
-    """Put an engine with these jobs, all of this visitor, in the place of the real."""
+    """Put an engine with these jobs, all of this visitor, in the place of the real.
 
-    def with_jobs(*jobs: Job) -> FakeEngine:
+    `before` is what was measured on this machine last.
+    """
+
+    def with_jobs(*jobs: Job, before: Job | None = None) -> FakeEngine:
         engine = FakeEngine(*jobs)
         monkeypatch.setattr(job_panel, "engine", lambda: engine)
         monkeypatch.setattr(job_panel, "visitor", lambda: "me")
+        monkeypatch.setattr(measured, "visitor", lambda: "me")
+        monkeypatch.setattr(measured, "newest", lambda *_: before)
         return engine
 
     return with_jobs
@@ -111,6 +117,18 @@ def test_without_a_job_it_says_what_will_appear(use):
     at = drawn()
     assert at.markdown[0].value == "Nothing yet."
     assert [button.label for button in at.button] == ["Start"]
+
+
+def test_who_has_measured_nothing_sees_what_others_have(use):
+    """When it was, and by whom; with a job of one's own it is that one."""
+    somebodys = Job("x", ADDRESS, (2,), "train", "ada", "finished", value=samples.RACE)
+    use(before=somebodys)
+    at = drawn()
+    assert "by somebody in this course." in at.markdown[0].value
+    assert at.markdown[1].value == "drawn finished"
+    assert not at.button(key="start").disabled
+    use(job("a", "cancelled", 1), before=somebodys)
+    assert [each.value for each in drawn().markdown] == ["drawn cancelled"]
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
