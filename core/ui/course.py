@@ -24,13 +24,16 @@ class Lesson:
     title: str
     icon: str
     promise: str  # what you will be able to do after it, one sentence
+    asks: str = ""  # the question that it answers, in some eight words
+    minutes: int = 0  # that it takes
     question: Question | None = None  # at its end
 
 
 def _lesson(file: str, told: dict[str, Any]) -> Lesson:
-    asked = Question(**told["question"]) if "question" in told else None
-    icon = f":material/{told['icon']}:"
-    return Lesson(file, told["title"], icon, told["promise"], asked)
+    told = told | {"icon": f":material/{told['icon']}:"}
+    if "question" in told:
+        told["question"] = Question(**told["question"])
+    return Lesson(file, **told)
 
 
 _course = tomllib.loads(

@@ -6,7 +6,7 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import course
+from core.ui import course, people
 from core.ui.course import HOME, LESSONS, after
 from core.ui.server import engine, store
 
@@ -14,13 +14,20 @@ Color = Literal["blue", "gray", "orange"]
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
-def begin(title: str) -> None:
+def begin(title: str, wide: bool = False) -> None:
     """The first call of the page of that title: sidebar, title, the page's promise.
 
+    A `wide` page takes the width of the window; Home draws title and promise itself.
     The page is drawn anew once the workers have said what is here, or why not.
     """
     lesson = course.page(title)
-    st.set_page_config(page_title=f"{lesson.title} · to(device)", page_icon=LOGO)
+    st.set_page_config(
+        page_title=f"{lesson.title} · to(device)",
+        page_icon=LOGO,
+        layout="wide" if wide else "centered",
+        initial_sidebar_state=220,  # pixels
+    )
+    people.come()
     st.logo(LOGO, size="large")
     with st.sidebar:
         st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
@@ -28,8 +35,9 @@ def begin(title: str) -> None:
         for each in LESSONS:
             st.page_link(each.file, label=each.title, icon=each.icon)
         _machine_badge()
-    st.title(lesson.title)
-    st.markdown(lesson.promise)
+    if lesson is not HOME:
+        st.title(lesson.title)
+        st.markdown(lesson.promise)
     if problem := store().problem:
         st.warning(problem, icon=":material/database_off:")
     _wait_for_machine()

@@ -22,6 +22,7 @@ from core.measure.environment import Machine
 from core.ui import dataset, machine, measured
 from core.ui.compare import race
 from core.ui.evaluate import evaluation
+from core.ui.home import wall
 from core.ui.move import batch_steps, model_to, transfers
 from core.ui.server import engine
 from core.ui.speed import copies, vectorize
@@ -85,6 +86,7 @@ def ask() -> None:
         partial(model_to.ask, "core.move.model_to:optimizer_findings", elsewhere),
         partial(batch_steps.batch, task, "ann", device, 1),
         *(partial(evaluation.pictures, each, (0,)) for each in IMAGE_TASKS),
+        *(partial(wall.images, each) for each in IMAGE_TASKS),
     )
     for question in questions:
         with suppress(ExplainedError):

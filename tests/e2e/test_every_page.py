@@ -1,5 +1,6 @@
 """Every page, opened in a real browser."""
 
+import re
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -8,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.ui.course import LESSONS
-from tests.e2e.walk import SLOW, VIEWS, ready, sideways
+from tests.e2e.walk import SLOW, VIEWS, key, ready, result, sideways
 
 pytestmark = pytest.mark.browser
 
@@ -47,11 +48,24 @@ def test_every_page_opens_cold_by_its_own_address(visitor, address, view):
     assert sideways(page) <= 2
 
 
-def test_home_leads_to_training(visitor):
-    """The home page's one button leads to the Train page."""
+def test_home_trains_a_model_and_shows_what_it_says(visitor):
+    """One button: the loss falls, the wall has frames, a picture is classified."""
     page = ready(visitor())
-    page.get_by_role("button", name="Start training").click()
+    key(page, "train_now").click()
+    line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]'
+    expect(page.locator(line).first).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_alt_text("framed in red")).to_be_visible()
+    expect(page.get_by_text(re.compile("^.+: (right|wrong)"))).to_be_visible()
+    key(page, "another_picture").click()
+    expect(page.get_by_text("wrong, the label says")).to_be_visible(timeout=SLOW)
+    in_sight = "each => each.getBoundingClientRect().bottom <= window.innerHeight"
+    for shown in (result(page), page.locator(line).first, key(page, "another_picture")):
+        assert shown.evaluate(in_sight)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    page.get_by_text("All of this run").click()
     expect(page.locator("h1")).to_have_text("Train")
+    expect(result(page)).to_be_visible(timeout=SLOW)
 
 
 def test_pages_of_an_open_session_come_at_once(visitor, capsys):

@@ -26,6 +26,8 @@ class Palette:
     page: str
     ground: str  # of a heat map's cell that tells of no difference
     low: str  # of a heat map's cell whose value is low, on a page where some are empty
+    right: str  # of an answer; and of nothing that is no answer, as `wrong`
+    wrong: str
 
     def of(self, backend: str) -> str:
         return self.cpu if backend == "CPU" else self.accelerator
@@ -42,6 +44,8 @@ LIGHT = Palette(
     page="#fdfcfa",
     ground="#f4f1ec",
     low="#e9e4da",
+    right="#2f7d46",
+    wrong="#c4183c",
 )
 DARK = Palette(
     accelerator="#f0834a",
@@ -54,6 +58,8 @@ DARK = Palette(
     page="#14171c",
     ground="#1d2229",
     low="#232a33",
+    right="#7fbf8c",
+    wrong="#ff5f78",
 )
 
 Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers

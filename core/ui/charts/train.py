@@ -22,12 +22,17 @@ def run_color(names: Names, backend: str, colors: Palette) -> alt.Color:
 
 @base.live
 def losses(
-    colors: Palette, names: Names, backend: str, x: str, most: float | None
+    colors: Palette,
+    names: Names,
+    backend: str,
+    x: str,
+    most: float | None,
+    height: int = 300,
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean.
 
     For data as core.ui.runs.loss_table makes it. `x` is a key of AXES, and `most` where
-    that axis ends, None for as far as the data goes.
+    that axis ends, None for as far as the data goes. `height` is in pixels.
     """
     color = run_color(names, backend, colors)
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
@@ -46,7 +51,7 @@ def losses(
         + base.tips(".4f", loss="Loss"),
     )
     raw = base.lines(chart, 1, opacity=0.22)
-    return alt.layer(raw, base.lines(mean)).properties(height=300)
+    return alt.layer(raw, base.lines(mean)).properties(height=height)
 
 
 @base.live

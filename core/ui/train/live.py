@@ -27,15 +27,7 @@ COMPARED = 4  # earlier runs on a chart, at most
 
 def follow_run(run_id: str) -> None:
     """Draw a run now, and again while it goes on; the page anew when it has ended."""
-    first = run(run_id)
-    # A worker that is free makes the first step within milliseconds: wait for that
-    # rather than for the next look.
-    deadline = time.monotonic() + FIRST_STEP_SECONDS
-    while first and not first.job.ended and not first.latest:
-        if first.job.place or time.monotonic() > deadline:
-            break
-        time.sleep(0.01)
-        first = run(run_id)
+    first = first_look(run_id)
     seconds = look_seconds(first.job, RUN_SECONDS) if first else None
 
     @st.fragment(run_every=seconds)
@@ -46,6 +38,22 @@ def follow_run(run_id: str) -> None:
         draw_run(current)
 
     live()
+
+
+def first_look(run_id: str) -> Run | None:
+    """The run, with its first step if that comes at once; None if it isn't known.
+
+    A worker that is free makes it within milliseconds: wait for that rather than for
+    the next look.
+    """
+    first = run(run_id)
+    deadline = time.monotonic() + FIRST_STEP_SECONDS
+    while first and not first.job.ended and not first.latest:
+        if first.job.place or time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+        first = run(run_id)
+    return first
 
 
 def onward(current: Run) -> None:
@@ -96,7 +104,7 @@ def nothing_yet(task: str, known: bool) -> None:
 
 def draw_run(current: Run) -> None:
     """Status, progress, figures and charts of a run, beside its earlier ones."""
-    _status(current)
+    status(current)
     if current.started is not None:
         _figures(current)
         if not current.config.has_images:
@@ -104,7 +112,8 @@ def draw_run(current: Run) -> None:
         _charts(current, current.started)
 
 
-def _status(current: Run) -> None:
+def status(current: Run) -> None:
+    """How far the run is, what it waits for, or how it ended."""
     job = current.job
     latest, started = current.latest, current.started
     made = "before its first step"
