@@ -12,11 +12,14 @@ from starlette.middleware import Middleware
 from core.jobs.engine import in_background
 from core.ui.server import engine, store
 from core.ui.uploads import UploadLimit
+from core.ui.visitor import VisitorCookie, signer
+from core.ui.visitor_routes import ROUTES
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """The workers start before the first visitor comes, and end with the server."""
+    signer()
     store()
     engine()  # its processes start while this one goes on
     from core.ui import warm  # now, since what it imports asks for Streamlit's runtime
@@ -29,4 +32,9 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     store().close()
 
 
-app = st.App("home.py", lifespan=lifespan, middleware=[Middleware(UploadLimit)])
+app = st.App(
+    "home.py",
+    lifespan=lifespan,
+    routes=ROUTES,
+    middleware=[Middleware(UploadLimit), Middleware(VisitorCookie)],
+)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import frame
+from core.ui import frame, your_data
 from core.ui.course import HOME
 from core.ui.home import earned, lessons, now
 from core.ui.server import engine
@@ -15,3 +15,5 @@ st.subheader("The course")
 lessons.draw({})
 
 earned.draw(engine().machine())
+
+your_data.draw()

@@ -151,6 +151,16 @@ class Engine:
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
 
+    def forget(self, owner: str) -> None:
+        """End all jobs of an owner, and know nothing of them from now on."""
+        with self._lock:
+            theirs = self._jobs.owned_by(owner)
+        for job_id in theirs:
+            self.cancel(job_id)
+        with self._lock:
+            for job_id in theirs:
+                self._jobs.remove(job_id)
+
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock; what ends a job a second time changes nothing."""
         job = self._jobs.get(job_id)
@@ -281,9 +291,11 @@ class Engine:
         """A job that no worker had begun with waits again, before the others."""
         with self._lock:
             job = self._jobs.get(job_id)
-            if job is None or job.ended:
+            if job is None:  # it was forgotten
+                self._queue.remove(job_id)
+            elif job.ended:
                 return
-            if job.status == "starting" and job.tries < TRIES:
+            elif job.status == "starting" and job.tries < TRIES:
                 self._stop_timer(job_id)
                 self._queue.put_back(job_id)
                 self._jobs.put_back(job_id)

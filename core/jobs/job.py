@@ -130,6 +130,16 @@ class Jobs:
             if job.address == address and owner in (None, job.owner)
         ]
 
+    def owned_by(self, owner: str) -> list[str]:
+        """The ids of all jobs of one owner."""
+        return [job.id for job in self._jobs.values() if job.owner == owner]
+
+    def remove(self, job_id: str) -> None:
+        """Forget the job; what it still reports is not taken in."""
+        self._jobs.pop(job_id, None)
+        self._events.pop(job_id, None)
+        self._shelf.remove(job_id)
+
     def start(
         self, job_id: str, status: str = "starting", at: float | None = None
     ) -> None:
@@ -188,8 +198,7 @@ class Jobs:
                 return
             whose = owners.most_common(1)[0][0]
         oldest = next(job for job in alike if job.owner == whose)
-        del self._jobs[oldest.id]
-        self._shelf.remove(oldest.id)
+        self.remove(oldest.id)
 
     def _file_events(self) -> None:
         while self._inbox:

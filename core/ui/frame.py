@@ -6,9 +6,9 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import course, people
+from core.ui import course, people, your_data
 from core.ui.course import HOME, LESSONS, after
-from core.ui.server import engine, store
+from core.ui.server import engine, store, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
 LOGO = str(Path(__file__).with_name("logo.svg"))
@@ -28,6 +28,8 @@ def begin(title: str, wide: bool = False) -> None:
         initial_sidebar_state=220,  # pixels
     )
     people.come()
+    if who := visitor_of_cookie():
+        store().visitors.touch(who)
     st.logo(LOGO, size="large")
     with st.sidebar:
         st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
@@ -38,6 +40,7 @@ def begin(title: str, wide: bool = False) -> None:
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise)
+    your_data.tell(title)
     if problem := store().problem:
         st.warning(problem, icon=":material/database_off:")
     _wait_for_machine()

@@ -173,6 +173,12 @@ def _ended(job: Job) -> Run:
     return replace(run, losses=result.losses, history=result.history, fit=result.fit)
 
 
+def forget() -> None:
+    """Keep nothing of any run here; it is gathered again for whoever looks."""
+    _gathering.cache_clear()
+    _ended.cache_clear()
+
+
 def runs(owner: str | None = None) -> list[Run]:
     """The runs that the server knows, of one visitor or of all, oldest first."""
     return [view(job) for job in engine().jobs(RUN, owner)]

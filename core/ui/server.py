@@ -1,11 +1,8 @@
 """What all sessions of this server share, and how they are told apart."""
 
-import hashlib
 import logging
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import cycle
 from typing import Any
 
 import streamlit as st
@@ -16,6 +13,7 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.store.store import Store
+from core.ui.visitor import COOKIE, new, read
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +64,11 @@ def explained(title: str) -> Iterator[None]:
 def visitor() -> str:
     """A name for this browser: the same in all its tabs, and after a reload.
 
-    It is made of the token that Streamlit gives each browser against forged requests.
-    A session without that token has a name of its own.
+    A session without a cookie has a name of its own.
     """
-    cookie = st.context.cookies.get("_streamlit_xsrf", "")
-    try:
-        # "2|mask|masked token|time", as Tornado writes it: a new mask for each page.
-        _, mask, masked, _ = cookie.split("|")
-        key = cycle(bytes.fromhex(mask))
-        token = bytes(a ^ b for a, b in zip(bytes.fromhex(masked), key, strict=False))
-    except (TypeError, ValueError):
-        return st.session_state.setdefault("visitor", uuid.uuid4().hex)
-    return hashlib.sha256(token).hexdigest()[:16]
+    return visitor_of_cookie() or st.session_state.setdefault("visitor", new())
+
+
+def visitor_of_cookie() -> str:
+    """Who the browser's cookie says it is; empty where it has none."""
+    return read(st.context.cookies.get(COOKIE, ""))

@@ -1,0 +1,53 @@
+"""A browser without windows: requests to an ASGI app, and the cookies it sets."""
+
+import asyncio
+from dataclasses import dataclass, field
+from http.cookies import Morsel, SimpleCookie
+from urllib.parse import urlencode
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp
+
+
+@dataclass
+class Client:
+    """It keeps cookies until they are replaced."""
+
+    app: ASGIApp
+    address: str = "10.0.0.1"
+    scheme: str = "http"
+    cookies: dict[str, str] = field(default_factory=dict)
+    given: Morsel | None = None  # the cookie of the newest answer, with its flags
+    status: int = 0
+    headers: Headers = field(default_factory=Headers)
+
+    def get(self, path: str = "/", **headers: str) -> "Client":
+        """Load a page."""
+        return self._send("GET", path, b"", headers)
+
+    def post(self, path: str, origin: str = "http://course", **form: str) -> "Client":
+        """Send a form from a page of that origin."""
+        return self._send("POST", path, urlencode(form).encode(), {"origin": origin})
+
+    def _send(self, method: str, path: str, body: bytes, headers: dict) -> "Client":
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        sent = {"host": "course", "cookie": cookies, **headers}
+        scope = {
+            **{"type": "http", "method": method, "path": path, "scheme": self.scheme},
+            **{"query_string": b"", "client": (self.address, 1), "root_path": ""},
+            "headers": [(k.encode(), v.encode("latin-1")) for k, v in sent.items()],
+        }
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                self.status = message["status"]
+                self.headers = Headers(raw=message["headers"])
+
+        asyncio.run(self.app(scope, receive, send))
+        found = SimpleCookie(self.headers.get("set-cookie", ""))
+        self.given = next(iter(found.values()), None)
+        self.cookies |= {name: each.value for name, each in found.items()}
+        return self
