@@ -163,6 +163,8 @@ class Engine:
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock; what ends a job a second time changes nothing."""
+        self._queue.remove(job_id)  # also where the job was forgotten
+        self._stop_timer(job_id)
         job = self._jobs.get(job_id)
         if job is None or job.ended:
             return
@@ -170,8 +172,6 @@ class Engine:
         if overdue:
             outcome = Outcome("failed", message=self._limits.overdue)
         ended = self._jobs.end(job_id, outcome)
-        self._queue.remove(job_id)
-        self._stop_timer(job_id)
         self._overdue.discard(job_id)
         if overdue or ended.status == "finished":
             self._estimates.learn(ended)
