@@ -30,10 +30,15 @@ def runs_csv(found: Iterable[RunSummary]) -> str:
     return text.getvalue()
 
 
+def runs_json(store: Store, found: Iterable[RunSummary]) -> str:
+    """Runs with their epochs and curves. Raises StoreError."""
+    return _json([_run(store, each) for each in found])
+
+
 def everything(store: Store, visitor: str) -> str:
     """All that is kept of a visitor, as JSON; checkpoints only by their size.
 
-    A figure that is no number, as a loss that diverged, is null. Raises StoreError.
+    Raises StoreError.
     """
     known = store.visitors.get(visitor)
     content = {
@@ -41,6 +46,11 @@ def everything(store: Store, visitor: str) -> str:
         "runs": [_run(store, each) for each in store.runs.find(visitor, hidden=True)],
         "measurements": [_dated(vars(each)) for each in store.measurements.of(visitor)],
     }
+    return _json(content)
+
+
+def _json(content: Any) -> str:
+    """A figure that is no number, as a loss that diverged, is null."""
     return json.dumps(_plain(content), indent=1, allow_nan=False)
 
 

@@ -258,31 +258,30 @@ class Runs:
             found = _rows_of(connection, clean(run_id))(checkpoints.c.state_dict)
         return found[0][0] if found else None
 
-    # What a visitor does with their own; False where it is not theirs
+    # What a visitor does with their own; how many of those are theirs
 
-    def rename(self, run_id: str, visitor: str, name: str) -> bool:
+    def rename(self, run_id: str, visitor: str, name: str) -> int:
         """Give a run a name; the empty one takes it away."""
-        words = " ".join(clean(name).split())
-        return self._own(run_id, visitor, name=words[:LONGEST_NAME])
+        words = " ".join(clean(name).split())[:LONGEST_NAME]
+        return self._changed(update(runs).values(name=words), [run_id], visitor)
 
-    def hide(self, run_id: str, visitor: str, hidden: bool = True) -> bool:
-        """Leave a run out of lists, or show it again."""
-        return self._own(run_id, visitor, hidden=hidden)
+    def hide(self, run_ids: Sequence[str], visitor: str, hidden: bool = True) -> int:
+        """Leave runs out of lists, or show them again."""
+        return self._changed(update(runs).values(hidden=hidden), run_ids, visitor)
 
-    def delete(self, run_id: str, visitor: str) -> bool:
-        """Delete a run for good; what it still reports is not kept."""
-        mine = (runs.c.id == run_id) & (runs.c.visitor == visitor)
-        return self._changed(delete(runs).where(mine), erases=True)
+    def delete(self, run_ids: Sequence[str], visitor: str) -> int:
+        """Delete runs for good; what they still report is not kept."""
+        return self._changed(delete(runs), run_ids, visitor, erases=True)
 
-    def _own(self, run_id: str, visitor: str, **values: Any) -> bool:
-        mine = (runs.c.id == run_id) & (runs.c.visitor == visitor)
-        return self._changed(update(runs).where(mine).values(values))
+    def _changed(
+        self, change: Any, run_ids: Sequence[str], visitor: str, erases: bool = False
+    ) -> int:
+        mine = runs.c.id.in_(run_ids) & (runs.c.visitor == visitor)
 
-    def _changed(self, statement: Any, erases: bool = False) -> bool:
-        def work(connection: Connection) -> bool:
-            return connection.execute(statement).rowcount == 1
+        def work(connection: Connection) -> int:
+            return connection.execute(change.where(mine)).rowcount
 
-        return self._writer.now(work, erases=erases)
+        return int(self._writer.now(work, erases=erases))
 
 
 def interrupted(step: int, steps: int | None) -> str:

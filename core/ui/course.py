@@ -44,11 +44,13 @@ LESSONS = tuple(
     _lesson(f"pages/{number}_{told['title']}.py", told)
     for number, told in enumerate(_course["lessons"], 1)
 )
+RUNS = _lesson("pages/9_Runs.py", _course["runs"])
+PAGES = (HOME, *LESSONS, RUNS)
 
 
 def page(title: str) -> Lesson:
-    """The page of that title: a lesson, or the home page."""
-    return next(each for each in (HOME, *LESSONS) if each.title == title)
+    """The page of that title: a lesson, or one that stands apart."""
+    return next(each for each in PAGES if each.title == title)
 
 
 def after(this: Lesson) -> Lesson | None:

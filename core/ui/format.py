@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from statistics import quantiles
+from typing import Any
 
 from core.config import RunConfig
 from core.measure.environment import Environment
@@ -57,8 +58,8 @@ SETTINGS = {
 }
 
 
-def setting(config: RunConfig, field: str) -> str:
-    """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
+def setting(config: Any, field: str) -> str:
+    """One setting of what has them, in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
     if isinstance(value, bool):
         text = "on" if value else "off"

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.measure.environment import Machine
 from core.ui import course, people, your_data
-from core.ui.course import HOME, LESSONS, after
+from core.ui.course import HOME, LESSONS, RUNS, after
 from core.ui.server import engine, store, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
@@ -36,6 +36,8 @@ def begin(title: str, wide: bool = False) -> None:
         st.page_link(HOME.file, label="Home", icon=HOME.icon)
         for each in LESSONS:
             st.page_link(each.file, label=each.title, icon=each.icon)
+        st.space("small")
+        st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
         _machine_badge()
     if lesson is not HOME:
         st.title(lesson.title)

@@ -123,7 +123,7 @@ def test_a_table_that_is_made_anew_keeps_what_points_to_it(
     add_migration(monkeypatch, tmp_path / "migrations", "pass")
     store = open_store(url)
     assert store.runs.get("a").value == RESULT
-    assert store.runs.delete("a", "me")
+    assert store.runs.delete(["a"], "me")
     assert store.runs.checkpoint("a") is None, "foreign keys hold again"
 
 

@@ -41,7 +41,7 @@ def test_no_cell_is_a_formula(store):
 def test_everything_is_strict_json(store):
     """Hidden runs, curves and measurements too; of others nothing."""
     finished(store, "a")
-    store.runs.hide("a", "me")
+    store.runs.hide(["a"], "me")
     store.runs.queue("b", "me", RUN, (CONFIG,))
     store.runs.begin("b")
     store.runs.epoch("b", replace(HISTORY[0], loss=math.nan))

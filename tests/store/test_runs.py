@@ -143,7 +143,7 @@ def test_a_list_has_the_newest_first(store):
     assert ids() == ["c", "b", "a"]
     assert ids("me") == ["c", "a"]
     assert ids(task="sprites", limit=1) == ["b"]
-    assert store.runs.hide("a", "me")
+    assert store.runs.hide(["a"], "me")
     assert ids("me") == ["c"]
     assert ids("me", hidden=True) == ["c", "a"]
 
@@ -152,22 +152,22 @@ def test_only_their_visitor_changes_runs(store):
     """Nobody renames, hides or deletes what is another's."""
     finished(store, "a", "me")
     assert not store.runs.rename("a", "you", "mine")
-    assert not store.runs.hide("a", "you")
-    assert not store.runs.delete("a", "you")
+    assert not store.runs.hide(["a"], "you")
+    assert not store.runs.delete(["a"], "you")
     assert store.runs.rename("a", "me", "  the good\none " + "x" * 100)
     name = store.runs.get("a").summary.name
     assert name.startswith("the good one xxx")
     assert len(name) == 80
-    assert store.runs.delete("a", "me")
+    assert store.runs.delete(["a"], "me")
     assert store.runs.get("a") is None
-    assert not store.runs.delete("a", "me")
+    assert not store.runs.delete(["a"], "me")
 
 
 def test_what_a_deleted_run_still_reports_is_not_kept(store):
     """Nor does it disturb what others report."""
     store.runs.queue("a", "me", RUN, (CONFIG,))
     store.runs.begin("a")
-    store.runs.delete("a", "me")
+    store.runs.delete(["a"], "me")
     store.runs.started("a", STARTED)
     store.runs.progress("a", 50, LOSSES[:50])
     store.runs.epoch("a", HISTORY[0])

@@ -28,6 +28,7 @@ class Palette:
     low: str  # of a heat map's cell whose value is low, on a page where some are empty
     right: str  # of an answer; and of nothing that is no answer, as `wrong`
     wrong: str
+    runs: tuple[str, ...]  # side by side, where none is the newest; none is a device's
 
     def of(self, backend: str) -> str:
         return self.cpu if backend == "CPU" else self.accelerator
@@ -46,6 +47,10 @@ LIGHT = Palette(
     low="#e9e4da",
     right="#2f7d46",
     wrong="#c4183c",
+    runs=(
+        *("#0f766e", "#8a3ea8", "#a87600", "#c22d74"),
+        *("#5a4fcf", "#5c7a12", "#8c5a3c", "#4b5563"),
+    ),
 )
 DARK = Palette(
     accelerator="#f0834a",
@@ -60,6 +65,10 @@ DARK = Palette(
     low="#232a33",
     right="#7fbf8c",
     wrong="#ff5f78",
+    runs=(
+        *("#4fc3b5", "#c78be0", "#e3bb4c", "#f07fb0"),
+        *("#a39cf5", "#a9cc55", "#cfa083", "#aab4c2"),
+    ),
 )
 
 Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers

@@ -1,5 +1,7 @@
 """The charts of the Train page."""
 
+from typing import Any
+
 import altair as alt
 
 from core.data import curve
@@ -35,13 +37,21 @@ def losses(
     that axis ends, None for as far as the data goes. `height` is in pixels.
     """
     color = run_color(names, backend, colors)
-    ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
     scale = alt.Scale(zero=True) if names else alt.Scale(domain=[0, 2.5])
+    shown = color if len(names) > 1 else color.legend(None)
+    return loss_lines(shown, x, most, scale)
+
+
+def loss_lines(
+    color: alt.Color, x: str, most: float | None, scale: alt.Scale, **channels: Any
+) -> Chart:
+    """As `losses` draws them, in the `color` of a run; `channels` are of the means."""
+    ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends).axis(tickCount=8),
         y=alt.Y("loss:Q").title("Loss").scale(scale),
-        color=color if len(names) > 1 else color.legend(None),
+        color=color,
     )
     mean = chart.encode(
         y=alt.Y("smoothed:Q").title("Loss").scale(scale),
@@ -49,6 +59,7 @@ def losses(
         + base.tips(",d", step="Step")
         + base.tips(".2f", seconds="Seconds")
         + base.tips(".4f", loss="Loss"),
+        **channels,
     )
     raw = base.lines(chart, 1, opacity=0.22)
     return alt.layer(raw, base.lines(mean)).properties(height=height)

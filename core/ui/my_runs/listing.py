@@ -1,0 +1,292 @@
+"""Runs in a list: what each is called, which are shown, what several say together.
+
+Plain functions of what the store knows of runs, without Streamlit.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from math import sqrt
+
+from core.config import RunConfig
+from core.errors import quoted
+from core.results import Epoch
+from core.store.results import SETTINGS, RunSummary
+from core.ui import format
+
+TITLES = {
+    "task": "Task",
+    "model": "Model",
+    "criterion": "Criterion",
+    "device": "Device",
+    "feed": "Feed",
+    "epochs": "Epochs",
+    "batch_size": "Batch size",
+    "learning_rate": "Learning rate",
+    "weight_decay": "Weight decay",
+    "schedule": "Schedule",
+    "augment": "Flip images",
+    "seed": "Seed",
+    "num_workers": "Loader workers",
+    "pin_memory": "Pinned memory",
+}
+JOIN = " · "
+LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # of test accuracy
+GOING_ON = ("queued", "starting", "running")
+Z = 1.96  # of a 95 % interval
+
+
+def quality(run: RunSummary) -> float | None:
+    """How good a run is, 1 at best: its test accuracy, or R² of the test set."""
+    return run.r2 if run.accuracy is None else run.accuracy
+
+
+def has_figures(run: RunSummary) -> bool:
+    """Whether it says how good it is and how long it took."""
+    return quality(run) is not None and run.seconds is not None
+
+
+def figure(run: RunSummary) -> str:
+    """How good a run is, in words: 87.60 %, or R² 0.946."""
+    if run.accuracy is not None:
+        return f"{run.accuracy:.2%}".replace("%", " %")
+    return "–" if run.r2 is None else f"R² {run.r2:.3f}"
+
+
+def setting(run: RunSummary, field: str) -> str:
+    """One setting in a word or two: "batch 64", "CNN", "on CPU"."""
+    if field == "device":
+        return f"on {device(run)}"
+    if field == "epochs" and run.epochs:
+        return format.counted(run.epochs, "epoch")
+    return format.setting(run, field)
+
+
+def device(run: RunSummary) -> str:
+    """The kind that was asked for; where that was left open, the one it ran on."""
+    asked = run.device or "auto"
+    return format.NAMES[asked] if asked != "auto" else run.device_name or "Auto"
+
+
+def differing(runs: Sequence[RunSummary]) -> list[str]:
+    """The settings in which some runs differ."""
+
+    def values(field: str) -> set[object]:
+        # "auto" and "cpu" are one device on a machine that has no other.
+        return {
+            each.device_name or each.device
+            if field == "device"
+            else getattr(each, field)
+            for each in runs
+        }
+
+    return [field for field in SETTINGS if len(values(field)) > 1]
+
+
+@cache
+def _recipe(task: str, model: str) -> RunConfig:
+    try:
+        return RunConfig.with_recipe(task=task, model=model)
+    except ValueError:  # a task of another version of this app
+        return RunConfig()
+
+
+def changed(run: RunSummary) -> str:
+    """The settings in which a run differs from its model's recipe."""
+    recipe = _recipe(run.task or "", run.model or "")
+    return JOIN.join(
+        setting(run, field)
+        for field in SETTINGS
+        if field not in ("task", "model", "device")
+        and getattr(run, field) != getattr(recipe, field)
+    )
+
+
+def label(run: RunSummary) -> str:
+    """A run in a list: the name that it was given, and what was changed in it."""
+    what = changed(run) or "default settings"
+    return f"{run.name}{JOIN}{what}" if run.name else what
+
+
+def names(runs: Sequence[RunSummary]) -> list[str]:
+    """What each of some runs is called beside the others; no two are called the same.
+
+    By the name that it was given, else by as few settings as tell them apart.
+    """
+    fields = _telling(runs)
+    called = [
+        run.name or JOIN.join(setting(run, field) for field in fields) or label(run)
+        for run in runs
+    ]
+    often = Counter(called)
+    return [
+        f"{name} (run {run.id[:6]})" if often[name] > 1 else name
+        for name, run in zip(called, runs, strict=True)
+    ]
+
+
+def _telling(runs: Sequence[RunSummary]) -> list[str]:
+    """The settings to name them by: each next one is that which parts them most."""
+
+    def parts(fields: Sequence[str]) -> int:
+        return len({tuple(setting(run, field) for field in fields) for run in runs})
+
+    found: list[str] = []
+    while left := [each for each in differing(runs) if each not in found]:
+        most = max(left, key=lambda field: parts([*found, field]))
+        if parts([*found, most]) == parts(found):
+            break
+        found.append(most)
+    return sorted(found, key=SETTINGS.index)
+
+
+def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
+    """Those whose name, settings, device or status have all the words of the text."""
+    words = text.casefold().split()
+
+    def said(run: RunSummary) -> str:
+        settings = (setting(run, field) for field in SETTINGS)
+        about = (run.name, *settings, run.device_name or "", run.status, run.id)
+        return " ".join(about).casefold()
+
+    return [run for run in runs if all(word in said(run) for word in words)]
+
+
+def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
+    """Which runs to begin with: the newest that has ended well, and those like it."""
+    done = [each for each in runs if has_figures(each)] or list(runs)
+    return [each.id for each in alike(done, done[0])[:most]]
+
+
+def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
+    """Those of the same task and criterion: other figures can't be compared."""
+    same = (like.task, like.criterion)
+    return [each for each in runs if (each.task, each.criterion) == same]
+
+
+def frontier(runs: Sequence[RunSummary]) -> list[str]:
+    """The ids of the runs that no other beats in both: seconds and quality."""
+    found: list[str] = []
+    best = float("-inf")
+    for run in sorted(runs, key=lambda run: (run.seconds or 0, -(quality(run) or 0))):
+        if (reached := quality(run)) is not None and reached > best:
+            best = reached
+            found.append(run.id)
+    return found
+
+
+def finding(runs: Sequence[RunSummary], called: Sequence[str], samples: int) -> str:
+    """What some runs say together, in a sentence; empty where none has figures.
+
+    `samples` is how many test images each was evaluated on, 0 where that is unknown.
+    """
+    found = [
+        (run, quoted(name) if run.name else name)
+        for run, name in zip(runs, called, strict=True)
+        if has_figures(run)
+    ]
+    if not found:
+        return ""
+    quickest = min(found, key=lambda pair: pair[0].seconds or 0)
+    best = max(found, key=lambda pair: quality(pair[0]) or 0)
+    if len(found) == 1:
+        return _sentence(f"{best[1]} reaches {_cost(best[0])}.")
+    if best is quickest:
+        what = f"both the quickest and the best of {len(found)}"
+        if len(found) == 2:
+            what = "quicker and better than the other"
+        text = f"{best[1]} is {what}: {_cost(best[0])}."
+    else:
+        text = f"{quickest[1]} reaches {_cost(quickest[0])}, {best[1]} {_cost(best[0])}"
+        text += (
+            "." if len(found) == 2 else f": the quickest and the best of {len(found)}."
+        )
+    second = max(
+        (pair for pair in found if pair is not best),
+        key=lambda pair: quality(pair[0]) or 0,
+    )
+    return _sentence(text) + _too_close(best[0], second[0], samples)
+
+
+def _cost(run: RunSummary) -> str:
+    return f"{figure(run)} in {format.duration(run.seconds or 0)}"
+
+
+def _sentence(text: str) -> str:
+    """Bold, with a capital letter at its beginning."""
+    return f"**{text[:1].upper()}{text[1:]}**"
+
+
+def _too_close(best: RunSummary, second: RunSummary, samples: int) -> str:
+    """A word of caution where chance explains which of the two is the best."""
+    p, q = best.accuracy, second.accuracy
+    if not samples or p is None or q is None:
+        return ""
+    noise = Z * sqrt((p * (1 - p) + q * (1 - q)) / samples)
+    if p - q > noise:
+        return ""
+    return (
+        f" The two most accurate are too close to call: on {samples:,} test images, "
+        f"chance alone makes a difference of {noise:.1%}.".replace("%", " %")
+    )
+
+
+def level(histories: Sequence[Sequence[Epoch]]) -> float | None:
+    """The highest of LEVELS that all of several runs have reached."""
+    reached = [
+        max((each.test_accuracy or 0 for each in history), default=0)
+        for history in histories
+    ]
+    return next((each for each in LEVELS if reached and min(reached) >= each), None)
+
+
+def seconds_to(history: Sequence[Epoch], level: float) -> float | None:
+    """Seconds of training until an epoch ended at that test accuracy or above."""
+    seconds = 0.0
+    for epoch in history:
+        seconds += epoch.seconds
+        if (epoch.test_accuracy or 0) >= level:
+            return seconds
+    return None
+
+
+def differences(
+    runs: Sequence[RunSummary],
+    called: Sequence[str],
+    histories: Sequence[Sequence[Epoch]],
+) -> list[dict[str, str]]:
+    """A row a setting in which they differ, then what came of it; a column a run."""
+    rows = [
+        (TITLES[field], [_value(run, field) for run in runs])
+        for field in differing(runs)
+    ]
+    if any(run.accuracy is not None for run in runs):
+        rows.append(("Test accuracy", [_or_dash(run.accuracy, ".2%") for run in runs]))
+    if any(run.r2 is not None for run in runs):
+        rows.append(("Test R²", [_or_dash(run.r2, ".3f") for run in runs]))
+    if (mark := level(histories)) is not None:
+        seconds = [_or_dash(seconds_to(each, mark), ".1f") for each in histories]
+        rows.append((f"Seconds to {100 * mark:.0f} %", seconds))
+    rows.append(("Seconds in all", [_or_dash(run.seconds, ".1f") for run in runs]))
+    return [
+        {"Setting": title, **dict(zip(called, values, strict=True))}
+        for title, values in rows
+    ]
+
+
+def _value(run: RunSummary, field: str) -> str:
+    """A setting's value by itself."""
+    if field == "device":
+        return run.device_name or device(run)
+    value = getattr(run, field)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return (
+        f"{value:g}"
+        if isinstance(value, float)
+        else format.NAMES.get(value, str(value))
+    )
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}".replace("%", " %")
