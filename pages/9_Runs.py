@@ -7,6 +7,8 @@ from core.ui.my_runs import actions, compare, empty, known, table
 
 frame.begin("Runs", wide=True)
 
+if notice := st.session_state.pop("runs_notice", ""):
+    st.warning(notice, icon=":material/info:")
 if runs := known.mine():
     if notice := table.restore(runs):
         st.warning(notice, icon=":material/info:")

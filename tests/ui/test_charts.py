@@ -14,6 +14,8 @@ from core.compare.candidates import Candidate
 from core.speed.results import NUMPY, PYTHON, TORCH
 from core.ui import runs
 from core.ui.charts import base, checkpoints, compare, evaluate, move, speed, train
+from core.ui.charts import runs as side_by_side
+from core.ui.my_runs import compare as my_runs
 from core.ui.train import fits
 
 ROOT = Path(__file__).parents[2]
@@ -64,11 +66,25 @@ def frame(columns: str, *rows: tuple) -> pd.DataFrame:
 
 PAIR = (Candidate("cpu", "CPU", "a", 1), Candidate("cuda", "CUDA", "b", 1))
 RACE = ("contender", "step", "seconds", "loss")
+LOOKS = (("a", 0), ("b", 1), ("c", len(base.LIGHT.runs)))  # a and c share a colour
+DOTS = ("id", "run", "seconds", "quality", "backend", "when", "best", "ring")
 CELLS = ("row", "workers", "rate", "label", "spread", "start", "dark")
 LIVE = {
     "losses": (
         lambda: train.losses(("a", "b"), "CPU", "step", 9),
         runs.loss_table([]).column_names,
+    ),
+    "losses of several": (
+        lambda: side_by_side.losses(LOOKS, "seconds"),
+        my_runs.loss_table([], []).column_names,
+    ),
+    "qualities of several": (
+        lambda: side_by_side.qualities(LOOKS, "epoch", True),
+        my_runs.quality_table([], []).columns,
+    ),
+    "frontier": (
+        lambda: side_by_side.frontier(("CPU", side_by_side.ELSEWHERE), True, True),
+        DOTS,
     ),
     "per epoch": (
         lambda: train.per_epoch(("a",), "CPU", "r2", 3, True),
@@ -171,7 +187,7 @@ def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colo
         for column in row
     }
     assert columns(found) <= set(data) | inline
-    assert colors.of("CPU") in str(found)
+    assert {colors.of("CPU"), colors.runs[0]} & set(re.findall(r"#\w{6}", str(found)))
 
 
 @pytest.mark.parametrize("name", STATIC)

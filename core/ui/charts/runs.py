@@ -43,8 +43,7 @@ def _lines(colors: Palette, looks: Looks) -> tuple[alt.Color, alt.StrokeDash]:
 def losses(colors: Palette, looks: Looks, x: str) -> Chart:
     """The loss of each drawn step, faint, under its running mean; as Train draws it."""
     color, dash = _lines(colors, looks)
-    chart = loss_lines(color, x, None, alt.Scale(zero=True), strokeDash=dash)
-    return chart.properties(height=HEIGHT)
+    return loss_lines(color, x, None, alt.Scale(zero=True), HEIGHT, strokeDash=dash)
 
 
 @base.live

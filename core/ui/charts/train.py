@@ -40,11 +40,16 @@ def losses(
     # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
     scale = alt.Scale(zero=True) if names else alt.Scale(domain=[0, 2.5])
     shown = color if len(names) > 1 else color.legend(None)
-    return loss_lines(shown, x, most, scale)
+    return loss_lines(shown, x, most, scale, height)
 
 
 def loss_lines(
-    color: alt.Color, x: str, most: float | None, scale: alt.Scale, **channels: Any
+    color: alt.Color,
+    x: str,
+    most: float | None,
+    scale: alt.Scale,
+    height: int,
+    **channels: Any,
 ) -> Chart:
     """As `losses` draws them, in the `color` of a run; `channels` are of the means."""
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)

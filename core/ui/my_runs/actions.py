@@ -1,9 +1,11 @@
 """What a visitor does with their runs: rename, hide, delete, take along."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import streamlit as st
 
+from core.errors import ExplainedError
 from core.store import export
 from core.store.results import RunSummary
 from core.ui import downloads, format, server
@@ -14,24 +16,27 @@ from core.ui.my_runs import listing, table
 def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
     """The buttons for the selected runs."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        number = len(chosen)
         if not chosen:
             st.markdown("Tick runs to compare them.", width="content")
-        one = chosen[0] if number == 1 else None
+        one = chosen[0] if len(chosen) == 1 else None
         if one and st.button("Rename", icon=":material/edit:", key="rename_run"):
             _rename(one)
-        if chosen and all(each.hidden for each in chosen):
-            if st.button("Show again", icon=":material/visibility:", key="show_runs"):
-                _hide(chosen, False)
-        elif chosen and st.button(
-            "Hide", icon=":material/visibility_off:", key="hide_runs"
-        ):
-            _hide(chosen, True)
+        if chosen:
+            hidden = all(each.hidden for each in chosen)
+            st.button(
+                "Show again" if hidden else "Hide",
+                icon=f":material/visibility{'' if hidden else '_off'}:",
+                key="show_runs" if hidden else "hide_runs",
+                on_click=_hide,
+                args=([each.id for each in chosen], not hidden),
+            )
         if chosen and st.button("Delete", icon=":material/delete:", key="delete_runs"):
             _delete(chosen)
         with st.popover("Export", icon=":material/download:"):
             if chosen:
-                _files(f"The {format.counted(number, 'selected run')}", chosen, "some")
+                _files(
+                    f"The {format.counted(len(chosen), 'selected run')}", chosen, "some"
+                )
             _files(f"All {len(everything):,}", everything, "all")
         for title in ("Train", "Evaluate", "Checkpoints") if one else ():
             if one and (
@@ -64,24 +69,17 @@ def _files(what: str, runs: Sequence[RunSummary], key: str) -> None:
 
 @st.dialog("Rename this run")
 def _rename(run: RunSummary) -> None:
+    key = f"name_{run.id}"
     with st.form("rename", border=False):
-        name = st.text_input(
-            "Name", run.name, key=f"name_{run.id}", max_chars=80, placeholder="None"
-        )
-        pressed = st.form_submit_button("Save", type="primary", key="save_name")
-    if pressed:
-        with server.explained("It was not renamed"):
-            server.store().runs.rename(run.id, server.visitor(), name)
+        st.text_input("Name", run.name, key=key, max_chars=80, placeholder="None")
+        if st.form_submit_button(
+            "Save",
+            type="primary",
+            key="save_name",
+            on_click=_save_name,
+            args=(run.id, key),
+        ):
             st.rerun()
-
-
-def _hide(runs: Sequence[RunSummary], hidden: bool) -> None:
-    ids = [each.id for each in runs]
-    with server.explained("They were not hidden" if hidden else "They stay hidden"):
-        server.store().runs.hide(ids, server.visitor(), hidden)
-        if hidden:
-            forget(ids)
-        st.rerun()
 
 
 @st.dialog("Delete for good?")
@@ -93,22 +91,54 @@ def _delete(runs: Sequence[RunSummary]) -> None:
         f"{'them' if several else 'it'} stop working, and there is no way back."
     )
     if any(each.status in listing.GOING_ON for each in runs):
-        st.markdown("What is still going on is cancelled first.")
+        st.markdown("What is still going on is cancelled.")
+    ids = [each.id for each in runs]
     with st.container(horizontal=True):
-        if st.button("Delete", type="primary", key="delete_for_good"):
-            ids = [each.id for each in runs]
-            with server.explained("Nothing was deleted"):
-                for each in runs:
-                    if each.status in listing.GOING_ON:
-                        server.engine().cancel(each.id)
-                server.store().runs.delete(ids, server.visitor())
-                forget(ids)
-                st.rerun()
-        if st.button("Keep", key="keep_runs"):
+        sure = st.button(
+            "Delete",
+            type="primary",
+            key="delete_for_good",
+            on_click=_erase,
+            args=(ids,),
+        )
+        if sure or st.button("Keep", key="keep_runs"):
             st.rerun()
 
 
-def forget(ids: Sequence[str]) -> None:
+# What the buttons do, before the page is drawn again
+
+
+@contextmanager
+def _noticed(what: str) -> Iterator[None]:
+    """An ExplainedError in it is told at the top of the page, after `what`."""
+    try:
+        yield
+    except ExplainedError as error:
+        st.session_state.runs_notice = f"{what} {error}"
+
+
+def _save_name(run_id: str, key: str) -> None:
+    with _noticed("The run was not renamed."):
+        name = st.session_state[key]
+        server.store().runs.rename(run_id, server.visitor(), name)
+
+
+def _hide(ids: list[str], hidden: bool) -> None:
+    with _noticed("Nothing was changed."):
+        server.store().runs.hide(ids, server.visitor(), hidden)
+        if hidden:
+            _forget(ids)
+
+
+def _erase(ids: list[str]) -> None:
+    with _noticed("Nothing was deleted."):
+        for each in ids:
+            server.engine().cancel(each)
+        server.store().runs.delete(ids, server.visitor())
+        _forget(ids)
+
+
+def _forget(ids: Sequence[str]) -> None:
     """These are selected no more."""
     gone = set(ids)
     table.choose([each for each in st.session_state.runs_selected if each not in gone])

@@ -23,7 +23,8 @@ def mine() -> list[RunSummary]:
             f"{error} Shown are the runs in memory, which are here until the app ends.",
             icon=":material/database_off:",
         )
-        return [summary(each) for each in reversed(runs.runs(visitor))]
+        jobs = server.engine().jobs(RUN, visitor)
+        return [summary(runs.view(each)) for each in reversed(jobs)]
 
 
 def newest() -> RunSummary | None:

@@ -59,6 +59,8 @@ def setting(run: RunSummary, field: str) -> str:
         return f"on {device(run)}"
     if field == "epochs" and run.epochs:
         return format.counted(run.epochs, "epoch")
+    if field == "schedule":
+        return f"{run.schedule} schedule"
     return format.setting(run, field)
 
 

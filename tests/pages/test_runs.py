@@ -1,0 +1,197 @@
+"""The Runs page: a table of all runs, those that are selected compared."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.store.codec import StoreError
+from core.store.store import Store
+from core.store.tables import runs
+from core.ui import server
+from core.ui.charts import base
+from core.ui.my_runs import empty
+from tests.pages.walk import open_page, texts
+from tests.store.made_up import CONFIG, RUN, finished
+
+PAGE = "pages/9_Runs.py"
+
+
+@pytest.fixture
+def me(monkeypatch) -> str:
+    """A visitor who has no runs yet."""
+    name = uuid.uuid4().hex
+    monkeypatch.setattr(server, "visitor", lambda: name)
+    return name
+
+
+@pytest.fixture
+def store(engine) -> Store:  # noqa: ARG001 - it closes the store after itself
+    """What the server of the pages remembers."""
+    return server.store()
+
+
+@pytest.fixture
+def train(me, store) -> Iterator[Callable[..., str]]:
+    """Makes finished runs of the visitor, with these settings; returns the id of each.
+
+    After the test they are gone.
+    """
+    made: list[str] = []
+
+    def one(owner: str = me, **settings: object) -> str:
+        made.append(f"{len(made)}{me[:8]}")
+        finished(store, made[-1], owner, **settings)
+        store.writer.flush()
+        return made[-1]
+
+    yield one
+    for owner in (me, "somebody else"):
+        store.runs.delete(made, owner)
+
+
+def first(store: Store, run_id: str) -> tuple:
+    """The row of a run."""
+    with store.database.read() as connection:
+        return connection.execute(runs.select().where(runs.c.id == run_id)).one()
+
+
+def select(at: AppTest, *rows: int) -> AppTest:
+    """Tick these rows of the table, and no others."""
+    at.session_state[at.dataframe[0].key] = {"selection": {"rows": list(rows)}}
+    at.run()
+    assert not at.exception
+    return at
+
+
+def listed(at: AppTest) -> list[str]:
+    """What the table says of each run."""
+    return list(at.dataframe[0].value["run"])
+
+
+def test_the_newest_runs_are_compared_when_the_page_opens(train):
+    """With the finding, their curves, the frontier, and what differs."""
+    train(batch_size=64)
+    train(batch_size=256)
+    at = open_page(PAGE)
+    assert [name.split(" · ")[1] for name in listed(at)] == ["batch 256", "batch 64"]
+    assert "80.00 % in 10.5 s" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 2
+    differences = at.dataframe[1].value
+    assert list(differences.columns) == ["Setting", "batch 256", "batch 64"]
+    assert differences["Setting"].iloc[0] == "Batch size"
+
+
+def test_a_selection_is_compared_and_survives_a_reload(train):
+    """It stands in the address; who is sent that of another's runs is told so."""
+    ids = [train(batch_size=size) for size in (16, 32, 64, 128)]
+    at = select(open_page(PAGE), 1, 3)
+    assert list(at.dataframe[1].value.columns)[1:] == ["batch 64", "batch 16"]
+    assert at.query_params["runs"] == f"{ids[2]},{ids[0]}"
+    again = open_page(PAGE, runs=f"{ids[3]},{ids[0]},nobodys")
+    assert list(again.dataframe[1].value.columns)[1:] == ["batch 128", "batch 16"]
+    assert "1 run of this address can't be found" in texts(again.warning)
+
+
+def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
+    """A run that is selected is selected again once it is in the list again."""
+    for settings in ({"batch_size": 32}, {"batch_size": 64}, {"model": "ann"}):
+        train(**settings)
+    at = select(open_page(PAGE), 1, 2)
+    at.text_input(key="runs_search").set_value("batch 32").run()
+    assert len(listed(at)) == 1
+    assert len(at.dataframe) == 1  # nothing to hold it against
+    at.text_input(key="runs_search").set_value("").run()
+    assert len(at.dataframe[1].value.columns) == 3
+    at.selectbox(key="runs_model").set_value("ann").run()
+    assert len(listed(at)) == 1
+    assert not at.exception
+
+
+def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, me):
+    """Each by its button, deleting after a question; what is gone is gone."""
+    kept, named = train(batch_size=32), train(batch_size=64)
+    at = select(open_page(PAGE), 0)
+    at.button(key="rename_run").click().run()
+    at.text_input(key=f"name_{named}").set_value("the **good** one")
+    at.button(key="save_name").click().run()
+    assert listed(at)[0].startswith("the **good** one · ")
+    assert "`the **good** one`" in texts(at.markdown)
+    at.button(key="hide_runs").click().run()
+    assert len(listed(at)) == 1
+    at.toggle(key="runs_hidden").set_value(True).run()
+    assert listed(at)[0].startswith("hidden · ")
+    select(at, 0).button(key="show_runs").click().run()
+    assert not any(each.hidden for each in store.runs.find(me, hidden=True))
+    select(at, 0).button(key="delete_runs").click().run()
+    assert [each.id for each in store.runs.find(me)] == [named, kept]
+    at.button(key="delete_for_good").click().run()
+    assert not at.exception
+    assert [each.id for each in store.runs.find(me)] == [kept]
+    assert len(listed(at)) == 1
+
+
+def test_nobody_sees_the_runs_of_others(train):
+    """But the newest of this server, where there are none of one's own."""
+    train(owner="somebody else")
+    at = open_page(PAGE)
+    assert not at.dataframe
+    assert "You have not trained here yet" in texts(at.markdown)
+    assert "The newest run of this server" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+@pytest.mark.usefixtures("me")
+def test_on_a_fresh_server_an_example_says_that_it_is_one(monkeypatch):
+    """Nothing that was made up passes for a measurement."""
+    monkeypatch.setattr("core.ui.my_runs.known.newest", lambda: None)
+    at = open_page(PAGE)
+    assert "An example, made up" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
+    assert len(empty.EXAMPLE) <= len(base.LIGHT.runs)
+
+
+@pytest.mark.usefixtures("me")
+def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatch):
+    """And says in a sentence that it is there until the app ends."""
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreError("The database is away.")
+
+    monkeypatch.setattr(store.runs, "find", away)
+    at = open_page(PAGE)
+    assert "are here until the app ends" in texts(at.warning)
+
+
+def test_a_run_that_ended_badly_says_why(store, me):
+    """Its row has the status, and its reason stands where the finding would."""
+    assert store.runs.queue(f"x{me[:8]}", me, RUN, (CONFIG,))
+    store.runs.end(f"x{me[:8]}", "failed", message="The memory ran out.")
+    store.writer.flush()
+    at = select(open_page(PAGE), 0)
+    assert listed(at)[0].startswith("failed · ")
+    assert "**Failed.** The memory ran out." in texts(at.markdown)
+    store.runs.delete([f"x{me[:8]}"], me)
+
+
+def test_two_thousand_runs_are_listed_at_once(train, me, store, capsys):
+    """Prints the seconds; what it asserts leaves room for a busy machine."""
+    row = dict(zip(runs.c.keys(), first(store, train()), strict=True))
+    rows = [
+        row
+        | dict(id=f"{me[:8]}{n}", seq=row["seq"] + n, batch_size=15 + n, seconds=n / 9)
+        for n in range(1, 2000)
+    ]
+    store.writer.write(lambda connection: connection.execute(runs.insert(), rows))
+    at = open_page(PAGE)
+    assert len(listed(at)) == 2000
+    wall, busy = time.perf_counter(), time.process_time()
+    at.run()
+    wall, busy = time.perf_counter() - wall, time.process_time() - busy
+    with capsys.disabled():
+        print(f"\n2,000 runs: {wall:.2f} s, {busy:.2f} s of them computing")
+    assert not at.exception
+    assert busy < 3
+    store.runs.delete([each.id for each in store.runs.find(me)], me)

@@ -1,0 +1,157 @@
+"""core.ui.my_runs.listing: what runs are called, and what several say together."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from core.config import RunConfig
+from core.results import Epoch
+from core.store.results import RunSummary
+from core.ui.my_runs import listing
+
+
+def run(id: str = "a", accuracy: float | None = 0.88, **more: object) -> RunSummary:
+    """A finished run of the ANN, with its default settings where nothing is said."""
+    settings = RunConfig.with_recipe(task="fashion-mnist", model="ann")
+    known = dict.fromkeys(field.name for field in fields(RunSummary))
+    known |= vars(settings) | dict(
+        id=id,
+        status="finished",
+        message="",
+        submitted=0.0,
+        name="",
+        hidden=False,
+        device_name="A processor",
+        seconds=10.0,
+        accuracy=accuracy,
+    )
+    return RunSummary(**known | more)  # type: ignore[arg-type]
+
+
+def epochs(*accuracies: float) -> tuple[Epoch, ...]:
+    """A history of epochs of two seconds each."""
+    return tuple(
+        Epoch(number, number, 1.0, 1.0, 1.0, 2.0, 1.0, test_accuracy=accuracy)
+        for number, accuracy in enumerate(accuracies, 1)
+    )
+
+
+def test_a_run_is_called_by_what_was_changed() -> None:
+    """Against its model's recipe; with the name that its visitor gave it."""
+    assert listing.label(run()) == "default settings"
+    assert listing.label(run(batch_size=256, epochs=1)) == "1 epoch · batch 256"
+    assert listing.label(run(name="mine", batch_size=256)) == "mine · batch 256"
+
+
+def test_runs_side_by_side_are_called_by_what_tells_them_apart() -> None:
+    """By as few settings as do it; no two are called the same."""
+    first, second = run("a"), run("b", batch_size=256)
+    assert listing.names([first, second]) == ["batch 64", "batch 256"]
+    third = run("c", batch_size=256, epochs=2, seed=3)
+    told = listing.names([first, second, third])
+    assert told[:2] == ["5 epochs · batch 64", "5 epochs · batch 256"]
+    assert told[2] == "2 epochs · batch 256"
+    twins = listing.names([run("abcdefgh"), run("ijklmnop"), run("c", name="mine")])
+    assert len(set(twins)) == 3
+    assert twins[2] == "mine"
+    assert listing.names([run()]) == ["default settings"]
+
+
+def test_auto_is_the_device_that_it_was() -> None:
+    """A run on "auto" and one on "cpu" do not differ where there is only a CPU."""
+    assert listing.differing([run(), run(device="cpu")]) == []
+    card = run(device="cuda", device_name="A card")
+    assert listing.differing([run(), card]) == ["device"]
+    assert listing.names([run(), card]) == ["on A processor", "on CUDA"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "abc"),
+        ("GOOD", "b"),
+        ("batch 256", "bc"),
+        ("cnn", "c"),
+        ("good cnn", ""),
+        ("failed", "a"),
+    ],
+)
+def test_a_search_finds_runs_that_have_all_words(text: str, found: str) -> None:
+    """In their names, settings and status, whatever their case."""
+    runs = [
+        run("a", status="failed"),
+        run("b", name="the good one", batch_size=256),
+        run("c", model="cnn", batch_size=256),
+    ]
+    assert "".join(each.id for each in listing.search(runs, text)) == found
+
+
+def test_the_frontier_has_the_runs_that_none_beats_in_both() -> None:
+    """Quicker and better: what is as good but slower is beaten."""
+    runs = [
+        run("slow", 0.90, seconds=20.0),
+        run("best", 0.92, seconds=30.0),
+        run("quick", 0.80, seconds=1.0),
+        run("worse", 0.79, seconds=2.0),
+        run("same", 0.90, seconds=25.0),
+        run("ends badly", None, seconds=0.5),
+    ]
+    assert listing.frontier(runs) == ["quick", "slow", "best"]
+    assert listing.frontier([]) == []
+
+
+def test_the_finding_names_the_quickest_and_the_best() -> None:
+    """With what each reached, and in how many seconds."""
+    runs = [run("a", 0.884, seconds=9.8), run("b", 0.879, seconds=3.1, batch_size=256)]
+    called = listing.names(runs)
+    assert listing.finding(runs, called, 0) == (
+        "**Batch 256 reaches 87.90 % in 3.1 s, batch 64 88.40 % in 9.8 s.**"
+    )
+    runs[0] = replace(runs[0], seconds=2.0)
+    found = listing.finding(runs, called, 0)
+    assert "Batch 64 is quicker and better than the other" in found
+    assert (
+        listing.finding(runs[:1], ["mine"], 0) == "**Mine reaches 88.40 % in 2.0 s.**"
+    )
+    assert listing.finding([run("a", None)], ["mine"], 0) == ""
+
+
+@pytest.mark.parametrize(("samples", "close"), [(1_000_000, False), (10_000, True)])
+def test_what_chance_explains_is_too_close_to_call(samples: int, close: bool) -> None:
+    """Half a percent is nothing on 10,000 images, and much on a million."""
+    runs = [run("a", 0.884), run("b", 0.879, batch_size=256)]
+    found = listing.finding(runs, listing.names(runs), samples)
+    assert ("too close to call" in found) is close
+
+
+def test_a_name_that_deceives_is_no_markdown_in_the_finding() -> None:
+    """It stands in a code span."""
+    deceiving = run(name="[evil](https://evil.example)")
+    found = listing.finding([deceiving], listing.names([deceiving]), 0)
+    assert found.startswith("**`[evil](https://evil.example)`")
+
+
+def test_only_what_differs_is_in_the_table() -> None:
+    """Then what came of it: accuracy, and seconds to what all have reached."""
+    runs = [run("a", 0.86), run("b", 0.91, batch_size=256, augment=True)]
+    histories = [epochs(0.7, 0.86), epochs(0.86, 0.91)]
+    called = listing.names(runs)
+    rows = {
+        row["Setting"]: list(row.values())[1:]
+        for row in listing.differences(runs, called, histories)
+    }
+    assert rows == {
+        "Batch size": ["64", "256"],
+        "Flip images": ["off", "on"],
+        "Test accuracy": ["86.00 %", "91.00 %"],
+        "Seconds to 85 %": ["4.0", "2.0"],
+        "Seconds in all": ["10.0", "10.0"],
+    }
+    assert listing.level([(), epochs(0.9)]) is None
+
+
+def test_the_page_begins_with_the_newest_runs_that_can_be_compared() -> None:
+    """Of one task, and finished, where there are such."""
+    runs = [run("a", None), run("b"), run("c", task="sprites"), run("d"), run("e")]
+    assert listing.first_choice(runs, 2) == ["b", "d"]
+    assert listing.first_choice(runs[:1], 2) == ["a"]
