@@ -8,12 +8,14 @@ from core.ui.home import earned, lessons, now
 from core.ui.server import engine
 
 frame.begin(HOME.title, wide=True)
+machine = engine().machine()
+found = earned.by_runs(machine) if machine else earned.Earned()
 
 now.draw()
 
 st.subheader("The course")
-lessons.draw({})
+lessons.draw(earned.by_lesson(found))
 
-earned.draw(engine().machine())
+earned.draw(found)
 
 your_data.draw()

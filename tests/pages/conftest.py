@@ -25,7 +25,7 @@ def measured_before(monkeypatch) -> dict[str, Job]:
     So no test sees what another one has measured.
     """
     found: dict[str, Job] = {}
-    monkeypatch.setattr(measured, "newest", lambda kind, _subject: found.get(kind))
+    monkeypatch.setattr(measured, "newest", lambda kind, _subject=None: found.get(kind))
     return found
 
 

@@ -54,7 +54,7 @@ def loss_lines(
     """As `losses` draws them, in the `color` of a run; `channels` are of the means."""
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(
-        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends).axis(tickCount=8),
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends).axis(tickCount=6, grid=False),
         y=alt.Y("loss:Q").title("Loss").scale(scale),
         color=color,
     )

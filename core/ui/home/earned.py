@@ -1,59 +1,64 @@
-"""This machine in figures that it has earned: runs that were trained here."""
+"""What this machine has earned by runs that were trained, and by what was measured."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 import streamlit as st
 
+from core.compare.results import Race
 from core.measure.environment import Machine
+from core.move.results import Transfers
+from core.speed.headline import Climbed
 from core.store.codec import StoreError
 from core.store.results import RunSummary
-from core.ui import dataset, format, runs
-from core.ui.kept import KeptAnswer
+from core.ui import dataset, figures, format, measured, runs
+from core.ui.compare import race
+from core.ui.move import transfers
 from core.ui.people import people
-from core.ui.server import engine, store
+from core.ui.server import store
+from core.ui.speed import ladder
 
 FRESH_SECONDS = 10.0
-LOOKED_AT = 3  # runs of which the fastest is taken, by what all of it took
-WIDTH = 160  # of a figure, in pixels: two beside each other on a phone
+LOOKED_AT = 3  # runs of which the fastest is taken, by what all of each took
+WIDTH = 164  # of a figure, in pixels: two beside each other on a phone
 
 
 @dataclass(frozen=True)
 class Earned:
     """What runs on this machine have reached."""
 
-    today: int  # training runs since midnight, of all people
+    today: int = 0  # training runs since midnight, of all people
     best: RunSummary | None = None  # the most accurate
     fastest: RunSummary | None = None
     samples_per_second: float = 0.0  # in the fastest one's fastest epoch
 
 
-def find(machine: Machine) -> Earned:
-    """Read what is kept; nothing where it can't be read."""
+@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
+def by_runs(machine: Machine) -> Earned:
+    """Read from what is kept; nothing where it can't be read."""
     try:
         kept = store().runs.find(address=runs.RUN, hidden=True)
     except StoreError:
-        return Earned(0)
-    midnight = datetime.now().replace(hour=0, minute=0, second=0).timestamp()
-    today = sum(each.submitted >= midnight for each in kept)
+        return Earned()
+    midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    today = sum(each.submitted >= midnight.timestamp() for each in kept)
     here = {each.device_name for each in machine.devices}
     task = dataset.default_task(machine)
     done = [
-        each
+        (each.accuracy, each)
         for each in kept
         if each.task == task and each.device_name in here and each.accuracy is not None
     ]
     if not done:
         return Earned(today)
-    quickest = sorted(done, key=_seconds_of_an_epoch)[:LOOKED_AT]
-    speed, fastest = max(((_speed(each), each) for each in quickest), key=_first)
-    best = max(done, key=lambda each: each.accuracy or 0.0)
+    _, best = max(done, key=lambda pair: pair[0])
+    quickest = sorted((each for _, each in done), key=_seconds_of_an_epoch)
+    speeds = [(_speed(each), each) for each in quickest[:LOOKED_AT]]
+    speed, fastest = max(speeds, key=lambda pair: pair[0])
     return Earned(today, best, fastest, speed)
-
-
-def _first(pair: tuple[Any, ...]) -> Any:
-    return pair[0]
 
 
 def _seconds_of_an_epoch(run: RunSummary) -> float:
@@ -64,39 +69,78 @@ def _seconds_of_an_epoch(run: RunSummary) -> float:
 def _speed(kept: RunSummary) -> float:
     """Samples a second in its fastest epoch, evaluation not counted."""
     found = runs.run(kept.id)
-    return max((e.samples_per_second for e in found.history), default=0) if found else 0
+    history = found.history if found else ()
+    return max((each.samples_per_second for each in history), default=0.0)
 
 
-@st.cache_resource(show_spinner=False)
-def _kept() -> KeptAnswer[Earned]:
-    def question() -> Earned:
-        machine = engine().machine()
-        return find(machine) if machine else Earned(0)
+def by_lesson(found: Earned) -> dict[str, str]:
+    """A figure for each lesson that has one."""
+    earned = {}
+    if found.samples_per_second:
+        earned["Train"] = f"{found.samples_per_second:,.0f} samples/s"
+    if found.best:
+        earned["Evaluate"] = f"{found.best.accuracy:.1%} right"
+    says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+        ("Model", transfers.PANEL.address, _of_transfers),
+        ("Compare", race.PANEL.address, _of_race),
+        ("Speed", ladder.PANEL.address, _of_climb),
+    )
+    for title, address, say in says:
+        job = measured.newest(address)
+        if job is not None and (text := say(job.value)):
+            earned[title] = text
+    return earned
 
-    return KeptAnswer(question, FRESH_SECONDS)
+
+def _of_transfers(found: Transfers) -> str:
+    rates = [each.bytes / median(each.seconds) for each in found.measured]
+    return f"{format.size(max(rates))}/s copied" if rates else ""
 
 
-def draw(machine: Machine | None) -> None:
+def _of_race(found: Race) -> str:
+    speedup = found.speedup()
+    if speedup is None:
+        return ""
+    if speedup.winner is None:
+        return "too close to call"
+    ratio = speedup.median if speedup.winner else 1 / speedup.median
+    return f"{ratio:.1f}× for {found.candidates[speedup.winner].name}"
+
+
+def _of_climb(found: Climbed) -> str:
+    gain = found.speedup
+    return f"{format.rounded(gain.median)}× on the ladder" if gain else ""
+
+
+def draw(found: Earned) -> None:
     """A row of figures; what there is none for is not shown."""
-    if machine is None:
-        return
-    found = _kept()()
-    shown: dict[str, tuple[str, str]] = {}
+    shown, notes = {}, {}
     if found.fastest and found.samples_per_second:
-        speed = f"{found.samples_per_second:,.0f}"
-        shown["Fastest, samples/s"] = speed, _how(found.fastest)
-    if found.best and found.best.accuracy:
-        shown["Best accuracy"] = f"{found.best.accuracy:.2%}", _how(found.best)
+        shown["Fastest, samples/s"] = f"{found.samples_per_second:,.0f}"
+        notes["Fastest, samples/s"] = _how(found.fastest)
+    if found.best:
+        shown["Best accuracy"] = f"{found.best.accuracy:.2%}"
+        notes["Best accuracy"] = _how(found.best)
+    job = measured.newest(race.PANEL.address)
+    if job is not None and (ratio := _accelerator_over_cpu(job.value)):
+        shown["Accelerator over CPU"] = ratio
+        notes["Accelerator over CPU"] = measured.sentence(job)
     if found.today:
-        shown["Runs today"] = f"{found.today:,}", ""
-    if len(people()) > 1:
-        shown["People here now"] = f"{len(people()):,}", ""
-    if not shown:
-        return
-    st.subheader("This machine so far")
-    with st.container(horizontal=True):
-        for label, (value, note) in shown.items():
-            st.metric(label, value, border=True, width=WIDTH, help=note or None)
+        shown["Runs today"] = f"{found.today:,}"
+    if (here := len(people())) > 1:
+        shown["People here now"] = f"{here:,}"
+    if shown:
+        st.subheader("This machine so far")
+        figures.metrics(shown, WIDTH, notes)
+
+
+def _accelerator_over_cpu(found: Race) -> str:
+    backends = [each.backend for each in found.candidates]
+    speedup = found.speedup()
+    if speedup is None or (backends[0] == "CPU") == (backends[1] == "CPU"):
+        return ""
+    ratio = speedup.median if backends[0] == "CPU" else 1 / speedup.median
+    return f"{ratio:.1f}×"
 
 
 def _how(run: RunSummary) -> str:
@@ -106,5 +150,5 @@ def _how(run: RunSummary) -> str:
     return (
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, "
         f"{format.counted(config.epochs, 'epoch')}, batch {config.batch_size}, "
-        f"{run.device_name}"
+        f"on {run.device_name}."
     )
