@@ -95,6 +95,17 @@ def test_a_selection_is_compared_and_survives_a_reload(train):
     assert "1 run of this address can't be found" in texts(again.warning)
 
 
+def test_a_run_is_seen_beside_those_before_it(train):
+    """As the link on Train asks for it; an address of nobody's run says so."""
+    first, second, third = (train(batch_size=size) for size in (16, 32, 64))
+    at = open_page(PAGE, run=second)
+    assert at.query_params["runs"] == f"{second},{first}"
+    assert "run" not in at.query_params
+    at = open_page(PAGE, run="nobodys")
+    assert at.query_params["runs"] == f"{third},{second},{first}"
+    assert "1 run of this address can't be found" in texts(at.warning)
+
+
 def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
     """A run that is selected is selected again once it is in the list again."""
     for settings in ({"batch_size": 32}, {"batch_size": 64}, {"model": "ann"}):

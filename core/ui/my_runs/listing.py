@@ -160,6 +160,12 @@ def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
     return [each.id for each in alike(done, done[0])[:most]]
 
 
+def beside(runs: Sequence[RunSummary], run: RunSummary, most: int) -> list[str]:
+    """A run, and those before it that it can be held against, the newest first."""
+    before = alike(runs[runs.index(run) + 1 :], run)
+    return [run.id, *(each.id for each in before if has_figures(each))][:most]
+
+
 def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
     """Those of the same task and criterion: other figures can't be compared."""
     same = (like.task, like.criterion)

@@ -172,23 +172,28 @@ def _go_on(runs: Sequence[RunSummary]) -> None:
 def restore(runs: Sequence[RunSummary]) -> str:
     """Select what the address asks for, else what was selected, else the newest.
 
+    ?run= is a run that is to be seen beside those before it, ?runs= are several.
     Returns a sentence where the address names what can't be shown, else "".
     """
-    state, asked = st.session_state, st.query_params.get("runs")
-    if asked is None or asked == state.get("runs_address"):
+    state, query = st.session_state, st.query_params
+    there = {each.id: each for each in runs}
+    asked, several = query.pop("run", None), query.get("runs")
+    if asked in there:
+        ids = listing.beside(runs, there[asked], AT_FIRST)
+    elif asked is not None:
+        ids = [asked]
+    elif several is not None and several != state.get("runs_address"):
+        ids = list(dict.fromkeys(several.split(",")))[:IN_ADDRESS]
+    else:
         if "runs_selected" not in state:
             state.runs_selected = listing.first_choice(runs, AT_FIRST)
         return ""
-    ids = list(dict.fromkeys(asked.split(",")))[:IN_ADDRESS]
-    there = {each.id for each in runs}
-    state.runs_selected = [each for each in ids if each in there]
-    choose(state.runs_selected)
-    missing = len(ids) - len(state.runs_selected)
+    found = [each for each in ids if each in there]
+    choose(found or listing.first_choice(runs, AT_FIRST))
+    missing = len(ids) - len(found)
     if not missing:
         return ""
-    return (
-        f"{format.counted(missing, 'run')} of this address can't be found among yours."
-    )
+    return f"{format.counted(missing, 'run')} of this address can't be found here."
 
 
 def remember() -> None:

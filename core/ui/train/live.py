@@ -11,6 +11,7 @@ from core.ui import figures, format
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES
 from core.ui.checkpoints import export
+from core.ui.course import RUNS
 from core.ui.job_panel import (
     RUN_SECONDS,
     ended_badly,
@@ -18,7 +19,7 @@ from core.ui.job_panel import (
     place_in_queue,
 )
 from core.ui.runs import Run, earlier, epoch_table, going_on, loss_table, run, runs
-from core.ui.server import engine
+from core.ui.server import engine, visitor
 from core.ui.train import fits
 
 FIRST_STEP_SECONDS = 0.3
@@ -64,6 +65,13 @@ def onward(current: Run) -> None:
                 "pages/4_Evaluate.py",
                 label="See what it got right and wrong",
                 icon=":material/fact_check:",
+                query_params={"run": current.id},
+            )
+        if current.job.owner == visitor():
+            st.page_link(
+                RUNS.file,
+                label="Compare it with your other runs",
+                icon=RUNS.icon,
                 query_params={"run": current.id},
             )
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):

@@ -155,3 +155,5 @@ def test_the_page_begins_with_the_newest_runs_that_can_be_compared() -> None:
     runs = [run("a", None), run("b"), run("c", task="sprites"), run("d"), run("e")]
     assert listing.first_choice(runs, 2) == ["b", "d"]
     assert listing.first_choice(runs[:1], 2) == ["a"]
+    assert listing.beside(runs, runs[0], 3) == ["a", "b", "d"]
+    assert listing.beside(runs, runs[2], 3) == ["c"]
