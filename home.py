@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import frame, your_data
+from core.ui import frame
 from core.ui.course import HOME
 from core.ui.home import earned, lessons, now
 from core.ui.server import engine
@@ -17,5 +17,3 @@ st.subheader("The course")
 lessons.draw(earned.by_lesson(found))
 
 earned.draw(found)
-
-your_data.draw()

@@ -171,7 +171,7 @@ def _to_page(to: str, sentence: Said) -> Response:
     """The page where these forms are, which tells the visitor."""
     if to:
         say(to, sentence)
-    return RedirectResponse("../", 303)
+    return RedirectResponse("../Runs", 303)
 
 
 ROUTES = [

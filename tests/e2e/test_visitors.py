@@ -7,7 +7,7 @@ from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
 
 pytestmark = pytest.mark.browser
 
-YOUR_DATA = ""  # the page where it is
+YOUR_DATA = "Runs"  # the page where it is
 
 
 def code(page: Page, url: str) -> str:

@@ -78,7 +78,7 @@ def test_a_code_brings_a_visitor_back(app, store):
     finished(store, "mine", who)
     finished(store, "theirs", other)
     there.post(CODE, code=code_of(here, store).upper().replace("-", " "))
-    assert (there.status, there.headers["location"]) == (303, "../")
+    assert (there.status, there.headers["location"]) == (303, "../Runs")
     assert me(there) == who
     assert (there.given["httponly"], there.given["samesite"]) == (True, "lax")
     assert what_was_said(who) == BACK
