@@ -1,13 +1,17 @@
 """Who is who, in real browsers: a cookie, a code to come back with, and the end."""
 
+import asyncio
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
-
-pytestmark = pytest.mark.browser
+from tests.load.record import Record
+from tests.load.tab import Browser, Tab
 
 YOUR_DATA = "Runs"  # the page where it is
+CODE = re.compile("[a-z]{5}(-[a-z]{5}){3}")
 
 
 def code(page: Page, url: str) -> str:
@@ -25,6 +29,25 @@ def enter_code(page: Page, text: str) -> None:
     page.get_by_role("button", name="Use this code").click()
 
 
+def test_the_first_websocket_brings_the_cookie_of_its_page(server):
+    """Tabs of a browser and their reloads are one visitor; each browser is another."""
+
+    async def shown(tab: Tab) -> str:
+        await tab.open(YOUR_DATA)
+        found = [text for text in tab.texts() if CODE.fullmatch(text)]
+        await tab.close()
+        return found[0]
+
+    async def codes() -> list[str]:
+        one, other = (Browser(server.url) for _ in range(2))
+        tabs = [Tab(browser, Record()) for browser in (one, one, other)]
+        return [await shown(tab) for tab in (*tabs, tabs[0])]
+
+    first, second, another, again = asyncio.run(codes())
+    assert first == second == again != another
+
+
+@pytest.mark.browser
 def test_who_is_one_visitor_and_who_another(visitor, server):
     """Two tabs, a reload and a restarted browser are one, from the first run on.
 

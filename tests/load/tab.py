@@ -186,6 +186,8 @@ class Tab:
             match element.WhichOneof("type"):
                 case "alert":
                     yield f"{element.alert.title} {element.alert.body}".strip()
+                case "code":
+                    yield element.code.code_text
                 case "exception":
                     yield element.exception.message
                 case "heading" | "markdown" as kind:
