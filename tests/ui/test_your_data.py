@@ -26,7 +26,7 @@ def store(tmp_path, monkeypatch):
     store = Store(f"sqlite:///{tmp_path / 'store.sqlite'}")
     monkeypatch.setattr(your_data, "store", lambda: store)
     finished(store, "mine", "me")
-    store.runs.hide("mine", "me")
+    store.runs.hide(["mine"], "me")
     store.runs.rename("mine", "me", "=1+1")
     finished(store, "theirs", "you")
     yield store
