@@ -118,7 +118,10 @@ def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
     assert len(at.dataframe[1].value.columns) == 3
     at.selectbox(key="runs_model").set_value("ann").run()
     assert len(listed(at)) == 1
+    select(at, 0).button(key="delete_runs").click().run()
+    at.button(key="delete_for_good").click().run()
     assert not at.exception
+    assert len(listed(at)) == 2  # there is no such run, and no such filter
 
 
 def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, me):

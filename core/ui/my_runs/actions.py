@@ -9,7 +9,6 @@ from core.errors import ExplainedError
 from core.store import export
 from core.store.results import RunSummary
 from core.ui import downloads, format, server
-from core.ui.course import page
 from core.ui.my_runs import listing, table
 
 
@@ -38,13 +37,10 @@ def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
                     f"The {format.counted(len(chosen), 'selected run')}", chosen, "some"
                 )
             _files(f"All {len(everything):,}", everything, "all")
-        for title in ("Train", "Evaluate", "Checkpoints") if one else ():
-            if one and (
-                title == "Train" or (one.accuracy and one.status == "finished")
-            ):
-                to = page(title)
+        if one:
+            for to in table.where(one):
                 query = {"run": one.id}
-                st.page_link(to.file, label=title, icon=to.icon, query_params=query)
+                st.page_link(to.file, label=to.title, icon=to.icon, query_params=query)
 
 
 def _files(what: str, runs: Sequence[RunSummary], key: str) -> None:

@@ -26,21 +26,22 @@ LOOK_SECONDS = 2.0
 
 def draw(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:
     """The selected runs compared, beside all that the table shows."""
-    going_on = any(each.status in listing.GOING_ON for each in chosen)
+    before = _going_on() & {each.id for each in chosen}
 
-    @st.fragment(run_every=LOOK_SECONDS if going_on else None)
+    @st.fragment(run_every=LOOK_SECONDS if before else None)
     def look() -> None:
-        if going_on and _has_ended(chosen):
+        if before - _going_on():
+            server.store().writer.flush(LOOK_SECONDS)  # how it ended is to be read
             st.rerun()
         _compare(chosen, shown)
 
     look()
 
 
-def _has_ended(chosen: Sequence[RunSummary]) -> bool:
-    going_on = (each for each in chosen if each.status in listing.GOING_ON)
-    jobs = (server.engine().job(each.id) for each in going_on)
-    return any(job is not None and job.ended for job in jobs)
+def _going_on() -> set[str]:
+    """The ids of this visitor's runs that wait or are trained."""
+    jobs = server.engine().jobs(RUN, server.visitor())
+    return {job.id for job in jobs if not job.ended}
 
 
 def _compare(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:

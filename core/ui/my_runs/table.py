@@ -12,7 +12,7 @@ from core.store.results import RunSummary
 from core.ui import controls, format
 from core.ui.charts import base
 from core.ui.charts.runs import swatch
-from core.ui.course import page
+from core.ui.course import Lesson, page
 from core.ui.my_runs import listing
 
 ROWS = 5  # that are seen without scrolling
@@ -20,11 +20,6 @@ ROW_HEIGHT = 35  # pixels, as st.dataframe draws them
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # selected runs that the address remembers
 ALL = ""
-OPEN = {  # where a run can be looked at
-    ":material/show_chart: Train": "Train",
-    ":material/fact_check: Evaluate": "Evaluate",
-    ":material/save: Checkpoints": "Checkpoints",
-}
 COLUMN = st.column_config
 
 
@@ -55,10 +50,13 @@ def filters(runs: list[RunSummary]) -> list[RunSummary]:
             ("device_name", "Device", "All devices"),
         ):
             there = sorted({value for each in runs if (value := getattr(each, field))})
+            key = f"runs_{field}"
+            if st.session_state.get(key, ALL) not in (ALL, *there):
+                del st.session_state[key]  # the last of those is deleted
             if len(there) > 1:
                 chosen = controls.choice(
                     title,
-                    f"runs_{field}",
+                    key,
                     [ALL, *there],
                     format_func=lambda value, every=every: (
                         format.NAMES.get(value, value) if value else every
@@ -88,7 +86,7 @@ def frame(runs: Sequence[RunSummary], numbers: dict[str, int]) -> pd.DataFrame:
         "model": [format.NAMES.get(each.model or "", each.model) for each in runs],
         "device": [each.device_name or listing.device(each) for each in runs],
         "when": [datetime.fromtimestamp(each.submitted, UTC) for each in runs],
-        "open": [_where(each) for each in runs],
+        "open": [[_label(to) for to in where(each)] for each in runs],
     }
     found = pd.DataFrame(columns)
     for column in ("accuracy", "r2", "seconds"):
@@ -105,10 +103,16 @@ def _said(run: RunSummary) -> str:
     return listing.JOIN.join([*notes, listing.label(run)])
 
 
-def _where(run: RunSummary) -> list[str]:
+def where(run: RunSummary) -> list[Lesson]:
     """The pages that can show this run."""
     images = run.status == "finished" and run.accuracy is not None
-    return list(OPEN) if images else list(OPEN)[:1]
+    return [
+        page(title) for title in ("Train", "Evaluate", "Checkpoints")[: 1 + 2 * images]
+    ]
+
+
+def _label(lesson: Lesson) -> str:
+    return f"{lesson.icon} {lesson.title}"
 
 
 def draw(runs: Sequence[RunSummary], numbers: dict[str, int]) -> list[RunSummary]:
@@ -162,8 +166,8 @@ def _go_on(runs: Sequence[RunSummary]) -> None:
     """To the page that was asked for with a click in the last column."""
     if click := st.session_state.get("open_run"):
         run = runs[click["row"]]
-        where = page(OPEN[click["label"]]).file
-        st.switch_page(where, query_params={"run": run.id})
+        to = next(each for each in where(run) if _label(each) == click["label"])
+        st.switch_page(to.file, query_params={"run": run.id})
 
 
 # Which runs are selected, between two looks at the page
