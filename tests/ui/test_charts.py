@@ -198,3 +198,21 @@ def test_a_chart_draws_the_columns_of_its_data(name):
         column for rows in found["datasets"].values() for row in rows for column in row
     }
     assert columns(found) <= there
+
+
+@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
+def test_the_colours_of_runs_are_seen_and_are_no_device(colors):
+    """As strong as a graphic has to be, 3 : 1 on the page; no two are the same."""
+
+    def light(color: str) -> float:
+        shares = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
+        linear = [((each + 0.055) / 1.055) ** 2.4 for each in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    assert len(set(colors.runs)) == len(colors.runs)
+    assert not {colors.cpu, colors.accelerator, colors.right, colors.wrong} & set(
+        colors.runs
+    )
+    for color in colors.runs:
+        low, high = sorted((light(color), light(colors.page)))
+        assert high / low >= 3
