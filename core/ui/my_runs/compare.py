@@ -145,7 +145,9 @@ def _curves(
         )
     numbers = table.looks(compared)
     looks = tuple(
-        (name, numbers[each.id]) for name, each in zip(called, compared, strict=True)
+        (name, numbers[each.id])
+        for name, each, known in zip(called, compared, wholes, strict=True)
+        if known and known.losses
     )
     if y == "Loss":
         data, chart = loss_table(called, wholes), charts.losses(looks, x)

@@ -1,6 +1,7 @@
 """Where a visitor has no runs: the newest of this server, or a made-up example."""
 
 from math import exp
+from time import time
 
 import pyarrow as pa
 import streamlit as st
@@ -18,9 +19,8 @@ EXAMPLE = {"batch 64": (0.35, 240), "batch 256": (0.6, 120)}  # fall, points
 def draw(newest: RunSummary | None) -> None:
     """The way to a run of one's own, and the newest of this server, if there is one."""
     st.markdown("**You have not trained here yet.**")
-    train = page("Train")
-    label = "Train a model, it takes some seconds"
-    st.page_link(train.file, label=label, icon=train.icon)
+    if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(page("Train").file)
     whole = compare.whole(newest) if newest else None
     if newest is None or whole is None:
         _example()
@@ -29,8 +29,9 @@ def draw(newest: RunSummary | None) -> None:
         f"{format.NAMES.get(newest.model or '', newest.model)}, {listing.label(newest)}"
     )
     st.markdown(
-        f"**The newest run of this server**, by somebody in this course: "
-        f"{listing.figure(newest)} in {format.duration(newest.seconds or 0)}."
+        f"**The newest run of this server**: {listing.figure(newest)} in "
+        f"{format.duration(newest.seconds or 0)}, by somebody in this course, "
+        f"{format.ago(time() - newest.submitted)} on {newest.device_name}."
     )
     st.vega_lite_chart(
         compare.loss_table([name], [whole]),
@@ -48,7 +49,8 @@ def _example() -> None:
         losses = [0.35 + 1.9 * exp(-fall * each * 3) for each in seconds]
         steps = list(range(1, count + 1))
         epochs = [5 * each / count for each in steps]
-        curve = pa.table([steps, seconds, losses, epochs, losses], schema=CURVE)
+        pale = [None] * count  # the lines of single steps are, the means are left out
+        curve = pa.table([steps, seconds, losses, epochs, pale], schema=CURVE)
         tables.append(curve.add_column(0, RUN_NAME, pa.repeat(name, count)))
     looks = tuple((name, number) for number, name in enumerate(EXAMPLE))
     st.vega_lite_chart(

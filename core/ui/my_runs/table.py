@@ -128,6 +128,7 @@ def draw(runs: Sequence[RunSummary], numbers: dict[str, int]) -> list[RunSummary
         frame(runs, numbers),
         height=height,
         hide_index=True,
+        placeholder="–",
         key=f"runs_{state.get('runs_version', 0)}_{listed}",
         on_select="rerun",
         selection_mode="multi-row",
