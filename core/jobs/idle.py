@@ -31,11 +31,14 @@ def work_off(
     failed is not: it would fail again.
     """
     todo = deque(jobs)
-    while todo:
+    if todo:
         _wait(engine, idle_seconds)
+    while todo:
         address, arguments = todo[0]
         if _try(engine, address, arguments):
             todo.popleft()
+        else:
+            _wait(engine, idle_seconds)
 
 
 def _wait(engine: Engine, seconds: float) -> None:
