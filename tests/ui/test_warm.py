@@ -56,7 +56,7 @@ def test_answers_do_not_wait_for_each_other():
 
 @pytest.fixture
 def left_to_measure(engine, monkeypatch):
-    """What is measured in idle time, where some functions have brought these results."""
+    """What is measured in idle time where functions have brought these results."""
     wait(lambda: engine.machine() is not None)
     monkeypatch.delenv("MEASURE_WHEN_IDLE")
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
