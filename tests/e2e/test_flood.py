@@ -12,6 +12,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets import ConnectionClosed
 
+from tests import event_loop
 from tests.e2e.walk import Server
 from tests.load.tab import XSRF, Browser
 
@@ -37,7 +38,7 @@ def test_a_flood_of_uploads_is_not_kept(server: Server) -> None:
                 await asyncio.to_thread(put, browser._session, url, 19 * MEGABYTE)
             assert memory().rss - before < 120 * MEGABYTE
 
-    asyncio.run(upload())
+    event_loop.run(upload())
 
 
 def put(browser: requests.Session, url: str, size: int) -> None:
@@ -59,4 +60,4 @@ def test_a_huge_message_ends_the_connection(server: Server) -> None:
         assert closed.value.rcvd
         assert closed.value.rcvd.code == 1009  # too big
 
-    asyncio.run(send())
+    event_loop.run(send())

@@ -1,11 +1,11 @@
 """The load test's short form: ten people at once."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from tests import event_loop
 from tests.e2e.walk import Server, start_server
 from tests.load.lesson import Plan, hold
 from tests.load.record import Turn, overtaken
@@ -32,7 +32,7 @@ def test_ten_people_are_served_in_order(server: Server) -> None:
         alone=1,
         rest_seconds=0.0,
     )
-    found = figures(asyncio.run(hold(plan)), server.log.read_text())
+    found = figures(event_loop.run(hold(plan)), server.log.read_text())
     print(table(found))
     assert complaints(found) == []
 

@@ -1,12 +1,13 @@
 """A browser without windows: requests to an ASGI app, and the cookies it sets."""
 
-import asyncio
 from dataclasses import dataclass, field
 from http.cookies import Morsel, SimpleCookie
 from urllib.parse import urlencode
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
+
+from tests import event_loop
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Client:
                 self.status = message["status"]
                 self.headers = Headers(raw=message["headers"])
 
-        asyncio.run(self.app(scope, receive, send))
+        event_loop.run(self.app(scope, receive, send))
         found = SimpleCookie(self.headers.get("set-cookie", ""))
         self.given = next(iter(found.values()), None)
         self.cookies |= {name: each.value for name, each in found.items()}

@@ -10,6 +10,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from core.ui.uploads import UploadLimit
+from tests import event_loop
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_session_keeps_its_newest_files(limit, files) -> None:
         for number in range(15):
             await put(limit, "greedy", str(number), 40)
 
-    asyncio.run(upload())
+    event_loop.run(upload())
     assert kept(files) == {"calm": ["mine"], "greedy": ["13", "14"]}
 
 
@@ -78,7 +79,7 @@ def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None
             await put(limit, f"greedy {number}", "b", 50)
         await put(limit, "late", "mine", 60)
 
-    asyncio.run(upload())
+    event_loop.run(upload())
     assert kept(files)["calm"] == kept(files)["late"] == ["mine"]
     assert files._total_bytes <= 300
 
@@ -103,7 +104,7 @@ def test_what_is_on_its_way_counts_too(limit, files) -> None:
         await asyncio.gather(*slow, return_exceptions=True)
         await put(limit, "calm", "mine", 30)
 
-    asyncio.run(upload())
+    event_loop.run(upload())
     assert kept(files) == {"calm": ["mine"]}
     assert not limit.arriving
 
@@ -125,5 +126,5 @@ def test_other_requests_pass(method: str, path: str) -> None:
         seen.append(given)
 
     given = ({"type": "http", "method": method, "path": path}, object(), object())
-    asyncio.run(UploadLimit(streamlit)(*given))
+    event_loop.run(UploadLimit(streamlit)(*given))
     assert seen == [given]
