@@ -90,7 +90,7 @@ class RunResult:
     test_correct: int | None  # None: there are no classes
     test_total: int
     seconds: float  # from the first step to the last evaluation
-    # The state_dict, as torch.save writes it; the server puts it aside, see core.jobs.
+    # The state_dict, as torch.save writes it; the server has it in its database.
     checkpoint: bytes = field(repr=False)
     fit: Fit | None = None  # of the task regression
 

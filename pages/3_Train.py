@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.config import RunConfig
 from core.errors import ExplainedError
 from core.ui import dataset, frame, job_panel, runs
 from core.ui.server import engine, visitor
@@ -24,25 +25,26 @@ for notice in notices:
 if machine and not has_data:
     dataset.offer(machine)
 
-own = runs.runs(visitor())
-going_on = runs.going_on(own)
-if not run_id and (going_on or "run_id" not in state) and own:
+going_on = runs.going_on(visitor())
+if not run_id and going_on:
     # From another page, after a reload, in another tab: here it goes on.
-    state.run_id = (going_on or own)[-1].id
+    state.run_id = going_on[-1].id
+elif not run_id and "run_id" not in state and (newest := runs.newest(visitor())):
+    state.run_id = newest
 current = runs.run(state.get("run_id"))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
 
 
-def start() -> None:
-    """Queue the run that the controls describe."""
+def start(config: RunConfig | None = None) -> None:
+    """Queue a run, else the one that the controls describe."""
     try:
-        if going_on := runs.going_on(runs.runs(visitor())):
+        if going_on := runs.going_on(visitor()):
             # A second press comes with the address that was there before the first.
             state.run_id = going_on[-1].id
             state.notices = ["You have a run that goes on; it was not started twice."]
         else:
-            state.run_id = runs.start(controls.chosen())
+            state.run_id = runs.start(config or controls.chosen())
         st.query_params["run"] = state.run_id
     except (ValueError, ExplainedError) as error:
         state.notices = [f"{error} Nothing was started."]
@@ -65,11 +67,21 @@ with st.container(border=True):
 
 if current is not None:
     st.query_params["run"] = current.id
+    if current.job.status == "interrupted":
+        title = "This run was interrupted"
+        st.warning(current.job.message, title=title, icon=":material/bolt:")
+        st.button(
+            "Start it again",
+            icon=":material/replay:",
+            key="start_again",
+            on_click=start,
+            args=(current.config,),
+        )
     live.follow_run(current.id)
     live.onward(current)
 else:
     if state.get("run_id"):
-        st.warning(runs.UNKNOWN, icon=":material/search_off:")
+        st.warning(runs.why_none(state.run_id), icon=":material/search_off:")
         st.query_params.pop("run", None)
         del state.run_id
     live.nothing_yet(state.task, known=machine is not None)

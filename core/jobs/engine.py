@@ -14,19 +14,20 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from core.errors import ExplainedError
 from core.jobs.connection import Connection, in_background
 from core.jobs.estimates import Estimates, work
-from core.jobs.job import Job, Jobs, Outcome
+from core.jobs.history import History
+from core.jobs.job import Job, Jobs, Outcome, Stored
 from core.jobs.limits import Limits
 from core.jobs.queue import Queue
-from core.jobs.shelf import Shelf, Stored
 from core.jobs.turns import UPLOADS_AT_ONCE, Turns
 from core.measure.environment import Machine
+from core.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -45,18 +46,24 @@ class Engine:
         self,
         scheduler: str | None = None,
         on_end: Callable[[Job], object] = lambda _: None,
+        store: Store | None = None,
     ) -> None:
         """Connect to the Dask scheduler there, or start a local cluster.
 
-        `on_end` gets each job that has ended, once, and must not wait.
+        `on_end` gets each job that has ended, once, and must not wait. Jobs that wait
+        in the store go on waiting; without one they are kept until the engine closes.
         """
         self._on_end = on_end
+        self._own_store = None
+        if store is None:
+            store = self._own_store = Store.passing("")
+        self._history = History(store)
         self._limits = Limits.from_environment()
         uploads = Turns(UPLOADS_AT_ONCE, "upload")
         self._turns = {"question": Turns(), "upload": uploads}
-        self._shelf = Shelf()
+        self._dispatching = threading.Lock()  # taken before the next, if both are
         self._lock = threading.RLock()  # for the five that follow
-        self._jobs = Jobs(self._shelf)
+        self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self._estimates = Estimates()
         self._timers: dict[str, threading.Timer] = {}  # of jobs that workers have
@@ -70,6 +77,10 @@ class Engine:
             on_lost=self._when_lost,
             on_look=self._when_looked,
         )
+        waiting = self._history.recover()
+        for job, _ in waiting:
+            self._jobs.add(job)
+        self._queue.restore(waiting)
         self._connection.open()
 
     # Working with jobs
@@ -77,9 +88,10 @@ class Engine:
     def submit(
         self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
-        """Queue a call of the function at `address`; returns the job's id at once.
+        """Queue a call of the function at `address`; returns the job's id.
 
-        ExplainedError where its owner, or all together, have too much in the queue.
+        The job is kept by then, or `Store.problem` says why it is not. ExplainedError
+        where its owner, or all together, have too much in the queue.
         """
         todo = work(address, arguments)
         job_id = uuid.uuid4().hex[:10]
@@ -87,12 +99,21 @@ class Engine:
         with self._lock:
             self._limits.check(job, self._queue, self._estimates)
             self._jobs.add(job)
-            self._queue.add(job)
+            # Here, so that the row of a job is written before what happens to it.
+            kept = self._history.queue(job, self._queue.add(job))
+        self._history.wait(kept)
         self._dispatch()
         return job_id
 
     def job(self, job_id: str) -> Job | None:
-        """The job as it stands now; None if this engine does not know it."""
+        """The job as it stands now; None if nobody knows it.
+
+        Raises StoreError where it is of earlier and can't be read.
+        """
+        return self._known(job_id) or self._history.job(job_id)
+
+    def _known(self, job_id: str) -> Job | None:
+        """A job that goes on, or has ended lately."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
@@ -114,10 +135,13 @@ class Engine:
         )
 
     def jobs(self, address: str, owner: str | None = None) -> list[Job]:
-        """Jobs that call the function at `address`, of one owner or all, in order."""
+        """Jobs that call the function at `address`, of one owner or all, in order.
+
+        Those that go on, and the newest of those that have ended.
+        """
         with self._lock:
             ids = self._jobs.of(address, owner)
-        return [job for job in map(self.job, ids) if job is not None]
+        return [job for job in map(self._known, ids) if job is not None]
 
     def wait(self, job_id: str) -> float | None:
         """Seconds until a job's turn, about; None where nobody can know."""
@@ -135,8 +159,8 @@ class Engine:
             return not self._queue.others(but)
 
     def read(self, stored: Stored) -> bytes:
-        """What was put aside; ExplainedError where it is no longer kept."""
-        return self._shelf.get(stored)
+        """A checkpoint; ExplainedError where it is no longer kept, or can't be read."""
+        return self._history.checkpoint(stored)
 
     def cancel(self, job_id: str) -> None:
         """End a job: at once where it waits, within one batch where it runs."""
@@ -151,15 +175,22 @@ class Engine:
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
 
-    def forget(self, owner: str) -> None:
-        """End all jobs of an owner, and know nothing of them from now on."""
+    def forget(self, owner: str, only: Collection[str] | None = None) -> None:
+        """End all jobs of an owner, or some, and know nothing of them from now on.
+
+        Whoever deletes their rows calls it before that and after it: somebody may be
+        looking at them.
+        """
         with self._lock:
             theirs = self._jobs.owned_by(owner)
+        if only is not None:
+            theirs = [job_id for job_id in theirs if job_id in only]
         for job_id in theirs:
             self.cancel(job_id)
         with self._lock:
             for job_id in theirs:
                 self._jobs.remove(job_id)
+        self._history.forget(owner, *theirs)
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock; what ends a job a second time changes nothing."""
@@ -175,6 +206,7 @@ class Engine:
         self._overdue.discard(job_id)
         if overdue or ended.status == "finished":
             self._estimates.learn(ended)
+        self._history.end(ended, outcome.value)
         self._tell_end(ended)
 
     def _tell_end(self, job: Job) -> None:
@@ -223,7 +255,7 @@ class Engine:
             return self._connection.ask(address, self._unpacked(arguments), left)
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """With the bytes that were put aside; a worker has no access to them."""
+        """With the checkpoints; a worker has no access to them."""
         return tuple(
             self.read(each) if isinstance(each, Stored) else each for each in arguments
         )
@@ -260,27 +292,41 @@ class Engine:
     def close(self) -> None:
         """End the connection, and the local cluster with it."""
         self._connection.close()
+        if self._own_store is not None:
+            self._own_store.close()
 
     def _dispatch(self) -> None:
         """Hand the next jobs of the queue to workers that are free."""
         if not (self._queue and self._connection.is_up):
             return
         try:
-            with self._lock:
-                capacity = Counter(self._connection.last_capacity)
-                capacity["lab"] //= 2  # the rest of the lab is for quick questions
-                while (job := self._queue.next(capacity)) is not None:
-                    try:
-                        arguments = self._unpacked(job.arguments)
-                    except ExplainedError as error:
-                        self._end(job.id, Outcome("failed", message=str(error)))
-                        continue
-                    self._connection.hand_out(replace(job, arguments=arguments))
-                    self._queue.take(job)
-                    self._jobs.start(job.id)
-                    self._watch_time(job.id)
+            with self._dispatching:
+                while (job := self._next()) is not None:
+                    self._hand_out(job)
         except Exception:  # the connection broke; the jobs wait until it is back
             logger.warning("jobs have to wait", exc_info=True)
+
+    def _next(self) -> Job | None:
+        """Whose turn it is, if a worker is free."""
+        with self._lock:
+            capacity = Counter(self._connection.last_capacity)
+            capacity["lab"] //= 2  # the rest of the lab is for quick questions
+            return self._queue.next(capacity)
+
+    def _hand_out(self, job: Job) -> None:
+        try:
+            # Without the lock: a database that does not answer must not stop the looks.
+            arguments = self._unpacked(job.arguments)
+        except ExplainedError as error:
+            with self._lock:
+                self._end(job.id, Outcome("failed", message=str(error)))
+            return
+        with self._lock:
+            if self._queue.place(job.id):  # else it was cancelled meanwhile
+                self._connection.hand_out(replace(job, arguments=arguments))
+                self._queue.take(job)
+                self._jobs.start(job.id)
+                self._watch_time(job.id)
 
     def _when_ended(self, job_id: str, outcome: Outcome) -> None:
         with self._lock:
@@ -305,6 +351,8 @@ class Engine:
 
     def _when_looked(self) -> None:
         """Once a second or so."""
+        with self._lock:
+            self._jobs.file_events()  # to be kept, also while nobody looks
         if self._machine is None:
             self.machine()
         self._dispatch()

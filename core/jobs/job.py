@@ -2,26 +2,31 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from core.errors import ExplainedError
-from core.jobs.shelf import Shelf
 from core.results import RunResult
 
-ENDED = ("finished", "failed", "cancelled")
+ENDED = ("finished", "failed", "cancelled", "interrupted")
 
 
 class Kept(NamedTuple):
-    """How many of the ended jobs that call one function are remembered."""
+    """How many of the ended jobs that call one function stay in memory."""
 
     each: int  # of one person
     all: int
 
 
-FINISHED = Kept(each=30, all=500)
-UNFINISHED = Kept(each=10, all=200)  # cancelled or failed: they keep their events
+KEPT = Kept(each=10, all=300)  # what is older comes from the database
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What stands for the checkpoint of a run, in the arguments of a job say."""
+
+    name: str  # the id of the run
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class PickedUp:
 class Outcome:
     """How work ended. An exception is a sentence: to read one might import torch."""
 
-    status: str  # one of ENDED
+    status: str  # one of ENDED; only a start finds a job interrupted
     value: Any = None  # what the function returned
     message: str = ""  # why it failed
     machine: str = ""  # the identity of the machine that did it, see core.devices
@@ -98,9 +103,9 @@ class Jobs:
     Whoever uses it sees to it that only one thread does; `receive` is for any thread.
     """
 
-    def __init__(self, shelf: Shelf | None = None) -> None:
-        """Checkpoints of finished runs are put on the shelf, under their jobs' ids."""
-        self._shelf = shelf or Shelf()
+    def __init__(self, on_event: Callable[[str, Any], None]) -> None:
+        """`on_event` gets the id of a job and each event of it that is filed."""
+        self._on_event = on_event
         self._jobs: dict[str, Job] = {}
         self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
         self._inbox: deque[tuple[str, Any, float]] = deque()  # events not yet filed
@@ -116,7 +121,7 @@ class Jobs:
 
     def get(self, job_id: str) -> Job | None:
         """The job with what it has reported until now; None if it isn't known."""
-        self._file_events()
+        self.file_events()
         job = self._jobs.get(job_id)
         if job is None or job.ended:
             return job
@@ -133,12 +138,6 @@ class Jobs:
     def owned_by(self, owner: str) -> list[str]:
         """The ids of all jobs of one owner."""
         return [job.id for job in self._jobs.values() if job.owner == owner]
-
-    def remove(self, job_id: str) -> None:
-        """Forget the job; what it still reports is not taken in."""
-        self._jobs.pop(job_id, None)
-        self._events.pop(job_id, None)
-        self._shelf.remove(job_id)
 
     def start(
         self, job_id: str, status: str = "starting", at: float | None = None
@@ -163,7 +162,7 @@ class Jobs:
         ended = replace(
             job,
             status=outcome.status,
-            value=self._put_aside(job_id, outcome.value),
+            value=_without_checkpoint(outcome.value),
             message=outcome.message,
             machine=outcome.machine,
             events=lasting(job.events, outcome.status == "finished"),
@@ -174,39 +173,40 @@ class Jobs:
         self._forget_one_like(ended)
         return ended
 
-    def _put_aside(self, job_id: str, value: Any) -> Any:
-        """The value without its checkpoint, which is most of it."""
-        if not isinstance(value, RunResult):
-            return value
-        self._shelf.put(job_id, value.checkpoint)
-        return replace(value, checkpoint=b"")
-
     def _forget_one_like(self, ended: Job) -> None:
-        """If too many are kept: the owner's oldest, or that of whoever has most."""
-        done = ended.status == "finished"
+        """If too many stay: the owner's oldest, or that of whoever has most."""
         alike = [
             job
             for job in self._jobs.values()
-            if job.ended
-            and job.address == ended.address
-            and (job.status == "finished") == done
+            if job.ended and job.address == ended.address
         ]
-        kept, owners = FINISHED if done else UNFINISHED, Counter(j.owner for j in alike)
+        owners = Counter(job.owner for job in alike)
         whose = ended.owner
-        if owners[whose] <= kept.each:
-            if len(alike) <= kept.all:
+        if owners[whose] <= KEPT.each:
+            if len(alike) <= KEPT.all:
                 return
             whose = owners.most_common(1)[0][0]
-        oldest = next(job for job in alike if job.owner == whose)
-        self.remove(oldest.id)
+        self.remove(next(job.id for job in alike if job.owner == whose))
 
-    def _file_events(self) -> None:
+    def remove(self, job_id: str) -> None:
+        """Forget the job; what it still reports is not taken in."""
+        self._jobs.pop(job_id, None)
+        self._events.pop(job_id, None)
+
+    def file_events(self) -> None:
+        """Give what has come in to its jobs."""
         while self._inbox:
             job_id, event, at = self._inbox.popleft()
             if job_id in self._events:  # else the job has ended
                 self._events[job_id].append(event)
+                self._on_event(job_id, event)
                 if isinstance(event, PickedUp):
                     self.start(job_id, "running", at)
+
+
+def _without_checkpoint(value: Any) -> Any:
+    """The value without most of its bytes, which the database has."""
+    return replace(value, checkpoint=b"") if isinstance(value, RunResult) else value
 
 
 def lasting(events: Sequence[Any], finished: bool) -> tuple[Any, ...]:

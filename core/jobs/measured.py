@@ -8,8 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from core.jobs.job import Job
-from core.jobs.shelf import Stored
+from core.jobs.job import Job, Stored
 from core.measure.environment import Environment
 from core.store.measurements import Measurement, Measurements
 

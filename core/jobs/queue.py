@@ -11,7 +11,7 @@ its lane busy.
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from core.jobs.job import Job
@@ -45,13 +45,27 @@ class Queue:
         self._served: dict[tuple[str, str], int] = {}  # lane, owner: their last round
         self._lanes: dict[str, list[_Ticket]] = {}  # in order, until something changes
 
-    def add(self, job: Job) -> None:
-        """Wait in the first round that this job's owner has no turn in yet."""
+    def add(self, job: Job) -> int:
+        """Wait in the first round that this job's owner has no turn in yet: this."""
         others = self._lane(job.lane)
         own = [each.round for each in others if each.job.owner == job.owner]
         own.append(self._served.get((job.lane, job.owner), -1))
         firm = [each.round for each in others if self._overtaken(each) >= PATIENCE]
         turn = max(self._round[job.lane], max(own) + 1, *firm)
+        self._wait(job, turn)
+        return turn
+
+    def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
+        """Let jobs wait in the rounds that they had, when the queue is made anew.
+
+        They come in order. Whoever joins them then enters at the lowest.
+        """
+        for job, turn in jobs:
+            self._wait(job, turn)
+        for lane in {job.lane for job in self._jobs()}:
+            self._round[lane] = self._lane(lane)[0].round
+
+    def _wait(self, job: Job, turn: int) -> None:
         self._came += 1
         self._waiting[job.id] = _Ticket(job, self._came, turn)
         self._lanes.clear()

@@ -29,7 +29,7 @@ from core.store.tables import (
     runs,
 )
 from core.store.visitors import know
-from core.store.writer import Writer
+from core.store.writer import Write, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,24 @@ class Runs:
         """Keep a job that waits; True once it is committed.
 
         False where that can't be now: it is kept in memory, and the problem is told.
+        Raises what `enqueue` does.
+        """
+        more = dict[str, Any](lane=lane, round=round, submitted=submitted)
+        write = self.enqueue(run_id, visitor, address, arguments, **more)
+        return self._writer.wait(write)
+
+    def enqueue(
+        self,
+        run_id: str,
+        visitor: str,
+        address: str,
+        arguments: tuple[Any, ...],
+        lane: str,
+        round: int,
+        submitted: float | None,
+    ) -> Write:
+        """Keep a job that waits; nobody waits for that.
+
         TypeError where the arguments are no plain data.
         """
         text = codec.dumps(arguments)
@@ -85,7 +103,7 @@ class Runs:
             last = select(func.coalesce(func.max(runs.c.seq), 0) + 1).scalar_subquery()
             add(connection, runs, seq=last, visitor=visitor or None, **row)
 
-        return self._writer.write(work, len(text)).ended
+        return self._writer.put(work, len(text))
 
     def begin(self, run_id: str) -> None:
         """A worker has begun with it: after a restart it does not run again."""
@@ -135,7 +153,7 @@ class Runs:
 
     def end(
         self, run_id: str, status: str, value: Any = None, message: str = ""
-    ) -> None:
+    ) -> Write:
         """The job has ended, with what its function returned."""
         values: dict[str, Any] = dict(status=status, message=clean(message))
         values["ended"] = time.time()
@@ -164,7 +182,7 @@ class Runs:
                 _keep(connection, run_id, result, curve)
 
         checkpoint = result.checkpoint if result else b""
-        self._writer.put(work, len(text or "") + len(curve) + len(checkpoint))
+        return self._writer.put(work, len(text or "") + len(curve) + len(checkpoint))
 
     def recover(self) -> list[QueuedRun]:
         """At a start: what ran was interrupted; what waits, in its order.
@@ -202,23 +220,27 @@ class Runs:
         *,
         hidden: bool = False,
         limit: int | None = None,
+        before: float | None = None,
         **equal: Any,
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first.
 
-        `equal` names columns, as in find(task="sprites"). Raises StoreError.
+        `before` is when they were submitted; `equal` names columns, as in
+        find(task="sprites"). Raises StoreError.
         """
         query = select(*COLUMNS).order_by(runs.c.seq.desc()).limit(limit)
         if visitor is not None:
             query = query.where(runs.c.visitor == visitor)
         if not hidden:
             query = query.where(~runs.c.hidden)
+        if before is not None:
+            query = query.where(runs.c.submitted < before)
         for name, value in equal.items():
             query = query.where(runs.c[name] == value)
         with self._database.read() as connection:
             return [RunSummary(*row) for row in connection.execute(query)]
 
-    def get(self, run_id: str) -> KeptRun | None:
+    def get(self, run_id: str, with_checkpoint: bool = True) -> KeptRun | None:
         """The whole run; None if there is none of that id.
 
         Raises StoreError, or DamagedError where it can't be read.
@@ -234,15 +256,17 @@ class Runs:
             found = of_run(details.c.started, details.c.value)
             texts = of_run(epochs.c.value, by=epochs.c.epoch)
             packed = of_run(curves.c.points, by=curves.c.step)
-            states = of_run(checkpoints.c.state_dict)
+            states: list[Any] = [(b"",)]
+            if with_checkpoint:
+                states = of_run(checkpoints.c.state_dict)
         start, value = found[0] if found else (None, None)
         what = "This run"
         history = tuple(codec.loads(text, what) for (text,) in texts)
         losses = codec.unpack((part for (part,) in packed), what)
         value = codec.loads(value, what) if value else None
         if isinstance(value, RunResult) and states:
-            whole = dict(history=history, losses=losses, checkpoint=states[0][0])
-            value = replace(value, **whole)
+            state = states[0][0]
+            value = replace(value, history=history, losses=losses, checkpoint=state)
         return KeptRun(
             summary=RunSummary(*columns),
             arguments=codec.loads(arguments, what),

@@ -84,19 +84,24 @@ class Writer:
         return write
 
     def write(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write and wait until it is committed.
+        """Queue a write and wait for it; raises what `wait` does."""
+        write = self.put(work, size, erases)
+        self.wait(write)
+        return write
+
+    def wait(self, write: Write) -> bool:
+        """Wait until a write is committed; whether it is.
 
         Where that can't be now it stays queued, and has not `ended`: see `problem`.
         Raises what the database has against it.
         """
-        write = self.put(work, size, erases)
         with self._changed:
             self._changed.wait_for(
                 lambda: write.ended or self._cause or self._closed, PATIENCE_SECONDS
             )
         if write.error is not None:
             raise write.error
-        return write
+        return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
         """Make a write, and answer what `work` returns.

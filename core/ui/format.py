@@ -84,14 +84,13 @@ def run_names(configs: Sequence[RunConfig]) -> list[str]:
     return names
 
 
-def describe(run_id: str, result: RunResult) -> str:
-    """A finished run in a line that no other run has."""
-    config = result.config
+def describe(run_id: str, config: RunConfig, accuracy: float) -> str:
+    """A finished run on images in a line that no other run has."""
     return (
         f"{NAMES[config.model]} on {NAMES[config.task]}, "
         f"{counted(config.epochs, 'epoch')}, "
         f"batch {config.batch_size}, lr {config.learning_rate:g}: "
-        f"{quality(result)} (run {run_id[:6]})"
+        f"{accuracy:.2%} (run {run_id[:6]})"
     )
 
 

@@ -15,28 +15,32 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     state = st.session_state
     wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
     finished = {each.id: each for each in runs.finished()}
+    shown = runs.run(wanted)
     if wanted and wanted not in finished:
-        why = runs.why_not(wanted)
-        st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
+        if shown is not None and shown.result and shown.config.has_images:
+            finished[wanted] = runs.Finished.of(shown.job)  # an old one, by its link
+        else:
+            why = runs.why_not(wanted)
+            st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
     row = st.container(horizontal=True, vertical_alignment="bottom")
     if not finished:
         st.query_params.pop("run", None)
         return None, row
-    names = {
-        run_id: format.describe(run_id, each.result)
-        for run_id, each in finished.items()
-        if each.result
-    }
     ids = list(finished)
     chosen = row.selectbox(
         "Run",
         ids,
         index=ids.index(wanted) if wanted in finished else 0,
-        format_func=names.__getitem__,
-        help="All finished runs of this server: yours first, the newest first.",
+        format_func=lambda each: format.describe(
+            each, finished[each].config, finished[each].accuracy
+        ),
+        help="Finished runs of this server: yours first, the newest first.",
     )
     state.evaluated_run = st.query_params["run"] = chosen
-    return finished[chosen], row
+    found = shown if chosen == wanted else runs.run(chosen)
+    if found is None:
+        st.warning(runs.why_none(chosen), icon=":material/info:")
+    return found, row
 
 
 def nothing_yet(what: str) -> None:

@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from core.config import RunConfig
-from core.jobs.job import FINISHED, Job
-from core.jobs.shelf import Stored
+from core.jobs.job import Job, Stored
 from core.results import (
     DRAWN_STEPS,
     Epoch,
@@ -20,14 +19,18 @@ from core.results import (
     Started,
     StepProgress,
 )
+from core.store.codec import StoreError
+from core.store.results import RunSummary
 from core.ui import format
-from core.ui.server import engine, visitor
+from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "This server does not know that run. It keeps everybody's newest "
-    f"{FINISHED.each}, until it restarts."
+    "This server does not know that run: the link is not whole, or whoever trained it "
+    "has deleted it."
 )
+LOOKED_BACK = 12  # runs among which some have losses to compare with
+OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
 # Of what charts draw: Streamlit sends Arrow tables as they are, in a hundredth of the
 # time that a DataFrame takes, and a look at a run that goes on should cost nothing.
 RUN_NAME = pa.field("run", pa.string())
@@ -67,7 +70,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Stored:
-        """Of a run with a result, which has none itself: the server put it aside."""
+        """What stands for the checkpoint of a run with a result."""
         return Stored(self.id)
 
     @cached_property
@@ -102,9 +105,21 @@ class Run:
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run as it stands now; None if this server does not know it."""
-    job = engine().job(job_id) if job_id else None
+    """The run as it stands now; None where `why_none` says why."""
+    try:
+        job = engine().job(job_id) if job_id else None
+    except StoreError:
+        return None
     return view(job) if job is not None and job.address == RUN else None
+
+
+def why_none(job_id: str) -> str:
+    """Why there is no run of this id to see, in a sentence."""
+    try:
+        engine().job(job_id)
+    except StoreError as error:
+        return str(error)
+    return UNKNOWN
 
 
 def view(job: Job) -> Run:
@@ -175,48 +190,117 @@ def _ended(job: Job) -> Run:
 
 def forget() -> None:
     """Keep nothing of any run here; it is gathered again for whoever looks."""
-    _gathering.cache_clear()
-    _ended.cache_clear()
+    for each in (_gathering, _ended, _asked_before):
+        each.cache_clear()
 
 
-def runs(owner: str | None = None) -> list[Run]:
-    """The runs that the server knows, of one visitor or of all, oldest first."""
-    return [view(job) for job in engine().jobs(RUN, owner)]
+def going_on(owner: str | None = None) -> list[Job]:
+    """Runs that wait or are trained, of one visitor or of all, in order."""
+    return [job for job in engine().jobs(RUN, owner) if not job.ended]
 
 
-def going_on(some: list[Run]) -> list[Run]:
-    """Those that have not ended."""
-    return [each for each in some if not each.job.ended]
+def newest(owner: str) -> str | None:
+    """The run that this visitor started last; None where there is none."""
+    if own := engine().jobs(RUN, owner):
+        return own[-1].id
+    found = _kept(visitor=owner, limit=1)
+    return found[0].id if found else None
 
 
-def earlier(than: Run) -> list[Run]:
-    """Runs that the same visitor started before this one, oldest first.
+def earlier(than: Run, most: int) -> list[Run]:
+    """Runs with losses that the same visitor started before this one, oldest first.
 
     Those of the same task and criterion: other losses say nothing beside this one's.
     """
-    return [
-        each
-        for each in runs(than.job.owner)
-        if each.job.submitted < than.job.submitted
-        and each.config.task == than.config.task
-        and each.config.criterion == than.config.criterion
+    config, before = than.config, than.job.submitted
+    ids = [
+        *reversed(_before(than.job.owner, before, config.task, config.criterion)),
+        *(
+            job.id
+            for job in engine().jobs(RUN, than.job.owner)
+            if job.submitted < before
+            and job.arguments[0].task == config.task
+            and job.arguments[0].criterion == config.criterion
+        ),
     ]
+    found: list[Run] = []
+    for job_id in reversed(dict.fromkeys(ids)):
+        each = run(job_id) if len(found) < most else None
+        if each is not None and each.losses:
+            found.insert(0, each)
+    return found
 
 
-def finished() -> list[Run]:
-    """Finished runs on images: this visitor's first, the newest first."""
-    return sorted(
-        (each for each in runs() if each.result and each.config.has_images),
-        key=lambda each: (each.job.owner == visitor(), each.job.submitted),
-        reverse=True,
+def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
+    """The newest first; asked of the database once, for looks at a run must not."""
+    if store().problem:
+        return ()
+    try:
+        return _asked_before(owner, before, task, criterion)
+    except StoreError:
+        return ()
+
+
+@lru_cache(maxsize=512)
+def _asked_before(owner: str, before: float, task: str, criterion: str) -> Any:
+    found = store().runs.find(
+        owner,
+        address=RUN,
+        task=task,
+        criterion=criterion,
+        before=before,
+        limit=LOOKED_BACK,
     )
+    return tuple(each.id for each in found)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run on images as a list shows it: without its curve and its checkpoint."""
+
+    id: str
+    owner: str
+    config: RunConfig
+    submitted: float  # seconds since 1970
+    accuracy: float
+
+    @classmethod
+    def of(cls, job: Job) -> "Finished":
+        """Of a job that has such a result."""
+        accuracy = job.value.test_accuracy
+        return cls(job.id, job.owner, job.value.config, job.submitted, accuracy)
+
+
+def finished() -> list[Finished]:
+    """Finished runs on images: this visitor's first, the newest first."""
+    me, found = visitor(), {}
+    for row in _kept(me, status="finished") + _kept(status="finished"):
+        if row.config and row.accuracy is not None:
+            owner = row.visitor or ""
+            told = row.id, owner, row.config, row.submitted, row.accuracy
+            found[row.id] = Finished(*told)
+    for job in engine().jobs(RUN):  # the database may be away
+        if isinstance(job.value, RunResult) and job.value.config.has_images:
+            found[job.id] = Finished.of(job)
+    ordered = sorted(found.values(), key=lambda each: each.submitted, reverse=True)
+    return sorted(ordered, key=lambda each: each.owner != me)
+
+
+def _kept(
+    visitor: str | None = None, limit: int = OFFERED, **equal: Any
+) -> list[RunSummary]:
+    """Runs in the database, the newest first; none where it can't be read."""
+    try:
+        return store().runs.find(visitor, address=RUN, limit=limit, **equal)
+    except StoreError:
+        return []
 
 
 def why_not(run_id: str) -> str:
     """Why a run is not among those that `finished` has, in a sentence."""
     asked = run(run_id)
     if asked is None:
-        return UNKNOWN
+        return why_none(run_id)
     if not asked.config.has_images:
         return "That run predicts numbers; this page is for runs on images."
     return f"That run is {asked.job.status}, not finished."

@@ -40,7 +40,7 @@ def engine() -> Engine:
     def ended(job: Job) -> None:
         in_background(measured.keep, measurements, job)
 
-    return Engine(on_end=ended)
+    return Engine(store=store(), on_end=ended)
 
 
 def ask(

@@ -145,6 +145,7 @@ def delete_all_of(who: str) -> None:
     """
     engine().forget(who)
     store().visitors.delete(who)
+    engine().forget(who)  # what somebody has looked at meanwhile
     runs.forget()
     st.cache_data.clear()  # what pages asked of their models
 

@@ -1,5 +1,6 @@
 """A server's start and end, and what it does without a worker or data."""
 
+import re
 import signal
 import time
 
@@ -9,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.walk import (
     LONG,
+    SHORT,
     SLOW,
     enter,
     key,
@@ -60,20 +62,61 @@ def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
     expect(result(page)).to_be_visible(timeout=SLOW)
 
 
-def test_a_killed_app_leaves_no_process(tmp_path, browser):
-    """Kill -9 of the app in the middle of a run ends everything it started."""
+def test_a_killed_app_forgets_nothing(tmp_path, browser):
+    """Kill -9 in the middle of a run, with two waiting, and a start after it.
+
+    What the app had started ends with it. What had finished opens by its link, what
+    waited runs, and what ran says at which step it was interrupted.
+    """
     server = start_server(tmp_path)
-    page = browser.new_page()
-    page.goto(f"{server.url}/{LONG}")
-    start(page)
-    expect(progress(page)).to_be_visible(timeout=SLOW)
+    people = [browser.new_context().new_page() for _ in range(3)]
+    ada, *others = people
+    ada.goto(f"{server.url}/{SHORT}")
+    expect(result(start(ada))).to_be_visible(timeout=SLOW)
+    finished = query(ada)
+    reached = result(ada).inner_text()
+    ada.goto(f"{server.url}/{LONG}")
+    expect(start(ada).get_by_text(re.compile(r"Epoch \d\d of 50"))).to_be_visible(
+        timeout=SLOW
+    )
+    for each in others:
+        each.goto(f"{server.url}/{SHORT}")
+        expect(start(each).get_by_text("in the queue")).to_be_visible(timeout=SLOW)
+    addresses = [query(each) for each in people]
     family = server.family
     assert len(family) >= 3
     server.process.kill()
     server.process.wait()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert alive == []
-    page.close()
+
+    server = start_server(tmp_path)
+    ada.goto(f"{server.url}/Train?{finished}")
+    expect(ready(ada).get_by_text(reached)).to_be_visible(timeout=SLOW)
+    expect(ada.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    for page, there in (("Evaluate", "evaluate"), ("Checkpoints", "download_pt")):
+        ada.goto(f"{server.url}/{page}?{finished}")
+        expect(key(ready(ada), there)).to_be_visible(timeout=SLOW)
+    ada.goto(f"{server.url}/Train?{addresses[0]}")
+    expect(ready(ada).get_by_text("This run was interrupted")).to_be_visible()
+    expect(ada.get_by_text(re.compile(r"at step [\d,]+ of"))).to_be_visible()
+    expect(ada.get_by_text("Accuracy after each epoch")).to_be_visible()
+    for each, address in zip(others, addresses[1:], strict=True):
+        each.goto(f"{server.url}/Train?{address}")
+        expect(result(each)).to_be_visible(timeout=SLOW)
+    key(ada, "start_again").click()
+    expect(progress(ada)).to_be_visible(timeout=SLOW)
+    for each in people:
+        expect(each.get_by_test_id("stException")).to_have_count(0)
+        each.context.close()
+    server.process.terminate()
+    server.process.wait(20)
+
+
+def query(page) -> str:
+    """What stands in a page's address after the question mark, once a run does."""
+    page.wait_for_url("**?run=*")
+    return page.url.partition("?")[2]
 
 
 def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):

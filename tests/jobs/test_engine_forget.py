@@ -1,9 +1,20 @@
 """A person who deletes their data: the engine forgets their jobs, whatever they do."""
 
+import pytest
+
+from core.store.store import Store
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, wait
 
 
-def test_who_is_forgotten_has_no_jobs(engine):
+@pytest.fixture
+def store() -> Store:
+    """The one that the engine has."""
+    from core.ui import server
+
+    return server.store()
+
+
+def test_who_is_forgotten_has_no_jobs(engine, store):
     """What runs ends within a batch, what waits never begins; others' jobs go on."""
     done = engine.submit(RUN, SHORT, owner="me")
     stored = finish(engine, done).id
@@ -11,13 +22,14 @@ def test_who_is_forgotten_has_no_jobs(engine):
     theirs = engine.submit(RUN, SHORT, owner="you")
     running(engine, runs)
     engine.forget("me")
+    store.visitors.delete("me")
     assert [engine.job(each) for each in (done, runs, waits)] == [None] * 3
     assert engine.jobs(RUN, "me") == []
     assert engine._jobs._events.keys() <= {theirs}
     assert finish(engine, theirs).status == "finished"
     wait(lambda: not engine._queue.of("me"))
     assert engine._queue.of("you") == 0
-    assert stored not in engine._shelf._without_room
+    assert stored not in engine._history._late
 
 
 def test_a_forgotten_job_that_was_lost_keeps_no_place(engine):

@@ -9,9 +9,8 @@ import pytest
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
-from core.jobs.job import Job
+from core.jobs.job import Job, Stored
 from core.jobs.limits import Limits
-from core.jobs.shelf import Stored
 from core.results import StepProgress
 
 RUN = "core.training:run"

@@ -10,10 +10,8 @@ from typing import ClassVar
 import pytest
 
 from core.config import RunConfig
-from core.errors import ExplainedError
 from core.jobs import job
 from core.jobs.job import Job, Jobs, Kept, Outcome, PickedUp
-from core.jobs.shelf import Shelf, Stored
 from core.results import Fit, LossPoint, RunResult, Started, StepProgress
 from tests.samples import PROCESSOR
 
@@ -21,10 +19,14 @@ RUN = "core.training:run"
 IDS = count()
 
 
+def tell_nobody(_job_id: str, _event: object) -> None:
+    pass
+
+
 @pytest.fixture
 def jobs() -> Jobs:
     """One of Ada's and one of Bob's."""
-    jobs = Jobs()
+    jobs = Jobs(tell_nobody)
     jobs.add(Job("a", RUN, (), "train", "ada"))
     jobs.add(Job("b", RUN, (), "train", "bob"))
     return jobs
@@ -32,9 +34,8 @@ def jobs() -> Jobs:
 
 @pytest.fixture
 def few(monkeypatch) -> None:
-    """Two ended jobs of a person are kept and three in all, of each kind."""
-    monkeypatch.setattr(job, "FINISHED", Kept(2, 3))
-    monkeypatch.setattr(job, "UNFINISHED", Kept(2, 3))
+    """Two ended jobs of a person stay, and three in all, of each function."""
+    monkeypatch.setattr(job, "KEPT", Kept(2, 3))
 
 
 def ended(jobs: Jobs, owner: str, status: str = "finished", address: str = RUN) -> str:
@@ -101,15 +102,6 @@ def test_jobs_are_found_by_function_and_owner(jobs):
 
 
 @pytest.mark.usefixtures("few")
-def test_many_cancelled_clicks_erase_nobodys_finished_runs(jobs):
-    """Nor one's own: what came to its end is counted apart."""
-    finished = [ended(jobs, owner) for owner in ("ada", "bob")]
-    clicks = [ended(jobs, "eve", "cancelled") for _ in range(20)]
-    clicks += [ended(jobs, "ada", "failed") for _ in range(20)]
-    assert jobs.of(RUN) == ["a", "b", *finished, clicks[19], *clicks[-2:]]
-
-
-@pytest.mark.usefixtures("few")
 def test_ones_oldest_is_forgotten_for_ones_newest(jobs):
     """Those of others and of other functions stay, and all that go on."""
     race = ended(jobs, "ada", address="core.compare.race:race")
@@ -145,19 +137,18 @@ def test_a_run_without_a_result_keeps_what_it_learnt(jobs):
     assert list(jobs.get("a").events) == kept
 
 
-@pytest.mark.usefixtures("few")
-def test_a_checkpoint_is_put_aside_and_goes_with_its_job():
-    """It is not in the job, but on the shelf, until the job is forgotten."""
-    shelf = Shelf()
-    jobs = Jobs(shelf)
-    for name in "abc":
-        jobs.add(Job(name, RUN, (), "train", "ada"))
-        jobs.end(name, Outcome("finished", result(name.encode())))
-    assert jobs.get("c").value == result(b"")
-    assert shelf.get(Stored("c")) == b"c"
-    assert jobs.get("a") is None
-    with pytest.raises(ExplainedError, match="no longer kept"):
-        shelf.get(Stored("a"))
+def test_what_is_filed_is_told_once():
+    """In order, with the job's id; what comes after its end is not."""
+    told = []
+    jobs = Jobs(lambda *news: told.append(news))
+    jobs.add(Job("a", RUN, (), "train", "ada"))
+    for event in ("one", "two"):
+        jobs.receive("a", event)
+    jobs.get("a")
+    jobs.end("a", Outcome("finished"))
+    jobs.receive("a", "too late")
+    jobs.file_events()
+    assert told == [("a", "one"), ("a", "two")]
 
 
 def run_of_a_minute(jobs: Jobs, owner: str) -> None:
@@ -179,7 +170,7 @@ def traced() -> Iterator[None]:
 @pytest.mark.usefixtures("traced")
 def test_finished_runs_cost_the_server_next_to_nothing():
     """A run's result stays in memory; its events and its checkpoint do not."""
-    jobs = Jobs()
+    jobs = Jobs(tell_nobody)
     run_of_a_minute(jobs, "warm up")
     before = tracemalloc.get_traced_memory()[0]
     for number in range(20):

@@ -6,8 +6,7 @@ import pytest
 
 from core.config import RunConfig
 from core.jobs import measured
-from core.jobs.job import Job
-from core.jobs.shelf import Stored
+from core.jobs.job import Job, Stored
 from core.store.store import Store
 from tests import samples
 from tests.jobs.follow import finish

@@ -247,3 +247,23 @@ def test_who_leaves_lets_the_others_up():
     waiting.remove("nobody")
     assert waiting.place("0") == 0
     assert waiting.place("1") == 1
+
+
+def test_a_queue_that_is_made_anew_has_the_same_order():
+    """From the jobs that wait, in the order they came, and the round of each.
+
+    A newcomer joins the lowest round: behind who is in it, before the others.
+    """
+    before, rounds = Queue(), []
+    for name in ("A1", "A2", "A3", "B1", "A4", "C1"):
+        job = Job(name, "core.training:run", (), "train", owner=name[0])
+        rounds.append((job, before.add(job)))
+    for _ in range(3):
+        serve(before)
+    waiting = [(job, turn) for job, turn in rounds if before.place(job.id)]
+    after = Queue()
+    after.restore(waiting)
+    order = [job.id for job in before.waiting("train")]
+    assert [job.id for job in after.waiting("train")] == order == ["A2", "A3", "A4"]
+    come(after, "D1")
+    assert [job.id for job in after.waiting("train")] == ["A2", "D1", "A3", "A4"]

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.shelf import Stored
+from core.jobs.job import Stored
 from core.ui import runs
 from tests.pages.walk import metrics, open_page, press, texts
 
@@ -20,7 +20,7 @@ def upload(at: AppTest, content: bytes, name: str = "model.pt") -> AppTest:
 
 def test_checkpoints_without_a_run(monkeypatch):
     """Before any run has finished, the page says how to get one, and loads files."""
-    monkeypatch.setattr(runs, "runs", lambda *_: [])
+    monkeypatch.setattr(runs, "finished", list)
     at = open_page("pages/7_Checkpoints.py")
     assert "No run on images has finished" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")

@@ -9,7 +9,9 @@ from streamlit.testing.v1 import AppTest
 from core.config import RunConfig
 from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
+from core.jobs.job import Jobs, Outcome, PickedUp
 from core.jobs.limits import Limits
+from core.results import LossPoint, StepProgress
 from core.ui import dataset, runs, server
 from tests.pages.walk import (
     CURVE,
@@ -23,6 +25,8 @@ from tests.pages.walk import (
     texts,
     wait,
 )
+
+LOSSES = (LossPoint(1, 0.1, 2.0),)
 
 
 def test_the_address_presets_the_controls():
@@ -303,6 +307,19 @@ def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine
     configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
     ids = [engine.submit(runs.RUN, each, owner="me") for each in (*configs, CURVE)]
     for job_id in ids:
-        engine.cancel(job_id)
-    assert [each.id for each in runs.earlier(runs.run(ids[-1]))] == [ids[0], ids[3]]
-    assert runs.earlier(runs.run(ids[4])) == []
+        for event in (PickedUp("train-0"), StepProgress(1, LOSSES, 1.0, 0.1)):
+            engine._jobs.receive(job_id, event)
+        engine._when_ended(job_id, Outcome("cancelled"))
+
+    def compared(job_id: str, most: int = 4) -> list[str]:
+        return [each.id for each in runs.earlier(runs.run(job_id), most)]
+
+    assert compared(ids[-1]) == [ids[0], ids[3]]
+    assert compared(ids[-1], most=1) == [ids[3]]
+    assert compared(ids[4]) == []
+    # Also when they come from the database.
+    runs._asked_before.cache_clear()
+    monkeypatch.setattr(engine, "_jobs", Jobs(engine._history.hear))
+    assert compared(ids[-1]) == [ids[0], ids[3]]
+    assert [job.id for job in engine.jobs(runs.RUN)] == []
+    assert runs.newest("me") == ids[-1]

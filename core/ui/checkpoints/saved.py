@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.jobs.shelf import Stored
+from core.jobs.job import Stored
 from core.ui import downloads, figures, format
 from core.ui.checkpoints import export, upload
 from core.ui.runs import Run

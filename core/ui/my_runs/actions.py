@@ -128,9 +128,10 @@ def _hide(ids: list[str], hidden: bool) -> None:
 
 def _erase(ids: list[str]) -> None:
     with _noticed("Nothing was deleted."):
-        for each in ids:
-            server.engine().cancel(each)
-        server.store().runs.delete(ids, server.visitor())
+        engine, who = server.engine(), server.visitor()
+        engine.forget(who, ids)
+        server.store().runs.delete(ids, who)
+        engine.forget(who, ids)  # what somebody has looked at meanwhile
         _forget(ids)
 
 

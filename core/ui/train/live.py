@@ -18,8 +18,8 @@ from core.ui.job_panel import (
     look_seconds,
     place_in_queue,
 )
-from core.ui.runs import Run, earlier, epoch_table, going_on, loss_table, run, runs
-from core.ui.server import engine, visitor
+from core.ui.runs import Run, earlier, epoch_table, going_on, loss_table, run
+from core.ui.server import engine, store, visitor
 from core.ui.train import fits
 
 FIRST_STEP_SECONDS = 0.3
@@ -30,12 +30,15 @@ def follow_run(run_id: str) -> None:
     """Draw a run now, and again while it goes on; the page anew when it has ended."""
     first = first_look(run_id)
     seconds = look_seconds(first.job, RUN_SECONDS) if first else None
+    is_kept = not store().problem
 
     @st.fragment(run_every=seconds)
     def live() -> None:
         current = run(run_id)
         if current is None or look_seconds(current.job, RUN_SECONDS) != seconds:
             st.rerun()
+        if is_kept == bool(store().problem):
+            st.rerun()  # every page begins with the problem
         draw_run(current)
 
     live()
@@ -85,7 +88,7 @@ def onward(current: Run) -> None:
 
 def nothing_yet(task: str, known: bool) -> None:
     """In the place of a run: how to get one; `known` is whether one can be started."""
-    going = going_on(runs())
+    going = going_on()
     if going:
         st.page_link(
             "pages/3_Train.py",
@@ -200,8 +203,7 @@ def _figures(current: Run) -> None:
 
 
 def _charts(current: Run, started: Started) -> None:
-    before = [each for each in earlier(current) if each.losses]
-    shown = [*before[-COMPARED:], current]
+    shown = [*earlier(current, COMPARED), current]
     names = tuple(format.run_names([each.config for each in shown]))
     backend = started.environment.backend
     epochs = max(each.config.epochs for each in shown)

@@ -1,0 +1,164 @@
+"""What of jobs is written, and what an engine finds that starts on the same store."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.errors import ExplainedError
+from core.jobs import history
+from core.jobs.engine import Engine
+from core.jobs.history import History
+from core.jobs.job import Job, PickedUp, Stored
+from core.results import LossPoint, RunResult, StepProgress
+from core.store.store import Store
+from tests.jobs.follow import LONG, RUN, SHORT, finish, running, wait
+from tests.store.made_up import HISTORY, LOSSES, RESULT, STARTED
+
+CONFIG = RESULT.config
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'history.sqlite'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    store = Store(url)
+    yield store
+    store.close()
+
+
+def job(job_id: str, *arguments: object, owner: str = "ada") -> Job:
+    return Job(job_id, RUN, arguments or (CONFIG,), "train", owner)
+
+
+def reported(history: History, job_id: str) -> None:
+    """What a run tells until it has made half of its steps."""
+    for event in (PickedUp("train-0"), STARTED):
+        history.hear(job_id, event)
+    for point in LOSSES[:50]:
+        history.hear(job_id, StepProgress(point.step, (point,), 100.0, point.seconds))
+    history.hear(job_id, HISTORY[0])
+
+
+def test_a_job_that_ended_comes_back_as_it_was(store):
+    """With its settings, its start, its result; the checkpoint only where asked for."""
+    first = History(store)
+    first.wait(first.queue(job("a"), 0))
+    reported(first, "a")
+    first.end(Job("a", RUN, (CONFIG,), "train", status="finished"), RESULT)
+    assert store.writer.flush()
+    again = History(store)
+    back = again.job("a")
+    assert again.job("a") is back
+    assert (back.status, back.owner, back.arguments) == ("finished", "ada", (CONFIG,))
+    assert back.events == (STARTED,)
+    assert back.value.checkpoint == b""
+    assert (back.value.losses, back.value.history) == (LOSSES, HISTORY)
+    assert again.checkpoint(Stored("a")) == RESULT.checkpoint
+    assert again.job("b") is None
+    with pytest.raises(ExplainedError, match="no longer kept"):
+        again.checkpoint(Stored("b"))
+
+
+@pytest.mark.parametrize("every", [0.0, 3600.0])
+def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, every):
+    """As far as they were written, which is every so many seconds; and says the step.
+
+    What ended in another way than with a result has all of them.
+    """
+    monkeypatch.setattr(history, "PROGRESS_SECONDS", every)
+    first = History(store)
+    for job_id in ("cut", "cancelled"):
+        first.wait(first.queue(job(job_id), 0))
+        reported(first, job_id)
+    first.end(Job("cancelled", RUN, (CONFIG,), "train", status="cancelled"), None)
+    again = History(store)
+    assert again.recover() == []
+    cut, cancelled = again.job("cut"), again.job("cancelled")
+    assert cut.status == "interrupted"
+    assert "at step 50 of 100" in cut.message
+    losses = LOSSES[:50] if every == 0 else ()
+    for each, points in ((cut, losses), (cancelled, LOSSES[:50])):
+        started, progress, epoch = each.events
+        assert (started, epoch) == (STARTED, HISTORY[0])
+        assert (progress.step, progress.losses) == (50, points)
+
+
+def test_what_waits_comes_back_in_its_order_and_round(store):
+    """With the same ids, owners and arguments; what can't be kept is not an error."""
+    first = History(store)
+    waiting = [(job("a"), 3), (job("b", Stored("x"), 7, "cpu", owner="bob"), 1)]
+    for each, round in waiting:
+        first.wait(first.queue(each, round))
+    assert first.queue(job("no data", threading.Lock()), 0) is None
+    back = History(store).recover()
+    assert [round for _, round in back] == [3, 1]
+    for (old, _), (new, _) in zip(waiting, back, strict=True):
+        assert vars(new) == vars(old) | {"work": new.work}
+
+
+def test_what_is_deleted_is_gone_from_memory_too(store):
+    """Also what has just ended, and what somebody has looked at."""
+    kept = History(store)
+    kept.wait(kept.queue(job("a"), 0))
+    kept.end(replace(job("a"), status="finished"), RESULT)
+    assert kept.job("a")
+    store.visitors.delete("ada")
+    kept.forget("ada", "a")
+    assert kept.job("a") is None
+
+
+def kept_losses(store: Store, job_id: str) -> tuple[LossPoint, ...]:
+    kept = store.runs.get(job_id)
+    return kept.losses if kept else ()
+
+
+def test_training_goes_on_without_its_database(engine, url, monkeypatch):
+    """While it is away the problem is told; once it is back all is kept.
+
+    The next engine on it knows of both runs, and goes on with what waited, once.
+    """
+    monkeypatch.setattr(history, "PROGRESS_SECONDS", 0.1)
+    scheduler = engine._connection._client.scheduler.address
+    store = Store(url)
+    own = Engine(scheduler, store=store)
+    going = own.submit(RUN, LONG, owner="ada")
+    running(own, going)
+    away = store.database.path.rename(store.database.path.with_suffix(".away"))
+    before = own.job(going).events
+    wait(lambda: store.problem)
+    assert "Training goes on" in store.problem
+    began = time.monotonic()
+    waiting = own.submit(RUN, SHORT, owner="bob")
+    assert time.monotonic() - began < 2  # nobody waits for what can't be now
+    wait(lambda: len(own.job(going).events) > len(before) + 5)
+    away.rename(store.database.path)
+    wait(lambda: not store.problem)
+    steps = len(kept_losses(store, going))
+    wait(lambda: len(kept_losses(store, going)) > steps > 0)
+    # As after a kill: nothing is told to the store any more.
+    monkeypatch.setattr(own, "_history", History(Store.passing("")))
+    own._jobs._on_event = lambda *_: None
+    store.close()
+    own.close()
+
+    store = Store(url)
+    own = Engine(scheduler, store=store)
+    cut = own.job(going)
+    assert (cut.status, cut.owner) == ("interrupted", "ada")
+    assert "at step" in cut.message
+    done = finish(own, waiting)
+    assert (done.status, done.owner, done.tries) == ("finished", "bob", 1)
+    assert isinstance(done.value, RunResult)
+    assert len(own.read(Stored(waiting))) > 100_000
+    store.visitors.delete("bob")
+    own.forget("bob")
+    assert own.job(waiting) is None
+    own.close()
+    store.close()
