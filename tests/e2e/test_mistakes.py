@@ -19,8 +19,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     expect(page.get_by_text("It fits best")).to_be_visible(timeout=SLOW)
 
     key(ready(other), "run_mistake_out_of_memory").click()
-    for _ in range(5):
-        key(page, "run_mistake_data_not_moved").click()
+    key(page, "run_mistake_data_not_moved").click(click_count=5)
     expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
     expect(page.get_by_text("# RuntimeError")).to_be_visible()
     expect(page.get_by_text("It returns").first).to_be_visible()
