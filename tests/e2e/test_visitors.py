@@ -1,11 +1,11 @@
 """Who is who, in real browsers: a cookie, a code to come back with, and the end."""
 
-import asyncio
 import re
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import event_loop
 from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
 from tests.load.record import Record
 from tests.load.tab import Browser, Tab
@@ -43,7 +43,7 @@ def test_the_first_websocket_brings_the_cookie_of_its_page(server):
         tabs = [Tab(browser, Record()) for browser in (one, one, other)]
         return [await shown(tab) for tab in (*tabs, tabs[0])]
 
-    first, second, another, again = asyncio.run(codes())
+    first, second, another, again = event_loop.run(codes())
     assert first == second == again != another
 
 
