@@ -14,6 +14,8 @@ from core.store.measurements import Measurement, Measurements
 
 logger = logging.getLogger(__name__)
 
+FORGOTTEN = "forgotten"  # stands for a visitor who is no longer known
+
 EVALUATE = "core.evaluate.evaluation:evaluate"
 MODES = "core.evaluate.evaluation:compare_modes"
 KINDS = frozenset(
@@ -47,6 +49,7 @@ def keep(measurements: Measurements, job: Job) -> None:
             provenance={
                 "environments": environments(job.value),
                 "arguments": job.arguments,
+                "asked": bool(job.owner),  # by a person, also one who is forgotten
             },
             visitor=job.owner,
             measured_at=job.stopped,
@@ -62,12 +65,13 @@ def subject(arguments: Iterable[Any]) -> str:
 
 def as_job(measurement: Measurement) -> Job:
     """The ended job that has measured it."""
+    known = measurement.provenance
     return Job(
         measurement.id,
         measurement.kind,
-        measurement.provenance["arguments"],
+        known["arguments"],
         lane="train",
-        owner=measurement.visitor or "",
+        owner=measurement.visitor or (FORGOTTEN if known["asked"] else ""),
         status="finished",
         value=measurement.value,
         submitted=measurement.measured_at,

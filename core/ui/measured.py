@@ -28,16 +28,20 @@ def newest(address: str, subject: str | None = None) -> Job | None:
         return None
     try:
         found = store().measurements.newest_id(address, here, subject)
-        return _read(found) if found else None
+        return _read(found, address) if found else None
     except StoreError as error:
         logger.warning("what was measured is not shown: %s", error)
         return None
 
 
 @lru_cache(maxsize=64)  # a page asks for five of them each time it is drawn
-def _read(measurement_id: str) -> Job | None:
+def _read(measurement_id: str, address: str) -> Job | None:
     found = store().measurements.get(measurement_id)
-    return None if found is None else as_job(found)
+    try:
+        return None if found is None else as_job(found)
+    except (KeyError, TypeError):  # another version has told other things of it
+        logger.warning("a measurement of %s can't be shown", address, exc_info=True)
+        return None
 
 
 def machine() -> str:

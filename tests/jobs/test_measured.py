@@ -7,6 +7,7 @@ import pytest
 from core.config import RunConfig
 from core.jobs import measured
 from core.jobs.job import Job, Stored
+from core.store import tables
 from core.store.store import Store
 from tests import samples
 from tests.jobs.follow import finish
@@ -80,6 +81,17 @@ def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
     store.writer.flush()
     assert store.measurements.of("me") == []
     assert store.measurements.newest(RACE, "here") is None
+    store.close()
+
+
+@pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
+def test_what_a_person_measured_is_never_the_servers(url, owner, after):
+    """Also once that person is forgotten: their row is gone, the figures stay."""
+    store = Store(url)
+    measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
+    store.writer.write(lambda each: each.execute(tables.visitors.delete()))
+    found = measured.as_job(store.measurements.newest(RACE, "here"))
+    assert found.owner == after
     store.close()
 
 

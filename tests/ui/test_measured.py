@@ -65,6 +65,15 @@ def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
         assert measured.newest(RACE) is None
 
 
+def test_what_another_version_told_of_it_is_no_traceback(here):
+    """A measurement of which the page can't say enough counts as none."""
+    here("older")
+    kept = {"machine": "older", "provenance": samples.CARD}
+    server.store().measurements.keep(RACE, samples.RACE, **kept)
+    server.store().writer.flush()
+    assert measured.newest(RACE) is None
+
+
 def test_a_page_opens_empty_where_the_database_is_away(here, monkeypatch):
     """What is wrong is told by the page's frame; here there is nothing to show."""
 
