@@ -44,6 +44,11 @@ def _read(measurement_id: str, address: str) -> Job | None:
         return None
 
 
+def forget() -> None:
+    """Keep nothing here; it is read again for whoever looks."""
+    _read.cache_clear()
+
+
 def machine() -> str:
     """The identity of the machine that pages are about; empty while it isn't known."""
     known = engine().machine()

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from core.store.codec import StoreError
-from core.ui import runs, visitor
+from core.ui import measured, runs, visitor
 from core.ui.server import engine, store
 
 CODE, DELETE = "visitor/code", "visitor/delete"  # relative to a page's address
@@ -147,6 +147,7 @@ def delete_all_of(who: str) -> None:
     store().visitors.delete(who)
     engine().forget(who)  # what somebody has looked at meanwhile
     runs.forget()
+    measured.forget()
     st.cache_data.clear()  # what pages asked of their models
 
 
