@@ -8,8 +8,6 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
-from core.errors import ExplainedError
-from core.jobs.job import Job
 from core.store.results import RunSummary
 from core.ui import figures, format, runs, server
 from core.ui.charts import base
@@ -47,7 +45,9 @@ def _going_on() -> set[str]:
 def _compare(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:
     compared = listing.alike(chosen, chosen[0])[:COMPARED] if chosen else []
     called = listing.names(compared)
-    wholes = [whole(each) for each in compared]
+    wholes = [runs.run(each.id) for each in compared]
+    for each in (run for run, known in zip(compared, wholes, strict=True) if not known):
+        st.warning(runs.why_none(each.id), icon=":material/database_off:")
     _say(compared, called, wholes)
     if len(chosen) > len(compared):
         st.markdown(_left_out(chosen, compared))
@@ -77,21 +77,6 @@ def _differences(
         "The settings in which the selected runs differ, and what came of each",
         column_config=dict.fromkeys(called, right),
     )
-
-
-def whole(summary: RunSummary) -> Run | None:
-    """The run with its curve, from the engine or from what is kept of it."""
-    if (known := runs.run(summary.id)) is not None:
-        return known
-    try:
-        kept = server.store().runs.get(summary.id)
-    except ExplainedError as error:
-        st.warning(str(error), icon=":material/database_off:")
-        return None
-    if kept is None:
-        return None
-    job = Job(summary.id, RUN, kept.arguments, "train", status=summary.status)
-    return Run(job, kept.start, kept.losses, kept.history, None, None)
 
 
 def _say(

@@ -11,7 +11,7 @@ from core.ui import format
 from core.ui.charts import runs as charts
 from core.ui.course import page
 from core.ui.my_runs import compare, listing
-from core.ui.runs import CURVE, RUN_NAME
+from core.ui.runs import CURVE, RUN_NAME, run
 
 EXAMPLE = {"batch 64": (0.35, 240), "batch 256": (0.6, 120)}  # fall, points
 
@@ -21,7 +21,7 @@ def draw(newest: RunSummary | None) -> None:
     st.markdown("**You have not trained here yet.**")
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
-    whole = compare.whole(newest) if newest else None
+    whole = run(newest.id) if newest else None
     if newest is None or whole is None:
         _example()
         return
