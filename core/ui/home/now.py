@@ -120,21 +120,27 @@ def _invitation(shown: Run | None) -> None:
         live.status(shown)
     else:
         _result(shown.result)
-    if shown.started is not None:
-        names = format.run_names([shown.config])
-        st.vega_lite_chart(
-            runs.loss_table([shown]),
-            charts.losses(
-                tuple(names),
-                shown.started.environment.backend,
-                "step",
-                shown.started.steps,
-                height=CHART_HEIGHT,
-            ),
-            key="home_losses",
-            alt="Training loss over steps",
-        )
+    if shown.started is not None or not shown.job.ended:
+        _loss(shown)
     _onward(shown)
+
+
+def _loss(shown: Run) -> None:
+    """Its curve; empty axes until the first step, so that the page keeps its height."""
+    started = shown.started
+    names = format.run_names([shown.config]) if started else ()
+    st.vega_lite_chart(
+        runs.loss_table([shown]),
+        charts.losses(
+            tuple(names),
+            started.environment.backend if started else "CPU",
+            "step",
+            started.steps if started else 100,
+            height=CHART_HEIGHT,
+        ),
+        key="home_losses",
+        alt="Training loss over steps",
+    )
 
 
 def _result(result: RunResult) -> None:
@@ -226,8 +232,8 @@ def _caption(shown: Run | None, wrong: frozenset[int] | None, whose: str) -> str
     """What the frames say, with their number."""
     if wrong is None or shown is None:
         return (
-            f":small[{WALL} test images, which no model trains on. "
-            "Those that yours gets wrong will have a red frame.]"
+            f":small[{WALL} images that no model trains on. Yours will have those that "
+            "it gets wrong framed in red.]"
         )
     if shown.job.ended:
         when = f"{whose} model".capitalize()
