@@ -101,14 +101,37 @@ def test_a_watched_run_is_the_run_of_the_command_line(visitor, capsys):
         print(f"\na watched run took {watched / alone['seconds']:.2f} times as long")
 
 
-def test_earlier_runs_stay_on_the_chart(visitor):
-    """A second run is drawn beside the first, each named by what was changed."""
+def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
+    """A second run is drawn beside the first, each named by what was changed.
+
+    On Runs they are side by side; there one is given a name, then deleted.
+    """
     page = start(visitor(SHORT))
     expect(result(page)).to_be_visible(timeout=SLOW)
     enter(page, "Batch size", 512)
     key(page, "start_training").click()
     for name in ("1 · batch 256", "2 · batch 512"):
         expect(page.get_by_text(name)).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_be_visible(timeout=SLOW)
+
+    page.get_by_text("Compare it with your other runs").click()
+    expect(page.locator("h1")).to_have_text("Runs")
+    finding = page.get_by_text(re.compile(r"[Bb]atch (256|512) (reaches|is)"))
+    expect(finding).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
+    expect(page.get_by_text(re.compile("of 2 runs (is|are) on"))).to_be_visible()
+    table = page.get_by_test_id("stDataFrame")
+    table.first.click(position={"x": 20, "y": 90})  # the second row's box
+    expect(table).to_have_count(1, timeout=SLOW)  # nothing to hold it against
+    key(page, "rename_run").click()
+    page.get_by_role("textbox", name="Name", exact=True).fill("the other one")
+    key(page, "save_name").click()
+    expect(finding).to_have_count(0, timeout=SLOW)
+    expect(page.get_by_text("the other one reaches")).to_be_visible()
+    key(page, "delete_runs").click()
+    key(page, "delete_for_good").click()
+    expect(page.get_by_text("Tick runs to compare them")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_cancel_keeps_what_was_learnt(visitor):
