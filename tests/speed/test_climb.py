@@ -103,7 +103,7 @@ def test_a_rung_that_fails_says_why_and_the_climb_goes_on(few, monkeypatch):
     monkeypatch.setattr(climb.rungs, "larger_batch", fails)
     results = {each.rung: each for each in climb.climb(WANTED).results}
     assert len(results) == len(few)
-    assert results["larger_batch"].message == "RuntimeError: the kernel is missing"
+    assert results["larger_batch"].message == "`RuntimeError: the kernel is missing`"
     assert not results["larger_batch"].measured
     assert results["half_precision"].base == "fused"
     assert results["half_precision"].measured
