@@ -24,9 +24,14 @@ CHROMIUM = next(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine lacks; in CI nothing is lacking but a GPU."""
+    """Skip what this machine lacks; in CI nothing is lacking but a GPU.
+
+    What ends schedulers comes last: it leaves clients behind that have lost theirs, and
+    the engine that the other tests share must not meet them.
+    """
     from core.devices import accelerator
 
+    items.sort(key=lambda item: "jobs/test_cluster" in item.nodeid)
     has_accelerator = accelerator() is not None
     for item in items:
         if item.get_closest_marker("gpu") and not has_accelerator:

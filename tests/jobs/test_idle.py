@@ -1,7 +1,7 @@
 """core.jobs.idle: what a server does by itself, and how it gives way to people."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,15 +11,6 @@ from core.jobs.job import Job
 from tests.jobs.follow import RUN, SHORT, finish, wait
 
 COUNT = "tests.jobs.follow:count"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    """One of its own: idle is only where no other test has left anything to do."""
-    engine = Engine()
-    engine.ask("core.devices:describe", seconds=120)
-    yield engine
-    engine.close()
 
 
 @pytest.fixture
