@@ -5,11 +5,20 @@ from collections.abc import Iterator
 import pytest
 
 from core.jobs.engine import Engine
+from core.store.store import Store
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    engine = Engine()
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The store of the module's engine."""
+    store = Store(f"sqlite:///{tmp_path_factory.mktemp('jobs') / 'kept.sqlite'}")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def engine(kept: Store) -> Iterator[Engine]:
+    engine = Engine(store=kept)
     engine.ask("core.devices:describe", seconds=120)
     yield engine
     engine.close()

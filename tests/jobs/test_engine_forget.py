@@ -1,20 +1,9 @@
 """A person who deletes their data: the engine forgets their jobs, whatever they do."""
 
-import pytest
-
-from core.store.store import Store
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, wait
 
 
-@pytest.fixture
-def store() -> Store:
-    """The one that the engine has."""
-    from core.ui import server
-
-    return server.store()
-
-
-def test_who_is_forgotten_has_no_jobs(engine, store):
+def test_who_is_forgotten_has_no_jobs(engine, kept):
     """What runs ends within a batch, what waits never begins; others' jobs go on."""
     done = engine.submit(RUN, SHORT, owner="me")
     stored = finish(engine, done).id
@@ -22,7 +11,7 @@ def test_who_is_forgotten_has_no_jobs(engine, store):
     theirs = engine.submit(RUN, SHORT, owner="you")
     running(engine, runs)
     engine.forget("me")
-    store.visitors.delete("me")
+    kept.visitors.delete("me")
     assert [engine.job(each) for each in (done, runs, waits)] == [None] * 3
     assert engine.jobs(RUN, "me") == []
     assert engine._jobs._events.keys() <= {theirs}
