@@ -45,6 +45,7 @@ def everything(store: Store, visitor: str) -> str:
         "visitor": known and _dated(asdict(known)),
         "runs": [_run(store, each) for each in store.runs.find(visitor, hidden=True)],
         "measurements": [_dated(vars(each)) for each in store.measurements.of(visitor)],
+        "answers": store.answers.of(visitor),
     }
     return _json(content)
 

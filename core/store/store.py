@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+from core.store.answers import Answers
 from core.store.database import Database
 from core.store.measurements import Measurements
 from core.store.runs import Runs
@@ -15,7 +16,7 @@ from core.store.writer import Writer
 
 
 class Store:
-    """Runs, visitors and measurements in a database; safe to use from threads."""
+    """What visitors did, in a database; safe to use from threads."""
 
     def __init__(self, url: str | None = None) -> None:
         """Open the database at `url`, else DATABASE_URL, else the file in data/.
@@ -28,6 +29,7 @@ class Store:
         self.runs = Runs(self.database, self.writer)
         self.visitors = Visitors(self.database, self.writer)
         self.measurements = Measurements(self.database, self.writer)
+        self.answers = Answers(self.database, self.writer)
         self._folder: tempfile.TemporaryDirectory | None = None
         self._why_passing = ""
 

@@ -149,6 +149,19 @@ measurements = Table(
     Index(None, "kind", "machine", "subject", "measured_at"),
 )
 
+answers = Table(
+    "answers",
+    METADATA,
+    Column(
+        "visitor",
+        String,
+        ForeignKey("visitors.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("question", String, primary_key=True),  # its key
+    Column("value", Text, nullable=False),
+)
+
 
 def add(connection: Connection, table: Table, **row: Any) -> bool:
     """Insert a row; False where there is one by that key, which stays as it is."""

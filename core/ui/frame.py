@@ -6,7 +6,7 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import course, people, your_data
+from core.ui import answers, course, people, your_data
 from core.ui.course import HOME, LESSONS, RUNS, after
 from core.ui.server import engine, store, visitor_of_cookie
 
@@ -54,8 +54,7 @@ def end(title: str) -> None:
     if asked := lesson.question:
         st.subheader("Before you go on")
         options = list(asked.answers)
-        key = f"question_{asked.key}"
-        chosen = st.radio(asked.text, options, index=None, key=key)
+        chosen = answers.radio(asked.text, options, f"question_{asked.key}")
         if chosen == asked.right:
             st.success(asked.answers[chosen], icon=":material/check:")
         elif chosen is not None:

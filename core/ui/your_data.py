@@ -73,7 +73,7 @@ def draw() -> None:
         return
     st.markdown(
         "This app knows your browser by a cookie, not you: it asks for no name. Your "
-        "runs and measurements are kept until you delete them."
+        "runs, measurements and answers are kept until you delete them."
     )
     with explained("Your data can't be read right now"):
         me = _known(who)

@@ -64,5 +64,5 @@ def test_everything_is_strict_json(store):
 
 def test_a_stranger_has_nothing(store):
     """Which is said, not an error."""
-    found = {"visitor": None, "runs": [], "measurements": []}
+    found = {"visitor": None, "runs": [], "measurements": [], "answers": {}}
     assert json.loads(everything(store, "nobody")) == found

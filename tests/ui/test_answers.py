@@ -1,0 +1,32 @@
+"""core.ui.answers: choices that are found again."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.store.store import Store
+from core.ui import answers
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    opened = Store(f"sqlite:///{tmp_path / 'app.sqlite'}")
+    monkeypatch.setattr(answers, "store", lambda: opened)
+    yield opened
+    opened.close()
+
+
+def page() -> None:
+    from core.ui import answers
+
+    answers.radio("Which?", ["a", "b"], "which")
+
+
+@pytest.mark.parametrize(("cookie", "again"), [("me", "b"), ("", None)])
+@pytest.mark.usefixtures("store")
+def test_a_choice_is_found_again(monkeypatch, cookie, again):
+    """In another tab of the browser that its cookie names; without one it is not."""
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
+    at = AppTest.from_function(page).run()
+    assert at.radio[0].value is None
+    assert at.radio[0].set_value("b").run().radio[0].value == "b"
+    assert AppTest.from_function(page).run().radio[0].value == again
