@@ -200,19 +200,49 @@ def test_a_chart_draws_the_columns_of_its_data(name):
     assert columns(found) <= there
 
 
-@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
-def test_the_colours_of_runs_are_seen_and_are_no_device(colors):
-    """As strong as a graphic has to be, 3 : 1 on the page; no two are the same."""
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG has it: 1 to 21."""
 
     def light(color: str) -> float:
         shares = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
         linear = [((each + 0.055) / 1.055) ** 2.4 for each in shares]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
 
+    low, high = sorted((light(one), light(other)))
+    return high / low
+
+
+@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
+def test_texts_of_charts_are_legible_and_devices_are_seen(colors):
+    """4.5 : 1 on the page for what is read, 3 : 1 for what is looked at."""
+    for color in (colors.text, colors.quiet):
+        assert contrast(color, colors.page) >= 4.5
+    for color in (colors.cpu, colors.accelerator, *colors.again):
+        assert contrast(color, colors.page) >= 3
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
+def test_an_axis_of_whole_numbers_ends_where_they_do(last):
+    """At both ends there is a tick; there are seven at most, and none comes twice."""
+    found = base.whole(last)
+    assert (found[0], found[-1]) == (1, last)
+    assert len(found) == len(set(found)) <= base.MOST_TICKS
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("ends", [(0.02, 30), (1.5, 12), (3, 8), (1e-6, 1e6)])
+def test_a_logarithmic_axis_has_two_ticks_or_more(ends):
+    found = base.decades(*ends)
+    assert 2 <= len(found) <= base.MOST_TICKS
+    assert all(ends[0] <= each <= ends[1] for each in found)
+
+
+@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
+def test_the_colours_of_runs_are_seen_and_are_no_device(colors):
+    """As strong as a graphic has to be, 3 : 1 on the page; no two are the same."""
     assert len(set(colors.runs)) == len(colors.runs)
     assert not {colors.cpu, colors.accelerator, colors.right, colors.wrong} & set(
         colors.runs
     )
     for color in colors.runs:
-        low, high = sorted((light(color), light(colors.page)))
-        assert high / low >= 3
+        assert contrast(color, colors.page) >= 3

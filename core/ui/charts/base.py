@@ -1,8 +1,13 @@
-"""Charts: a DataFrame in, an alt.Chart out; for what lives, a specification."""
+"""Charts: a DataFrame in, an alt.Chart out; for what lives, a specification.
+
+What all charts share stands here once: the colours of a device, the size of texts,
+where there are grid lines, and that an axis has at most seven ticks.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
+from math import ceil, floor, log10
 from typing import Any, Concatenate, ParamSpec
 
 import altair as alt
@@ -18,6 +23,7 @@ class Palette:
 
     accelerator: str
     cpu: str
+    again: tuple[str, str]  # a second CPU, a second accelerator, beside the first
     further: tuple[str, ...]  # of runs that came earlier, and of what is no device
     pale: str  # beside the first of `further`, and of its kind
     text: str
@@ -37,6 +43,7 @@ class Palette:
 LIGHT = Palette(
     accelerator="#c2410c",
     cpu="#2563a8",
+    again=("#5596d3", "#e06a30"),
     further=("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
     pale="#9cc4a6",
     text="#1f2430",
@@ -55,6 +62,7 @@ LIGHT = Palette(
 DARK = Palette(
     accelerator="#f0834a",
     cpu="#6aa9e9",
+    again=("#3d78b8", "#b8571f"),
     further=("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
     pale="#4c7a57",
     text="#e7e9ec",
@@ -78,11 +86,39 @@ LATER = alt.UrlData("later")  # stands for the data that comes when a chart is d
 # Of a legend of lines that are thin or faint: as strong as is legible.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
+TALL, MIDDLE, LOW = 340, 240, 80  # pixels: how high a chart is
+MOST_TICKS = 7
+FONT_PIXELS = 12
+CHARACTER_PIXELS = 6.6  # how wide one is, of a text of that size, on average
+# Shares as per cent: 98%, 98.5%, 99%, and no tick twice, as with a fixed precision.
+PERCENT = "~%"
 
 
 def palette() -> Palette:
     """The colours of the theme that this visitor sees."""
     return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+@alt.theme.register("to(device)", enable=True)
+def _theme() -> alt.theme.ThemeConfig:
+    """What every chart has that says nothing else, in the visitor's colours."""
+    colors = palette()
+    fonts: Any = {
+        f"{part}{what}": value
+        for part in ("label", "title")
+        for what, value in (("Color", colors.quiet), ("FontSize", FONT_PIXELS))
+    }
+    return {
+        "config": {
+            # Asked for four, Vega draws three to seven.
+            "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},
+            "axisX": {"grid": False},
+            "header": fonts,
+            "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
+            "rule": {"color": colors.text},
+            "text": {"color": colors.text, "fontSize": FONT_PIXELS},
+        }
+    }
 
 
 def live(
@@ -136,6 +172,44 @@ def either(test: str, then: Any, otherwise: Any) -> Any:
     return alt.condition(test, alt.value(then), alt.value(otherwise))
 
 
+def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
+    """An axis with these ticks; by their values alone Vega would drop some."""
+    found = list(values)
+    return alt.Axis(values=found, tickCount=len(found), **axis)
+
+
+def whole(last: int, first: int = 1) -> list[int]:
+    """Where an axis of whole numbers has its ticks: at both ends, and round between."""
+    round_ones = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    step = next(each for each in round_ones if last - first <= each * (MOST_TICKS - 1))
+    between = range(first - first % step + step, last, step)
+    inner = [n for n in between if min(n - first, last - n) * 2 >= step]
+    return sorted({first, *inner, last})
+
+
+def decades(low: float, high: float) -> list[float]:
+    """The powers of ten of a logarithmic axis from low to high; every second, if many.
+
+    Where there is but one, twice and five times a power of ten too.
+    """
+    first, last = floor(log10(low)), ceil(log10(high))
+    powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
+    inside = [10.0**power for power in powers if low <= 10.0**power <= high]
+    if len(inside) > 1:
+        return inside
+    finer = (
+        digit * 10.0**power for power in range(first, last + 1) for digit in (1, 2, 5)
+    )
+    return [each for each in finer if low <= each <= high]
+
+
+def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
+    """The range of an x axis that leaves room for texts on the right of its marks."""
+    longest = max(map(len, texts), default=0)
+    room = dx + CHARACTER_PIXELS * longest
+    return [0, {"expr": f"max(width - {room:.0f}, width / 3)"}]
+
+
 def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
     """What a tooltip tells: columns and their titles, numbers in a `format`."""
     kind, shown = ("Q", format) if format else ("N", alt.Undefined)
@@ -148,10 +222,11 @@ def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
 # The shapes; lengths are in pixels
 
 
-def rows(frame: pd.DataFrame, y: str, limit: int = 180, **channels: Any) -> alt.Chart:
+def rows(frame: pd.DataFrame, y: str, limit: int = 200, **channels: Any) -> alt.Chart:
     """A row for each name in column `y`, the first on top; names end at `limit`."""
     names = alt.Y(f"{y}:N").title(None).sort(list(dict.fromkeys(frame[y])))
-    return alt.Chart(frame).encode(y=names.axis(labelLimit=limit), **channels)
+    axis = alt.Axis(labelLimit=limit, labelColor=palette().text)
+    return alt.Chart(frame).encode(y=names.axis(axis), **channels)
 
 
 def bars(
@@ -168,16 +243,41 @@ def bars(
 
     The spread goes from column low to high; the text follows on column end, or on the
     spread, or on the bar. `step` is from row to row; `bar` are channels of the bars.
+    Without a domain of its own the axis ends where the data end.
     """
-    colors, frame = palette(), rows.data
+    return _told(rows, rows.mark_bar(height=height).encode(**bar), x, text, step, dx)
+
+
+def dots(
+    rows: alt.Chart, x: alt.X, text: str | alt.Text, step: int = 34, **dot: Any
+) -> Chart:
+    """As `bars`, for a logarithmic axis: that has no 0 where a bar could begin."""
+    marks = rows.mark_circle(size=90, opacity=1).encode(**dot)
+    return _told(rows, marks, x, text, step, dx=9)
+
+
+def _told(
+    rows: alt.Chart,
+    marks: alt.Chart,
+    x: alt.X,
+    text: str | alt.Text,
+    step: int,
+    dx: int,
+) -> Chart:
+    """Marks and, after each, its text, for which there is room on the right."""
+    frame = rows.data
     end = next((each for each in ("end", "high") if each in frame), None)
-    after = alt.X(f"{end}:Q") if end else x
-    label = rows.mark_text(align="left", dx=dx, color=colors.text)
-    layers = [rows.mark_bar(height=height).encode(x=x, **bar)]
+    last = alt.X(f"{end}:Q") if end else x
+    column = str(text).partition(":")[0]
+    texts = frame[column].map(str) if isinstance(text, str) else ["0,000.0%"]
+    most = frame[last["shorthand"].partition(":")[0]].max()
+    own = {} if x["scale"] is alt.Undefined else x["scale"]
+    scale = {"domain": [0, most or 1], "nice": False, "range": before(texts, dx)} | own
+    layers = [marks.encode(x=x.scale(**scale))]
     if "high" in frame:
-        spread = rows.mark_rule(color=colors.text)
-        layers.append(spread.encode(x="low:Q", x2="high:Q"))
-    layers.append(label.encode(x=after, text=text))
+        layers.append(rows.mark_rule().encode(x="low:Q", x2="high:Q"))
+    label = rows.mark_text(align="left", dx=dx)
+    layers.append(label.encode(x=last, text=text))
     return alt.layer(*layers).properties(height=alt.Step(step))
 
 

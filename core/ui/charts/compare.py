@@ -11,9 +11,10 @@ Pair = tuple[Candidate, Candidate]
 
 
 def candidate_hues(pair: Pair, colors: Palette) -> list[str]:
-    """A colour for each of two contenders; the second of one kind has another."""
+    """A colour for each of two contenders; the second of one kind is lighter."""
     first, second = (colors.of(each.backend) for each in pair)
-    return [first, colors.further[0] if second == first else second]
+    again = colors.again[second == colors.accelerator]
+    return [first, again if second == first else second]
 
 
 @base.live

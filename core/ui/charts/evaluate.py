@@ -47,10 +47,9 @@ def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:
     """
     if figure != "milliseconds":
         frame = frame.drop(columns=["low", "high"])
-    most = frame.get("high", frame[figure]).max() * 1.25
     return base.bars(
         base.rows(frame, "mode"),
-        alt.X(f"{figure}:Q").title(None).scale(domain=[0, most], nice=False),
+        alt.X(f"{figure}:Q").title(figure.capitalize()),
         alt.Text(f"{figure}:Q").format(".1f"),
         36,
         height=18,
@@ -63,10 +62,10 @@ def probabilities(classes: list[str], values: tuple[float, ...], backend: str) -
     colors = base.palette()
     frame = pd.DataFrame({"class": classes, "p": values, "best": False})
     frame.loc[frame["p"].idxmax(), "best"] = True
-    x = alt.X("p:Q").title("Probability").scale(domain=[0, 1.12])
+    x = alt.X("p:Q").title("Probability").scale(domain=[0, 1])
     return base.bars(
         base.rows(frame, "class"),
-        x.axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
+        x.axis(base.ticks((0, 0.25, 0.5, 0.75, 1), format=".0%")),
         alt.Text("p:Q").format(".1%"),
         24,
         height=14,

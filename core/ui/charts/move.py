@@ -29,11 +29,15 @@ def transfers(frame: pd.DataFrame) -> Chart:
     places = list(dict.fromkeys(frame["where"]))
     dashes = [[1, 0], *[[6, 4]] * len(places)]
     sizes = alt.X("bytes:Q").title("Size of the copy")
+    rates = frame["low"].min() / 1.2, frame["high"].max() * 1.2
     chart = alt.Chart().encode(
         x=sizes.scale(type="log", domain=[4096, 2**28]).axis(
-            values=[4096 * 16**power for power in range(5)], labelExpr=SIZES
+            base.ticks((4096 * 16**power for power in range(5)), labelExpr=SIZES)
         ),
-        y=alt.Y("rate:Q").title("GB/s").scale(type="log"),
+        y=alt.Y("rate:Q")
+        .title("GB/s")
+        .scale(type="log", domain=rates, nice=False)
+        .axis(base.ticks(base.decades(*rates), format="~g")),
         color=base.hues("memory", kinds, shown, **LINES),
         strokeDash=alt.StrokeDash("where:N")
         .scale(domain=places, range=dashes)
@@ -81,11 +85,9 @@ def logits(
 def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
     """A bar for each name, in the order they come, with its value at the end."""
     frame = pd.DataFrame({"name": list(values), "value": list(values.values())})
-    most = max(values.values(), default=0.0) or 1.0
-    x = alt.X("value:Q").title(title).scale(domain=[0, most * 1.25], nice=False)
     return base.bars(
         base.rows(frame, "name", limit=160),
-        x.axis(tickCount=4),
+        alt.X("value:Q").title(title),
         alt.Text("value:Q").format(".3g"),
         24,
         height=14,

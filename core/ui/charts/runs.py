@@ -57,8 +57,8 @@ def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
     title = "Test accuracy" if percent else "Test R²"
     y = alt.Y("quality:Q").title(title).scale(zero=False)
     chart = alt.Chart(LATER).encode(
-        x=alt.X(f"{x}:Q").title(AXES[x]).axis(tickCount=7, grid=False).scale(zero=True),
-        y=y.axis(format=".0%" if percent else ".2f", tickCount=6),
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
+        y=y.axis(format=base.PERCENT if percent else "~g"),
         color=color,
         strokeDash=dash,
         tooltip=base.tips(run="Run", epoch="Epoch")
@@ -82,14 +82,14 @@ def frontier(
     scale = (
         alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
     )
-    axis = alt.Axis(tickCount=5, grid=False, format="~g")
+    axis = alt.Axis(format="~g")
     hues = [colors.quiet if each == ELSEWHERE else colors.of(each) for each in backends]
     chart = alt.Chart(LATER).encode(
         x=alt.X("seconds:Q").title("Seconds in all").scale(scale).axis(axis),
         y=alt.Y("quality:Q")
         .title(title)
         .scale(zero=False, padding=8)
-        .axis(format=".0%" if percent else ".2f", tickCount=6),
+        .axis(format=base.PERCENT if percent else "~g"),
     )
     best = chart.transform_filter("datum.best")
     line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)

@@ -8,8 +8,8 @@ from core.ui.charts import base
 from core.ui.charts.base import LATER, Chart, Palette
 
 # Microseconds on a logarithmic axis, as people say them.
-TIMES = alt.Axis(
-    values=[10.0**power for power in range(-1, 9)],
+TIMES = base.ticks(
+    (10.0**power for power in range(-1, 9)),
     labelExpr="datum.value < 1000 ? format(datum.value, '~r') + ' µs' : "
     "datum.value < 1000000 ? format(datum.value / 1000, '~r') + ' ms' : "
     "format(datum.value / 1000000, '~r') + ' s'",
@@ -23,10 +23,10 @@ def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
     speed: a dashed line each.
     """
     colors = base.palette()
-    most = max([*frame["high"], *limits.get("speed", [])]) * 1.12
+    most = max([*frame["high"], *limits.get("speed", [])])
     tooltip = base.tips(rung="Rung") + base.tips(",.0f", speed="Samples/s")
     tooltip += base.tips(label="Epoch")
-    x = alt.X("speed:Q").title("Samples/s").axis(tickCount=5, format="~s")
+    x = alt.X("speed:Q").title("Samples/s").axis(format="~s")
     chart = base.bars(
         base.rows(frame, "rung", tooltip=tooltip),
         x.scale(domain=[0, most], nice=False),
@@ -100,28 +100,25 @@ def memory(frame: pd.DataFrame, backend: str) -> Chart:
 
 
 def vectorized(frame: pd.DataFrame) -> Chart:
-    """A bar a way for each number of points, over logarithmic time.
+    """A dot a way for each number of points, over logarithmic time.
 
-    `frame` has the columns points (in words), way, microseconds, low, high, time. The
-    bars begin at the lower end of the axis: a logarithmic one has no 0.
+    `frame` has the columns points (in words), way, microseconds, low, high, time.
     """
     colors = base.palette()
     known = {PYTHON: colors.further[3], NUMPY: colors.further[0], TORCH: colors.cpu}
     hues = {way: known.get(way, colors.accelerator) for way in frame["way"]}
-    domain = [frame["low"].min() / 2, frame["high"].max() * 8]
+    domain = [frame["low"].min() / 2, frame["high"].max()]
     x = alt.X("microseconds:Q", axis=TIMES).scale(type="log", domain=domain, nice=False)
-    rows = alt.Chart(frame.assign(start=domain[0])).encode(
+    rows = alt.Chart(frame).encode(
         y=alt.Y("points:N").sort(None).title(None).scale(paddingInner=0.25),
         yOffset=alt.YOffset("way:N").sort(list(hues)),
         tooltip=base.tips(points="Size", way="Way") + _middle_half("µs"),
     )
-    return base.bars(
+    return base.dots(
         rows,
-        x.title("Time, each line ten times the one before"),
+        x.title("Time, logarithmic"),
         "time:N",
         20,
-        height=alt.Undefined,
-        x2="start:Q",
         color=base.hues("way", hues, hues.values(), columns=2),
     )
 
@@ -143,7 +140,7 @@ def pieces(frame: pd.DataFrame, backend: str) -> Chart:
     y = alt.Y("microseconds:Q", axis=TIMES).title("Time")
     chart = alt.Chart(frame).encode(
         x=x.scale(type="log", domain=[0.7, right], nice=False).axis(
-            values=list(frame["pieces"]), format=",d", grid=False
+            base.ticks(frame["pieces"], format=",d")
         ),
         y=y.scale(type="log", domain=ends, nice=False),
         color=alt.value(colors.of(backend)),
@@ -159,12 +156,10 @@ def fetches(frame: pd.DataFrame, backend: str) -> Chart:
 
     `frame` has the columns way, milliseconds, low, high, time.
     """
-    most = frame["high"].max() * 1.25
-    x = alt.X("milliseconds:Q").title("Milliseconds").axis(tickCount=5)
     tooltip = base.tips(way="Way") + _middle_half("ms")
     return base.bars(
         base.rows(frame, "way", limit=190, tooltip=tooltip),
-        x.scale(domain=[0, most], nice=False),
+        alt.X("milliseconds:Q").title("Milliseconds"),
         "time:N",
         color=alt.value(base.palette().of(backend)),
     )

@@ -54,7 +54,7 @@ def loss_lines(
     """As `losses` draws them, in the `color` of a run; `channels` are of the means."""
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(
-        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends).axis(tickCount=6, grid=False),
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends),
         y=alt.Y("loss:Q").title("Loss").scale(scale),
         color=color,
     )
@@ -81,16 +81,11 @@ def per_epoch(
     """
     percent = y == "accuracy"
     last = max(2, epochs)
-    ticks = alt.Axis(
-        values=list(range(1, last + 1, max(1, epochs // 10))),
-        format="d",
-        tickMinStep=0.5,  # with 1, Vega leaves the middle one of three out
-        labelOverlap=False,
-    )
+    ticks = base.ticks(base.whole(last), format="d")
     figure = alt.Y(f"{y}:Q").title(None).scale(zero=False)
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
-        y=figure.axis(format=".0%" if percent else ".2f"),
+        y=figure.axis(format=base.PERCENT if percent else "~g"),
         color=run_color(names, backend, colors).legend(None),
         tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
         + base.tips(".2%" if percent else ".4f", **{y: y}),
