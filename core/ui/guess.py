@@ -5,6 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from core.ui import answers as kept
+
 
 def ask(
     key: str,
@@ -12,14 +14,13 @@ def ask(
     answers: Sequence[Any],
     say: Callable[[Any], str] = str,
 ) -> Any | None:
-    """What the learner expects; None until they have chosen."""
-    return st.radio(
+    """What the learner expects; None until they have chosen, once and for all tabs."""
+    return kept.radio(
         f"Your guess first: {question}",
         list(answers),
-        index=None,
+        key,
         format_func=say,
         horizontal=True,
-        key=key,
     )
 
 

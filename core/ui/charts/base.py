@@ -188,19 +188,18 @@ def whole(last: int, first: int = 1) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """The powers of ten of a logarithmic axis from low to high; every second, if many.
+    """The ticks of a logarithmic axis: powers of ten, of many every second one.
 
-    Where there is but one, twice and five times a power of ten too.
+    Where there is but one, or none, what is round between them too.
     """
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
-    inside = [10.0**power for power in powers if low <= 10.0**power <= high]
-    if len(inside) > 1:
-        return inside
-    finer = (
-        digit * 10.0**power for power in range(first, last + 1) for digit in (1, 2, 5)
-    )
-    return [each for each in finer if low <= each <= high]
+    for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+        found = [digit * 10.0**power for power in powers for digit in digits]
+        found = [each for each in found if low <= each <= high]
+        if len(found) > 1:
+            break
+    return found
 
 
 def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
