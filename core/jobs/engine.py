@@ -143,6 +143,13 @@ class Engine:
             ids = self._jobs.of(address, owner)
         return [job for job in map(self._known, ids) if job is not None]
 
+    def going_on(self, owner: str) -> list[Job]:
+        """All jobs of an owner that wait or are worked on, in order."""
+        with self._lock:
+            ids = self._jobs.owned_by(owner)
+        known = (self._known(job_id) for job_id in ids)
+        return [job for job in known if job is not None and not job.ended]
+
     def wait(self, job_id: str) -> float | None:
         """Seconds until a job's turn, about; None where nobody can know."""
         with self._lock:

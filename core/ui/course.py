@@ -1,6 +1,7 @@
 """The course: its lessons in order, from course.toml, which a teacher can edit."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 class Question:
     """A question that the learner answers before the explanation shows."""
 
-    key: str
+    key: str  # of the answer, in all that the learner has answered
     text: str
     right: str  # the answer that is
     answers: dict[str, str]  # each with what to say to somebody who chose it
@@ -24,15 +25,22 @@ class Lesson:
     title: str
     icon: str
     promise: str  # what you will be able to do after it, one sentence
+    package: str = ""  # whose functions do what one asks for on this page
     asks: str = ""  # the question that it answers, in some eight words
     minutes: int = 0  # that it takes
     question: Question | None = None  # at its end
+
+    def is_done(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the question at its end is among those answered, and rightly."""
+        asked = self.question
+        return asked is not None and answers.get(asked.key) == asked.right
 
 
 def _lesson(file: str, told: dict[str, Any]) -> Lesson:
     told = told | {"icon": f":material/{told['icon']}:"}
     if "question" in told:
-        told["question"] = Question(**told["question"])
+        asked = told["question"]
+        told["question"] = Question(**asked | {"key": f"question_{asked['key']}"})
     return Lesson(file, **told)
 
 
@@ -51,6 +59,13 @@ PAGES = (HOME, *LESSONS, RUNS)
 def page(title: str) -> Lesson:
     """The page of that title: a lesson, or one that stands apart."""
     return next(each for each in PAGES if each.title == title)
+
+
+def of_address(address: str) -> Lesson | None:
+    """The lesson that a job belongs to, by the address of its function."""
+    module = address.partition(":")[0]
+    named = (each for each in LESSONS if each.package)
+    return next((each for each in named if module.startswith(each.package)), None)
 
 
 def after(this: Lesson) -> Lesson | None:

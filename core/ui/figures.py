@@ -7,8 +7,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.measure.environment import Environment
 from core.ui import format
+from core.ui.server import engine
 
+# How wide the characters of a metric are, and what is around them.
+LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 7, 13, 36
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
 
@@ -29,24 +33,35 @@ def table(
 
 def metrics(
     figures: Mapping[str, str],
-    widths: int | Sequence[int],
+    _widths: Any = None,
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Figures side by side, each so many pixels wide; `notes` explain some of them."""
-    if isinstance(widths, int):
-        widths = [widths] * len(figures)
-    with st.container(horizontal=True):
-        for (label, value), width in zip(figures.items(), widths, strict=True):
-            note = (notes or {}).get(label)
-            st.metric(label, value, border=True, width=width, help=note)
+    """Figures side by side, to the margin, or in pairs; `notes` explain some."""
+    widest = max(
+        max(LABEL_PIXELS * len(label), VALUE_PIXELS * len(value))
+        for label, value in figures.items()
+    )
+    with st.grid(columns=len(figures), min_column_width=widest + AROUND_PIXELS):
+        for label, value in figures.items():
+            st.metric(label, value, border=True, help=(notes or {}).get(label))
 
 
 def caption(text: str, result: Any) -> None:
-    """How the figures of a result were measured; then where, and when if it knows."""
+    """How the figures of a result were measured, and when if it knows.
+
+    And where, if not with what is here now, which the sidebar of every page tells.
+    """
     where = getattr(result, "environments", None) or [result.environment]
-    known = dict.fromkeys(format.provenance(each) for each in where if each)
-    day = f" {result.date[:10]}." if hasattr(result, "date") else ""
-    st.caption(f"{text} {'; '.join(known)}.{day}")
+    day = f"{result.date[:10]}." if hasattr(result, "date") else ""
+    st.caption(" ".join(filter(None, (text, elsewhere(*where), day))))
+
+
+def elsewhere(*environments: Environment | None) -> str:
+    """Where something was measured, as a sentence; empty: with what is here now."""
+    machine = engine().machine()
+    here = {format.provenance(each) for each in machine.devices} if machine else set()
+    known = dict.fromkeys(format.provenance(each) for each in environments if each)
+    return "" if known.keys() <= here else f"Measured on {'; '.join(known)}."
 
 
 def bullets(lines: Iterable[str]) -> None:

@@ -6,19 +6,20 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import answers, course, people, your_data
+from core.ui import answers, course, format, going_on, people, your_data
 from core.ui.course import HOME, LESSONS, RUNS, after
 from core.ui.server import engine, store, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
+PROSE = 700  # pixels: how wide a text is at most
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
-def begin(title: str, wide: bool = False) -> None:
+def begin(title: str, wide: bool = True) -> None:
     """The first call of the page of that title: sidebar, title, the page's promise.
 
-    A `wide` page takes the width of the window; Home draws title and promise itself.
-    The page is drawn anew once the workers have said what is here, or why not.
+    Home draws title and promise itself. The page is drawn anew once the workers have
+    said what is here, or why not.
     """
     lesson = course.page(title)
     st.set_page_config(
@@ -32,16 +33,13 @@ def begin(title: str, wide: bool = False) -> None:
         store().visitors.touch(who)
     st.logo(LOGO, size="large")
     with st.sidebar:
-        st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
-        st.page_link(HOME.file, label="Home", icon=HOME.icon)
-        for each in LESSONS:
-            st.page_link(each.file, label=each.title, icon=each.icon)
-        st.space("small")
+        _course()
         st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
         _machine_badge()
+        going_on.draw()
     if lesson is not HOME:
         st.title(lesson.title)
-        st.markdown(lesson.promise)
+        st.markdown(lesson.promise, width=PROSE)
     your_data.tell(title)
     if problem := store().problem:
         st.warning(problem, icon=":material/database_off:")
@@ -54,11 +52,12 @@ def end(title: str) -> None:
     if asked := lesson.question:
         st.subheader("Before you go on")
         options = list(asked.answers)
-        chosen = answers.radio(asked.text, options, f"question_{asked.key}")
+        chosen = answers.radio(asked.text, options, asked.key, width=PROSE)
         if chosen == asked.right:
-            st.success(asked.answers[chosen], icon=":material/check:")
+            st.success(asked.answers[chosen], icon=":material/check:", width=PROSE)
         elif chosen is not None:
-            st.info(asked.answers[chosen], icon=":material/lightbulb:")
+            said = asked.answers[chosen]
+            st.info(said, icon=":material/lightbulb:", width=PROSE)
     st.space("small")
     if following := after(lesson):
         label, icon = f"Next: {following.title}", ":material/arrow_forward:"
@@ -93,15 +92,30 @@ def machine() -> Machine:
     return found
 
 
+def _course() -> None:
+    """The way through the lessons, and how much of it this visitor has done."""
+    given = answers.given()
+    done = [each for each in LESSONS if each.is_done(given)]
+    st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
+    st.page_link(HOME.file, label="Home", icon=HOME.icon)
+    for each in LESSONS:
+        mark = " :green[:material/check:]" if each in done else ""
+        st.page_link(each.file, label=f"{each.title}{mark}", icon=each.icon)
+    share = len(done) / len(LESSONS)
+    st.progress(share, f":small[{len(done)} of {len(LESSONS)} lessons done]")
+
+
 def _machine_badge() -> None:
+    """What is here; pressed, it tells with what everything is measured."""
     machine = engine().machine()
     st.space("small")
     if machine is None:
         st.badge("Workers are starting", icon=":material/hourglass:", color="gray")
         return
     best = machine.devices[0]
-    st.badge(
-        f"{best.backend} · {best.device_name}",
-        icon=":material/memory:",
-        color=device_color(best.backend),
-    )
+    color = device_color(best.backend)
+    name = f":{color}[**{best.backend}** · {best.device_name}]"
+    with st.popover(name, icon=":material/memory:", wrap=True):
+        st.markdown("Where no other place stands beside a figure, it is from here:")
+        for each in machine.devices:
+            st.markdown(f"- {format.provenance(each)}, {each.system}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ui.course import HOME, LESSONS, RUNS, Lesson, after, page
+from core.ui.course import HOME, LESSONS, RUNS, Lesson, after, of_address, page
 from tests.process import ROOT
 
 
@@ -22,6 +22,27 @@ def test_a_question_has_one_right_answer_among_several(each: Lesson) -> None:
     assert each.question.right in each.question.answers
     assert len(each.question.answers) >= 3
     assert all(each.question.answers.values())
+
+
+def test_a_lesson_is_done_by_the_right_answer() -> None:
+    """To its own question, whatever else was answered."""
+    first, second = LESSONS[:2]
+    assert first.question is not None
+    wrong = next(
+        each for each in first.question.answers if each != first.question.right
+    )
+    assert not first.is_done({})
+    assert not first.is_done({first.question.key: wrong})
+    right = {first.question.key: first.question.right}
+    assert first.is_done(right)
+    assert not second.is_done(right)
+
+
+def test_a_job_belongs_to_the_lesson_that_starts_it() -> None:
+    """By the package of the function that does it."""
+    assert of_address("core.speed.copies:measure") == page("Speed")
+    assert of_address("core.training:run") == page("Train")
+    assert of_address("core.machine.facts:probe") is None
 
 
 def test_the_way_on_leads_through_all_lessons() -> None:

@@ -116,7 +116,7 @@ def time(job: Job, move: Move) -> None:
     elif device == "meta":
         why = ". No byte travels: meta keeps shapes and drops values."
     st.markdown(took + why)
-    figures.caption("Median; measured on", timed)
+    figures.caption("Median of the repeats.", timed)
 
 
 def in_place(device: str, environment: Environment) -> None:

@@ -1,0 +1,20 @@
+"""core.ui.figures: figures and what is said of them."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from core.ui import figures
+from tests import samples
+
+
+def test_only_what_was_measured_elsewhere_says_where(monkeypatch):
+    """What is here stands in the sidebar; other threads are another environment."""
+    here = samples.machine("CPU")
+    known = SimpleNamespace(machine=lambda: here)
+    monkeypatch.setattr(figures, "engine", lambda: known)
+    (cpu,) = here.devices
+    assert figures.elsewhere(cpu, None) == ""
+    told = figures.elsewhere(cpu, replace(cpu, threads=7))
+    assert "7 CPU threads" in told
+    known.machine = lambda: None
+    assert cpu.device_name in figures.elsewhere(cpu)
