@@ -36,6 +36,7 @@ class Mistake:
     slug: str
     title: str
     why: str
+    symptoms: str = ""  # of a silent one, as people tell who don't know the cause
     broken_on: str = OTHER
     needs_numbers: bool = False  # to be mended: meta has none
     figure: Figure | None = None  # None: it is loud, and raises

@@ -20,6 +20,7 @@ LEAST_SCORE_OF_QUESTION = 0.2  # of a text that has no error in it
 LEAST_SHARED = 4  # words, or all where the message has fewer
 MOST_MATCHES = 3
 CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them apart
+SYMPTOM_WEIGHT = 1.25  # whoever tells of no error has seen none: it was a silent one
 UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare one
 
 # An exception's class is one word; other identifiers fall into theirs.
@@ -28,7 +29,7 @@ STOP_WORDS = frozenset(
     """
     all an and are as at be but by can for from has have if in is it its least no not of
     on or so than that the there they this to too was what when where which who with you
-    your
+    your am any did do does doesn don how i isn just me my only some very we why won
     """.split()  # noqa: SIM905
 )
 # What a traceback ends with: a class, and a message of one line or more.
@@ -118,6 +119,7 @@ class Index:
             texts = (each.title, each.why, each.note, each.without_accelerator, raised)
             told.append("\n".join(texts))
         self.told, self.code = Corpus(told), Corpus(code)
+        self.symptoms = Corpus([each.symptoms for each in MISTAKES])
 
     def find(self, text: str) -> list[Match]:
         """The mistakes that fit a message, a traceback or a word, the best one first.
@@ -126,12 +128,23 @@ class Index:
         """
         code, message = split_traceback(text[-MOST_CHARACTERS:])
         told = self.told.cosines(message)
+        if not ERROR.search(message):  # somebody tells what they see
+            told = list(map(max, told, self._of_symptoms(message)))
         if not self._fits(message, told):
             return []
         likeness = zip(MISTAKES, told, self.code.cosines(code), strict=True)
         matches = [Match(each.slug, a + CODE_WEIGHT * b) for each, a, b in likeness]
         first, *others = sorted(matches, key=lambda match: -match.score)[:MOST_MATCHES]
         return [first, *(each for each in others if each.score > first.score / 2)]
+
+    def _of_symptoms(self, question: str) -> list[float]:
+        """How alike a question is to the symptoms of each; one word tells too little."""
+        asked, known = set(words(question)), self.symptoms
+        found = zip(known.cosines(question), known.vectors, strict=True)
+        return [
+            SYMPTOM_WEIGHT * cosine if len(asked & set(vector)) > 1 else 0.0
+            for cosine, vector in found
+        ]
 
     def _fits(self, message: str, told: list[float]) -> bool:
         """Whether the message is about any of the mistakes at all."""

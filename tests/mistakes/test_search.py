@@ -64,6 +64,20 @@ FOUND = {
     "why is .item() slow": "item_every_step",
     "out of memory": "out_of_memory",
 }
+STALLED = {"softmax_before_loss", "no_zero_grad", "list_never_trained"}
+SYMPTOMS = {  # what somebody sees who has no error; all that may be behind it
+    "my loss does not go down": STALLED,
+    "the loss is stuck": STALLED,
+    "loss doesn't decrease": STALLED,
+    "My model is not learning anything": STALLED,
+    "the loss explodes": {"no_zero_grad"},
+    "accuracy is lower in evaluation than in training": {"no_eval_mode"},
+    "predictions change each time for the same image": {"no_eval_mode"},
+    "my timings are too good to be true": {"timing_unsynchronized"},
+    "the GPU is not faster than the CPU": {"item_every_step"},
+    "my accuracy is not the same with another batch size": {"mean_of_batch_means"},
+    "the weights of my layers do not change": {"list_never_trained"},
+}
 NOT_FOUND = [
     "",
     "   \n ",
@@ -74,6 +88,10 @@ NOT_FOUND = [
     "ModuleNotFoundError: No module named 'pandas'",
     'Traceback (most recent call last):\n  File "x.py", line 3, in <module>\n'
     "    import pandas\nModuleNotFoundError: No module named 'pandas'",
+    "KeyError: 'loss does not go down'",
+    "my internet is slow",
+    "it does not go",
+    "how do I cook rice",
     "SyntaxError: invalid syntax",
     "IndentationError: unexpected indent",
     "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
@@ -135,6 +153,12 @@ def test_a_message_alone_finds_its_mistake(index, failures, slug):
 def test_what_learners_bring_is_found(index, text):
     """Other wordings, devices and programs lead to the same mistake."""
     assert index.find(text)[0].slug == FOUND[text]
+
+
+@pytest.mark.parametrize("text", SYMPTOMS)
+def test_a_symptom_finds_the_silent_mistakes_behind_it(index, text):
+    """Who sees no error but a wrong number finds each mistake that brings it."""
+    assert {match.slug for match in index.find(text)} >= SYMPTOMS[text]
 
 
 @pytest.mark.parametrize("text", NOT_FOUND)
