@@ -138,7 +138,7 @@ class Index:
         return [first, *(each for each in others if each.score > first.score / 2)]
 
     def _of_symptoms(self, question: str) -> list[float]:
-        """How alike a question is to the symptoms of each; one word tells too little."""
+        """How alike a question is to the symptoms of each; one word tells nothing."""
         asked, known = set(words(question)), self.symptoms
         found = zip(known.cosines(question), known.vectors, strict=True)
         return [

@@ -5,7 +5,8 @@ batches before it as it had.
 """
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch.optim import Optimizer
 from core import devices
 from core.config import RunConfig
 from core.data import datasets
-from core.move.results import BatchStage, SteppedBatch, TensorSummary
+from core.move.results import BatchStage, Held, SteppedBatch, TensorSummary
 from core.training import Training
 
 BATCH_SIZE = 64
@@ -76,11 +77,13 @@ def inspect_batch(
         model.train()
         inputs, targets = feed[number - 1]
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        stages = []
+        stages, there = [], dict[str, Tensor]()
         for tensors in walk(
             model, inputs, targets, training.criterion, training.optimizer, device
         ):
-            stages.append(stage(tensors, model, before))
+            there |= tensors
+            memories = held(model, there, training.optimizer)
+            stages.append(stage(tensors, model, before, memories))
             if "outputs" in tensors:
                 outputs = tensors["outputs"].detach()[:SHOWN].cpu()
     return SteppedBatch(
@@ -95,11 +98,15 @@ def inspect_batch(
 
 
 def stage(
-    tensors: dict[str, Tensor], model: nn.Module, before: dict[str, Tensor]
+    tensors: dict[str, Tensor],
+    model: nn.Module,
+    before: dict[str, Tensor],
+    memories: tuple[Held, ...],
 ) -> BatchStage:
     """What there is to see now: some tensors, gradients, how far weights have moved."""
     named = dict(model.named_parameters())
     return BatchStage(
+        memories,
         tuple(look(name, tensor) for name, tensor in tensors.items()),
         {
             name: None if p.grad is None else p.grad.norm().item()
@@ -107,6 +114,25 @@ def stage(
         },
         {name: (p.detach() - before[name]).norm().item() for name, p in named.items()},
     )
+
+
+def held(
+    model: nn.Module, tensors: Mapping[str, Tensor], optimizer: Optimizer
+) -> tuple[Held, ...]:
+    """What the memories hold now. AdamW counts its steps on the host."""
+    there = [("model", tensor) for tensor in model.state_dict().values()]
+    there += tensors.items()
+    grads = (p.grad for p in model.parameters())
+    there += [("gradients", grad) for grad in grads if grad is not None]
+    for state in optimizer.state.values():
+        there += [
+            ("step counts" if name == "step" else "optimizer state", tensor)
+            for name, tensor in state.items()
+        ]
+    sizes = Counter[tuple[str, str]]()
+    for name, tensor in there:
+        sizes[name, str(tensor.device)] += tensor.nbytes
+    return tuple(Held(*place, size) for place, size in sizes.items())
 
 
 def look(name: str, tensor: Tensor) -> TensorSummary:

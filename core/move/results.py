@@ -62,9 +62,19 @@ class TensorSummary:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a memory holds: one tensor, or all of a model, of gradients, of a state."""
+
+    name: str
+    device: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class BatchStage:
     """What there is to see after one step of the loop."""
 
+    held: tuple[Held, ...]  # by model, batch, loss, gradients and optimizer
     tensors: tuple[TensorSummary, ...]
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
     moved: dict[str, float]  # distance of each parameter from before the batch

@@ -53,6 +53,17 @@ def test_each_step_changes_what_it_should(second):
     assert all(distance > 0 for distance in second.stages[STEP].moved.values())
 
 
+def test_the_memories_hold_what_was_made(second):
+    """Gradients go with zero_grad and come with backward; the state is AdamW's two."""
+    held = [{each.name: each.bytes for each in stage.held} for stage in second.stages]
+    assert held[MOVE]["inputs"] == 64 * 28 * 28
+    for stage in (ZERO, FORWARD, LOSS):
+        assert "gradients" not in held[stage]
+    assert held[BACKWARD]["gradients"] == held[BACKWARD]["model"]
+    assert held[STEP]["optimizer state"] == 2 * held[STEP]["model"]
+    assert "loss" in held[LOSS].keys() - held[FORWARD].keys()
+
+
 def test_the_loss_is_the_mean_of_minus_ln_p(second):
     """For a batch of the shown samples alone it would be the mean over these."""
     batch = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 1)

@@ -17,7 +17,7 @@ def test_the_model_page_moves_and_measures(engine):
     assert metrics(at)["Tensors moved"] == "6 of 6"
     said = texts(at.markdown)
     assert "`model.to(device)` takes" in said
-    assert "levels out at" in said
+    assert "A copy of 4 KB takes" in said
     assert len(at.get("vega_lite_chart")) == 1
 
 
@@ -30,7 +30,7 @@ def test_a_reload_finds_the_move_again(monkeypatch):
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():
-    """Six steps, then the next batch; another page between changes nothing."""
+    """The move and five steps, then the next batch; another page changes nothing."""
     at = open_page("pages/2_Model.py")
     shown = []
     for _ in range(8):
@@ -41,7 +41,7 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     assert (at.session_state.batch_number, at.session_state.batch_place) == (2, 2)
     at.switch_page("pages/3_Train.py").run()
     at.switch_page("pages/2_Model.py").run()
-    assert "outputs = model(inputs)" in texts(at.code)
+    assert "outputs = model(inputs)  # <- here" in texts(at.code)
     at.button(key="step_back").click().run()
     assert at.session_state.batch_place == 1
 

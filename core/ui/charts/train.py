@@ -122,6 +122,9 @@ def fit(colors: Palette, backend: str) -> Chart:
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     shown = (colors.text, colors.of(backend))
     color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
+    # Where the fit is good one lies on the other: a second difference than the colour.
+    dash = alt.StrokeDash("line:N").legend(title=None, orient="top", **LINES)
+    dash = dash.scale(domain=[TRUTH, MODEL], range=[[6, 4], [1, 0]])
     dots, model, true = (
         alt.Chart(data).encode(
             x=alt.X("x:Q").scale(domain=[curve.LOW, curve.HIGH], nice=False),
@@ -133,6 +136,6 @@ def fit(colors: Palette, backend: str) -> Chart:
     return alt.layer(
         dots.mark_circle(size=14, color=colors.quiet, opacity=0.35, clip=True),
         band.encode(y="low:Q", y2="high:Q"),
-        base.lines(model.encode(color=color), 3, clip=True),
-        base.lines(true.encode(color=color), 1),
+        base.lines(model.encode(color=color, strokeDash=dash), 4, clip=True),
+        base.lines(true.encode(color=color, strokeDash=dash), 2),
     ).properties(height=320)

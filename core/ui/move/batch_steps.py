@@ -8,8 +8,10 @@ import streamlit as st
 from core.move.results import SteppedBatch
 from core.ui import figures, format
 from core.ui.charts import move as charts
+from core.ui.charts.base import palette
+from core.ui.move import memories
 from core.ui.server import ask, explained
-from core.ui.source import lines_with
+from core.ui.source import body
 
 MOST_BATCHES = 100  # as core.move.batch_steps has them
 Place = tuple[int, int]  # number of the batch, from 1, and of the step, from 0
@@ -38,18 +40,56 @@ def _step(seen: SteppedBatch, number: int, place: int) -> None:
     if last := place == len(names) - 1:
         on, label = (number + 1, 0), "Next batch"
     over = last and number == MOST_BATCHES
-    trail = [f"**{name}**" if name == names[place] else name for name in names]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _button("Back", "arrow_back", "step_back", before, disabled=place == 0)
+        _button(label, "skip_next", "step_on", on, type="primary", disabled=over)
+        if number > 1:
+            _button("Start again", "restart_alt", "step_reset", (1, 0))
+        st.markdown(f"**Batch {number}** · {_trail(place)}", width="content")
     with st.container(border=True):
-        st.markdown(f"**Batch {number}** · {' → '.join(trail)}")
-        with st.container(horizontal=True):
-            _button("Back", "arrow_back", "step_back", before, disabled=place == 0)
-            _button(label, "skip_next", "step_on", on, type="primary", disabled=over)
-            if number > 1:
-                _button("Start again", "restart_alt", "step_reset", (1, 0))
-        st.code(lines_with("core.move.batch_steps:walk", code))
-        st.markdown(meaning)
+        left, right = st.columns([6, 5])
+        with left:
+            st.code(loop(code))
+            st.markdown(meaning)
+        with right:
+            _memories(seen, place)
         view(seen, place)
     figures.caption("Seed 0, 64 images a batch, AdamW with its defaults.", seen)
+
+
+def _trail(place: int) -> str:
+    """The move, then the five steps, numbered; where the learner is in bold."""
+    names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
+    return " → ".join(f"**{n}**" if i == place else n for i, n in enumerate(names))
+
+
+def loop(part: str) -> str:
+    """The loop's body, with a mark on the lines that contain `part`."""
+    lines = body("core.move.batch_steps:walk").splitlines()
+    return "\n".join(
+        f"{line}  # <- here" if part in line else line
+        for line in lines
+        if line and not line.startswith("yield")
+    )
+
+
+def _memories(seen: SteppedBatch, place: int) -> None:
+    """Both memories after this step; on a CPU as they would be with an accelerator."""
+    stages, backend = seen.stages, seen.environment.backend
+    one = backend == "CPU"
+    now = stages[place].held
+    before = stages[place - 1].held if place else ()
+    device = "An accelerator" if one else f"Device: {backend}"
+    st.image(
+        memories.picture(now, before, device, one, palette()),
+        alt=memories.in_words(now, one),
+        width="stretch",
+    )
+    if one:
+        st.markdown(
+            ":small[Host and device are one memory here: nothing moves. With an "
+            "accelerator it would be like this; the sizes are real.]"
+        )
 
 
 def _button(label: str, icon: str, key: str, to: Place, **more: Any) -> None:
@@ -81,7 +121,7 @@ def _tensors(seen: SteppedBatch, place: int) -> None:
 
 
 def _images(seen: SteppedBatch, place: int) -> None:
-    with st.grid(min_column_width=84, gap="small"):
+    with st.grid(min_column_width=70, gap="small"):
         for image, label in zip(seen.images, seen.labels, strict=True):
             with st.container(gap="xxsmall"):
                 large = image.repeat(3, axis=0).repeat(3, axis=1)

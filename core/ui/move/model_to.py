@@ -33,8 +33,8 @@ PANEL = JobPanel(
 )
 
 
-def draw(devices: Sequence[str]) -> tuple[str, str]:
-    """What is moved where, and then its tensors; returns the model and the device."""
+def settings(devices: Sequence[str]) -> tuple[str, str]:
+    """What is moved, and where to; for the whole page."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         model = controls.model("moved_model")
         device = controls.choice(
@@ -44,9 +44,14 @@ def draw(devices: Sequence[str]) -> tuple[str, str]:
             index=0 if len(devices) > 1 else 1,  # where there is something to move
             help="Meta keeps shapes and drops values: a device that every machine has.",
         )
-        pressed = st.button(
-            "Move it", type="primary", icon=":material/move_down:", key="move_model"
-        )
+    return model, device
+
+
+def draw(model: str, device: str) -> None:
+    """The button, and then every tensor of the model, before and after."""
+    pressed = st.button(
+        "Move it", type="primary", icon=":material/move_down:", key="move_model"
+    )
     panel = replace(PANEL, about=lambda *arguments: arguments == (model, device))
     if "moved" not in st.session_state and (known := PANEL.job):
         st.session_state.moved = known.arguments  # before a reload
@@ -54,22 +59,21 @@ def draw(devices: Sequence[str]) -> tuple[str, str]:
         st.session_state.moved = (model, device)
         if panel.job is None:
             panel.submit(model, device)
-    st.subheader("Move it")
     if st.session_state.get("moved") != (model, device):
-        st.markdown(
-            ":material/table: Press **Move it**: every parameter and buffer of the "
-            "model appears here, with its device before and after."
-        )
-    else:
-        with explained("The model was not moved"):
-            moved = engine().ask("core.move.model_to:move", model, device)
-            table(moved)
+        st.code(f"model = {format.NAMES[model]}()\nmodel.to({device!r})")
+        return
+    with explained("The model was not moved"):
+        moved = engine().ask("core.move.model_to:move", model, device)
+        left, right = st.columns([6, 4])
+        with right:
+            weight(moved)
             panel.follow(lambda job: time(job, moved))
-    return model, device
+        with left:
+            table(moved)
 
 
-def table(move: Move) -> None:
-    """Every parameter and buffer, before and after; what they weigh."""
+def weight(move: Move) -> None:
+    """How many tensors have moved, and what they weigh."""
     moved = sum(each.before != each.after for each in move.tensors)
     shown = {
         "Tensors moved": f"{moved} of {len(move.tensors)}",
@@ -79,6 +83,10 @@ def table(move: Move) -> None:
         shown["On the device before"] = format.size(move.allocated_before)
         shown["On the device after"] = format.size(move.allocated_after)
     figures.metrics(shown, 160)
+
+
+def table(move: Move) -> None:
+    """Every parameter and buffer, before and after."""
     figures.table(
         [
             (vars(each) | {"shape": format.shape(each.shape)}).values()

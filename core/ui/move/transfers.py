@@ -14,8 +14,7 @@ from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported
 
 HERE = "here"
-
-
+FALLS = 1.2  # a peak that is so many times the end of its curve is no plateau
 PANEL = JobPanel("core.move.transfers:measure", "The measurement", "transfers")
 
 
@@ -24,8 +23,8 @@ def draw(devices: Sequence[str]) -> None:
     if len(devices) == 1:
         st.markdown(
             "There is no accelerator here, so nothing can be sent to one. A copy "
-            "**within the host** shows the same two things: a fixed price for each "
-            "copy, and a bandwidth that it levels out at."
+            "**within the host** shows a fixed price for each copy, and a bandwidth "
+            "that depends on whether both ends fit in the cache."
         )
     PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
     PANEL.follow(
@@ -55,35 +54,46 @@ def result(job: Job) -> None:
         notices += [problem] if problem else []
     for notice in notices:
         st.warning(notice)
-    st.altair_chart(
+    chart, words = st.columns([6, 4])
+    chart.altair_chart(
         charts.transfers(pd.concat([points, *elsewhere])),
         alt="Gigabytes per second over the size of a copy, both axes logarithmic",
     )
-    if done is not None:
-        _levels(points)
-        n = sorted({len(each.seconds) for each in measured})
-        figures.caption(
-            f"Median of n = {' to '.join(map(str, n))} repeats after a warm-up; the "
-            "shade spans the middle half of them.",
-            done,
-        )
-
-
-def _levels(points: pd.DataFrame) -> None:
-    """The bandwidth at the largest size, and the time of the smallest copy."""
-    kinds = points.groupby(["direction", "memory"], sort=False)
-    ends = [(kind, curve.iloc[0], curve.iloc[-1]) for kind, curve in kinds]
-    figures.bullets(
-        f"{', '.join(map(str, kind))}: levels out at **{large['rate']:.2g} GB/s**; a "
-        f"copy of {small['size']} takes {format.precise(small['us'] / 1e6)}."
-        for kind, small, large in ends
+    if done is None:
+        return
+    with words:
+        figures.bullets(levels(points))
+        if set(points["direction"]) == {"host to host"}:
+            st.markdown(
+                "New memory is slower where it is large: the system has to hand out "
+                "each page of it first."
+            )
+    n = sorted({len(each.seconds) for each in measured})
+    figures.caption(
+        f"Median of n = {' to '.join(map(str, n))} repeats after a warm-up; the "
+        "shade spans the middle half of them.",
+        done,
     )
-    if set(points["direction"]) == {"host to host"}:
-        st.markdown(
-            "In between, source and target fit into the processor's caches, which are "
-            "faster than memory. New memory is slower where it is large: the system "
-            "has to hand out each page of it first."
-        )
+
+
+def levels(points: pd.DataFrame) -> list[str]:
+    """The time of the smallest copy, and the bandwidth of each kind at large sizes.
+
+    A curve that falls again is faster where source and target fit in the cache.
+    """
+    lines = []
+    for kind, curve in points.groupby(["direction", "memory"], sort=False):
+        small, large = curve.iloc[0], curve.iloc[-1]
+        best = curve.iloc[int(curve["rate"].argmax())]
+        text = f"levels out at **{large['rate']:.2g} GB/s**"
+        if best["rate"] > FALLS * large["rate"]:
+            text = (
+                f"**{best['rate']:.2g} GB/s** at {best['size']}, which fits in cache; "
+                f"**{large['rate']:.2g} GB/s** at {large['size']}, which does not"
+            )
+        first = f"A copy of {small['size']} takes {format.precise(small['us'] / 1e6)}."
+        lines.append(f"{', '.join(map(str, kind))}: {text}. {first}")
+    return lines
 
 
 def frame(measured: list[Transfer], where: str = HERE) -> pd.DataFrame:
