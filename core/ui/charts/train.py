@@ -123,7 +123,7 @@ def fit(colors: Palette, backend: str) -> Chart:
     shown = (colors.text, colors.of(backend))
     color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
     # Where the fit is good one lies on the other: a second difference than the colour.
-    dash = alt.StrokeDash("line:N").legend(title=None, orient="top", **LINES)
+    dash = alt.StrokeDash("line:N").legend(alt.Legend(title=None, orient="top"))
     dash = dash.scale(domain=[TRUTH, MODEL], range=[[6, 4], [1, 0]])
     dots, model, true = (
         alt.Chart(data).encode(
