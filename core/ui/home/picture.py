@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.results import WALL
+from core.ui import montage
 from core.ui.charts import home as charts
 from core.ui.charts.base import palette
 from core.ui.home import wall
@@ -44,10 +45,10 @@ def draw(shown: Run, wrong: frozenset[int], whose: str) -> None:
         said = likeliest[0]
         st.markdown(f"**What does {whose} model say to this one?**")
         framed = frozenset({0} if said != true else ())
-        tile = wall.montage(pixels[place : place + 1], framed, palette())
+        tile = montage.montage(pixels[place : place + 1], framed, palette())
         with st.container(horizontal=True, vertical_alignment="center"):
             alt = f"Test image {place}: {CLASSES[true]}"
-            st.image(wall.png(tile), alt=alt, width=SIDE)
+            st.image(montage.png(tile), alt=alt, width=SIDE)
             st.vega_lite_chart(
                 table(found, likeliest, true),
                 charts.answers(tuple(CLASSES[each] for each in likeliest)),

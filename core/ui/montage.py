@@ -1,0 +1,50 @@
+"""Many small images as one picture, which draws at once."""
+
+import io
+
+import numpy as np
+from PIL import Image
+
+from core.ui.charts.base import Palette
+
+COLUMNS = 10
+ZOOM = 3  # pixels of the picture for a pixel of an image
+FRAME, GAP = 5, 5  # pixels of the picture
+
+
+def montage(
+    images: np.ndarray,
+    wrong: frozenset[int],
+    colors: Palette,
+    zoom: int = ZOOM,
+    columns: int = COLUMNS,
+) -> np.ndarray:
+    """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the ink of the theme.
+
+    Those at the places `wrong` are framed.
+    """
+    ground, ink, frame, page = (
+        np.array(Image.new("RGB", (1, 1), color).getpixel((0, 0)), float)
+        for color in (colors.ground, colors.text, colors.wrong, colors.page)
+    )
+    side = images.shape[1] * zoom
+    tile, columns = side + 2 * FRAME, min(columns, len(images))
+    rows = -(-len(images) // columns)
+    picture = np.empty((rows * (tile + GAP) - GAP, columns * (tile + GAP) - GAP, 3))
+    picture[:] = page
+    for place, image in enumerate(images):
+        row, column = divmod(place, columns)
+        top, left = row * (tile + GAP), column * (tile + GAP)
+        around = frame if place in wrong else ground
+        picture[top : top + tile, left : left + tile] = around
+        share = image.repeat(zoom, 0).repeat(zoom, 1)[:, :, np.newaxis] / 255
+        inner = slice(top + FRAME, top + FRAME + side)
+        across = slice(left + FRAME, left + FRAME + side)
+        picture[inner, across] = ground + share * (ink - ground)
+    return picture.round().astype(np.uint8)
+
+
+def png(picture: np.ndarray) -> bytes:
+    """The file that a browser gets."""
+    Image.fromarray(picture).save(file := io.BytesIO(), "PNG")
+    return file.getvalue()
