@@ -10,7 +10,7 @@ from torch import Tensor
 from core import devices
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.results import DRAWN_STEPS, LossPoint, StepProgress
+from core.results import DRAWN_STEPS, FIRST_STEPS, LossPoint, StepProgress
 
 REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
 
@@ -64,7 +64,8 @@ class LossMeter:
         for index, value in enumerate(values, 1):
             step = self.step - len(values) + index
             self.check(value, step)
-            if step == 1 or step % self.stride == 0 or step == self.total_steps:
+            drawn_anyway = step <= FIRST_STEPS or step == self.total_steps
+            if drawn_anyway or step % self.stride == 0:
                 # Between two looks at the clock, steps are taken as equally long.
                 passed = self.fetched + (now - self.fetched) * index / len(values)
                 seconds = self.trained + passed - self.epoch_began

@@ -11,6 +11,7 @@ from core.measure.environment import Environment
 
 Signed = Annotated[float, "may be below 0"]  # as readings, core.measure.records, can't
 DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
+FIRST_STEPS = 100  # kept as well, each of them: this is where the loss falls
 WALL = 50  # test images whose predicted classes come with each epoch, for a picture
 
 

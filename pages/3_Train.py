@@ -8,7 +8,7 @@ from core.ui import dataset, frame, job_panel, runs
 from core.ui.server import engine, visitor
 from core.ui.train import code, controls, live
 
-frame.begin("Train")
+frame.begin("Train", wide=True)
 state = st.session_state
 machine = engine().machine()
 has_data = dataset.is_here(machine)
@@ -22,8 +22,6 @@ if query:  # at once: the browser is told of each change
 notices = state.pop("notices", []) + controls.preset(query, has_data)
 for notice in notices:
     st.warning(notice, icon=":material/info:")
-if machine and not has_data:
-    dataset.offer(machine)
 
 going_on = runs.going_on(visitor())
 if not run_id and going_on:
@@ -31,7 +29,10 @@ if not run_id and going_on:
     state.run_id = going_on[-1].id
 elif not run_id and "run_id" not in state and (newest := runs.newest(visitor())):
     state.run_id = newest
-current = runs.run(state.get("run_id"))
+if unknown := state.get("run_id") if runs.run(state.get("run_id")) is None else None:
+    st.warning(runs.why_none(unknown), icon=":material/search_off:")
+    del state.run_id
+current = live.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
 
@@ -50,43 +51,45 @@ def start(config: RunConfig | None = None) -> None:
         state.notices = [f"{error} Nothing was started."]
 
 
-with st.container(border=True):
-    controls.draw([d.device for d in machine.devices] if machine else ["cpu"])
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Start training",
-            type="primary",
-            icon=":material/play_arrow:",
-            key="start_training",
-            on_click=start,
-            disabled=(alive and mine) or machine is None,
-        )
+left, right = st.columns([3, 8], gap="medium")
+with left:
+    with st.container(border=True):
+        controls.draw([d.device for d in machine.devices] if machine else ["cpu"])
         if current and alive and mine:
-            job_panel.cancel_button(current.job, "cancel_run")
+            job_panel.cancel_button(current.job, "cancel_run", width="stretch")
+        else:
+            st.button(
+                "Start training",
+                type="primary",
+                icon=":material/play_arrow:",
+                key="start_training",
+                on_click=start,
+                disabled=machine is None,
+                width="stretch",
+            )
         controls.fast_setting()
+    if machine and not has_data:
+        dataset.offer(machine)
+with right:
+    if current is not None:
+        if current.job.status == "interrupted":
+            title = "This run was interrupted"
+            st.warning(current.job.message, title=title, icon=":material/bolt:")
+            st.button(
+                "Start it again",
+                icon=":material/replay:",
+                key="start_again",
+                on_click=start,
+                args=(current.config,),
+            )
+        live.name_it(current)
+        live.follow_run(current.id)
+        live.onward(current)
+    else:
+        live.nothing_yet(state.task, known=machine is not None)
 
-if current is not None:
-    st.query_params["run"] = current.id
-    if current.job.status == "interrupted":
-        title = "This run was interrupted"
-        st.warning(current.job.message, title=title, icon=":material/bolt:")
-        st.button(
-            "Start it again",
-            icon=":material/replay:",
-            key="start_again",
-            on_click=start,
-            args=(current.config,),
-        )
-    live.follow_run(current.id)
-    live.onward(current)
-else:
-    if state.get("run_id"):
-        st.warning(runs.why_none(state.run_id), icon=":material/search_off:")
-        st.query_params.pop("run", None)
-        del state.run_id
-    live.nothing_yet(state.task, known=machine is not None)
-
-st.subheader("The code that ran" if current else "The code that will run")
+ran = current is not None and current.started is not None
+st.subheader("The code that ran" if ran else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
 

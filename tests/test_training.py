@@ -17,7 +17,16 @@ from core.data import curve, datasets
 from core.data.batches import in_order
 from core.errors import CancelledError, ExplainedError
 from core.loss_meter import REPORT_SECONDS
-from core.results import DRAWN_STEPS, WALL, Epoch, Fit, RunResult, Started, StepProgress
+from core.results import (
+    DRAWN_STEPS,
+    FIRST_STEPS,
+    WALL,
+    Epoch,
+    Fit,
+    RunResult,
+    Started,
+    StepProgress,
+)
 from core.watch import Watch
 
 CPU = torch.device("cpu")
@@ -142,9 +151,10 @@ def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
 
 
 def test_few_losses_are_drawn_in_a_long_run() -> None:
-    """Of 750 steps at most 600 and the two ends are drawn, in their order."""
+    """Of 750 steps the first 100, and of all at most 600, are drawn, in their order."""
     found = training.run(replace(ONCE, batch_size=16, augment=False)).losses
-    assert 250 < len(found) <= DRAWN_STEPS + 2
+    assert 250 < len(found) <= DRAWN_STEPS + FIRST_STEPS + 1
+    assert [each.step for each in found[:FIRST_STEPS]] == [*range(1, FIRST_STEPS + 1)]
     assert (found[0].step, found[-1].step) == (1, 750)
     for before, after in pairwise(found):
         assert before.step < after.step

@@ -70,18 +70,23 @@ def setting(config: Any, field: str) -> str:
     return f"{SETTINGS[field]} {text}".strip()
 
 
-def run_names(configs: Sequence[RunConfig]) -> list[str]:
-    """A name for each run, made of the settings in which they differ."""
+def differences(configs: Sequence[RunConfig]) -> list[str]:
+    """What each run has in those settings in which they differ; else its model."""
     differing = [
         field.name
         for field in fields(RunConfig)
         if len({getattr(config, field.name) for config in configs}) > 1
     ]
-    names = []
-    for number, config in enumerate(configs, 1):
-        what = ", ".join(setting(config, field) for field in differing)
-        names.append(f"{number} · {what or NAMES[config.model]}")
-    return names
+    return [
+        ", ".join(setting(config, field) for field in differing) or NAMES[config.model]
+        for config in configs
+    ]
+
+
+def run_line(config: RunConfig) -> str:
+    """What was trained and how, in a line: Sprites · ANN · batch 64 · 30 epochs."""
+    told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
+    return " · ".join([*told, counted(config.epochs, "epoch")])
 
 
 def describe(run_id: str, config: RunConfig, accuracy: float) -> str:

@@ -164,7 +164,7 @@ class JobPanel:
             st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
 
 
-def cancel_button(job: Job, key: str) -> None:
+def cancel_button(job: Job, key: str, **more: Any) -> None:
     """The button that ends a job."""
     st.button(
         "Cancel",
@@ -172,6 +172,7 @@ def cancel_button(job: Job, key: str) -> None:
         key=key,
         on_click=engine().cancel,
         args=(job.id,),
+        **more,
     )
 
 
@@ -200,6 +201,11 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
             draw(now)
 
     live()
+
+
+def slot(text: str, share: float) -> None:
+    """How far a job is, or how it ended: as high before, while and after it runs."""
+    st.progress(share, text)
 
 
 def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:

@@ -1,14 +1,16 @@
 """A training job as the pages see it: its progress gathered from its events."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from threading import Lock
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from core.config import RunConfig
+from core.config import IMAGE_TASKS, RunConfig
 from core.jobs.job import Job, Stored
 from core.results import (
     DRAWN_STEPS,
@@ -21,7 +23,6 @@ from core.results import (
 )
 from core.store.codec import StoreError
 from core.store.results import RunSummary
-from core.ui import format
 from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
@@ -42,6 +43,7 @@ EPOCHS = pa.schema(
     [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string())]
     + [(name, pa.float64()) for name in ("loss", "accuracy", "r2")]
 )
+FORETOLD_SHARE = 0.05  # of a run that is done before the time left is told
 SMOOTHED_SHARE = 1 / 20  # of a run's drawn losses that the running mean looks back on
 
 
@@ -63,6 +65,15 @@ class Run:
     @property
     def config(self) -> RunConfig:
         return self.job.arguments[0]
+
+    @property
+    def number(self) -> int:
+        return number(self.id, self.job.owner)
+
+    @property
+    def name(self) -> str:
+        """What it is called beside the others of its owner."""
+        return f"Run {self.number}"
 
     @property
     def result(self) -> RunResult | None:
@@ -99,7 +110,8 @@ class Run:
 
     @property
     def seconds_left(self) -> float | None:
-        if self.latest is None or not self.share:
+        """None at first, when a step with the device's set-up in it says too little."""
+        if self.latest is None or self.share < FORETOLD_SHARE:
             return None
         return self.latest.seconds * (1 - self.share) / self.share
 
@@ -190,7 +202,7 @@ def _ended(job: Job) -> Run:
 
 def forget() -> None:
     """Keep nothing of any run here; it is gathered again for whoever looks."""
-    for each in (_gathering, _ended, _asked_before):
+    for each in (_gathering, _ended, _asked_before, _numbers):
         each.cache_clear()
 
 
@@ -199,12 +211,56 @@ def going_on(owner: str | None = None) -> list[Job]:
     return [job for job in engine().jobs(RUN, owner) if not job.ended]
 
 
-def newest(owner: str) -> str | None:
-    """The run that this visitor started last; None where there is none."""
-    if own := engine().jobs(RUN, owner):
+def newest(owner: str, task: str | None = None) -> str | None:
+    """The run that this visitor started last, of a task or any; None without one."""
+    own = engine().jobs(RUN, owner)
+    if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
-    found = _kept(visitor=owner, limit=1)
+    of = {"task": task} if task else {}
+    found = _kept(visitor=owner, limit=1, **of)
     return found[0].id if found else None
+
+
+def on_show(task: str | None = None) -> Run | None:
+    """The run to look at: one's own, else one that goes on, else the newest.
+
+    Of one task, else of those on images.
+    """
+    tasks = (task,) if task else IMAGE_TASKS
+    jobs = [each for each in engine().jobs(RUN) if each.arguments[0].task in tasks]
+    mine = [each for each in jobs if each.owner == visitor()]
+    mine = [each for each in mine if not each.ended] or mine
+    others = [each for each in jobs if not each.ended]
+    done = [each for each in jobs if each.status == "finished"]
+
+    def kept(owner: str | None = None) -> Iterator[str]:
+        """Of those that finished before this server began."""
+        found = _kept(owner, limit=5, status="finished")
+        yield from (each.id for each in found if each.task in tasks)
+
+    candidates = chain(
+        (each.id for each in mine[-1:]),
+        kept(visitor()),
+        (each.id for each in (*others[:1], *done[-1:])),
+        kept(),
+    )
+    return next(filter(None, map(run, candidates)), None)
+
+
+def number(run_id: str, owner: str) -> int:
+    """Which of its owner's runs it is, from 1: its name and its color for life."""
+    known = _numbers(owner)
+    if run_id not in known:
+        kept = _kept(owner, limit=None, hidden=True) if owner else []
+        jobs = (each.id for each in engine().jobs(RUN, owner))
+        for each in (*(run.id for run in reversed(kept)), *jobs, run_id):
+            known.setdefault(each, len(known) + 1)
+    return known[run_id]
+
+
+@lru_cache(maxsize=512)
+def _numbers(_owner: str) -> dict[str, int]:
+    return {}
 
 
 def earlier(than: Run, most: int) -> list[Run]:
@@ -287,7 +343,7 @@ def finished() -> list[Finished]:
 
 
 def _kept(
-    visitor: str | None = None, limit: int = OFFERED, **equal: Any
+    visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
     """Runs in the database, the newest first; none where it can't be read."""
     try:
@@ -313,24 +369,22 @@ def start(config: RunConfig) -> str:
 
 def loss_table(shown: list[Run]) -> pa.Table:
     """The curves of some runs, with the name of the run in the first column."""
-    names = format.run_names([each.config for each in shown])
     curves = [
-        each.curve.add_column(0, RUN_NAME, pa.repeat(name, len(each.losses)))
-        for name, each in zip(names, shown, strict=True)
+        each.curve.add_column(0, RUN_NAME, pa.repeat(each.name, len(each.losses)))
+        for each in shown
     ]
     return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
 
 
 def epoch_table(shown: list[Run]) -> pa.Table:
     """A row an epoch and a split: run, epoch, split, loss, accuracy, r2."""
-    names = format.run_names([each.config for each in shown])
     rows = [
-        {"run": name, "epoch": epoch.epoch, "split": split}
+        {"run": each.name, "epoch": epoch.epoch, "split": split}
         | {
             figure: getattr(epoch, f"{split}_{figure}")
             for figure in ("loss", "accuracy", "r2")
         }
-        for name, each in zip(names, shown, strict=True)
+        for each in shown
         for epoch in each.history
         for split in ("train", "test")
     ]

@@ -44,9 +44,7 @@ def test_train_now_ends_with_a_wall_and_a_picture(engine, somebody):
     (job,) = engine.jobs(now.runs.RUN, somebody)
     finish(at, engine, job.id)
     job = engine.job(job.id)
-    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in texts(
-        at.success
-    )
+    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in status(at)
     assert len(at.get("vega_lite_chart")) == 2  # the loss, and a picture's answer
     said = texts(at.markdown)
     assert f"**{wrong_of(job)} of these {WALL}** wrong" in said

@@ -69,7 +69,7 @@ def test_start_trains_to_the_end(engine):
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
     finish(at, engine, run_id)
-    assert "classified correctly" in texts(at.success)
+    assert "classified correctly" in status(at)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
 
@@ -254,7 +254,7 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert shown["Test R²"] == f"{result.r2:.3f}"
     assert shown["Test RMSE"] == f"{result.rmse:.3f}"
     assert "Test accuracy" not in shown
-    assert ("noise scale of" in texts(at.success)) == (criterion == "gaussian")
+    assert ("noise scale of" in status(at)) == (criterion == "gaussian")
     fit, *_ = charts = at.get("vega_lite_chart")
     assert len(charts) == 4
     assert "without noise" in fit.proto.spec

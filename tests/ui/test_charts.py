@@ -71,7 +71,7 @@ DOTS = ("id", "run", "seconds", "quality", "backend", "when", "best", "ring")
 CELLS = ("row", "workers", "rate", "label", "spread", "start", "dark")
 LIVE = {
     "losses": (
-        lambda: train.losses(("a", "b"), "CPU", "step", 9),
+        lambda: train.losses(LOOKS, "step", 9),
         runs.loss_table([]).column_names,
     ),
     "losses of several": (
@@ -87,7 +87,7 @@ LIVE = {
         DOTS,
     ),
     "per epoch": (
-        lambda: train.per_epoch(("a",), "CPU", "r2", 3, True),
+        lambda: train.per_epoch(LOOKS, "r2", 3, True),
         runs.epoch_table([]).column_names,
     ),
     "fit": (lambda: train.fit("CPU"), fits.table(None).column_names),

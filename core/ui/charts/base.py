@@ -80,7 +80,6 @@ DARK = Palette(
 )
 
 Chart = alt.LayerChart | alt.FacetChart  # what alt.layer answers
-Names = tuple[str, ...]  # of the runs on a chart, the newest last
 Specification = dict[str, Any]
 LATER = alt.UrlData("later")  # stands for the data that comes when a chart is drawn
 # Of a legend of lines that are thin or faint: as strong as is legible.

@@ -4,27 +4,11 @@ import altair as alt
 
 from core.ui.charts import base
 from core.ui.charts.base import AXES, LATER, LINES, Chart, Palette
-from core.ui.charts.train import loss_lines
+from core.ui.charts.train import Looks, hue, loss_lines
 
 HEIGHT = 300  # pixels, legend and axes included
 DASHES = ([1, 0], [7, 4], [2, 3])
 ELSEWHERE = "Another machine"  # with a device of which nothing is known
-Looks = tuple[tuple[str, int], ...]  # what a run is called, and its number: see `hue`
-
-
-def hue(colors: Palette, number: int) -> str:
-    """The colour of a run; the numbers near it have others."""
-    return colors.runs[number % len(colors.runs)]
-
-
-def swatch(colors: Palette, number: int) -> str:
-    """The colour of a run, as an image for a table's cell."""
-    fill = hue(colors, number).replace("#", "%23")
-    return (
-        "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' width='18' "
-        "height='18' viewBox='0 0 18 18'>"
-        f"<circle cx='9' cy='9' r='7' fill='{fill}'/></svg>"
-    )
 
 
 def _lines(colors: Palette, looks: Looks) -> tuple[alt.Color, alt.StrokeDash]:

@@ -6,41 +6,52 @@ import altair as alt
 
 from core.data import curve
 from core.ui.charts import base
-from core.ui.charts.base import AXES, LATER, LINES, Chart, Names, Palette
+from core.ui.charts.base import AXES, LATER, LINES, Chart, Palette
 
 # Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
 REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
 FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
+Looks = tuple[tuple[str, int], ...]  # what a run is called, and its number: see `hue`
 TRUTH, MODEL = "The curve without noise", "The model"
 
 
-def run_color(names: Names, backend: str, colors: Palette) -> alt.Color:
-    """The newest run has its device's colour; the earlier ones have colours in turn."""
-    earlier = [
-        colors.further[index % len(colors.further)] for index in range(len(names) - 1)
-    ]
-    return base.hues("run", names, [*earlier, colors.of(backend)], **LINES)
+def hue(colors: Palette, number: int) -> str:
+    """The color of a run, for life; the numbers near it have others."""
+    return colors.runs[number % len(colors.runs)]
+
+
+def swatch(colors: Palette, number: int) -> str:
+    """The color of a run, as an image for a table's cell."""
+    fill = hue(colors, number).replace("#", "%23")
+    return (
+        "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' width='18' "
+        "height='18' viewBox='0 0 18 18'>"
+        f"<circle cx='9' cy='9' r='7' fill='{fill}'/></svg>"
+    )
+
+
+def run_color(looks: Looks, colors: Palette) -> alt.Color:
+    """The color of each run; a table is the legend."""
+    shown = [hue(colors, number) for _, number in looks]
+    return base.hues("run", [name for name, _ in looks], shown).legend(None)
 
 
 @base.live
 def losses(
-    colors: Palette,
-    names: Names,
-    backend: str,
-    x: str,
-    most: float | None,
-    height: int = 300,
+    colors: Palette, looks: Looks, x: str, most: float | None, height: int = base.MIDDLE
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean.
 
     For data as core.ui.runs.loss_table makes it. `x` is a key of AXES, and `most` where
-    that axis ends, None for as far as the data goes. `height` is in pixels.
+    that axis ends, None for as far as the data goes. `height` is in pixels. The last of
+    several runs has the strongest line.
     """
-    color = run_color(names, backend, colors)
     # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
-    scale = alt.Scale(zero=True) if names else alt.Scale(domain=[0, 2.5])
-    shown = color if len(names) > 1 else color.legend(None)
-    return loss_lines(shown, x, most, scale, height)
+    scale = alt.Scale(zero=True) if looks else alt.Scale(domain=[0, 2.5])
+    last = looks[-1][0] if looks else ""
+    width = alt.condition(f"datum.run === '{last}'", alt.value(3), alt.value(1.6))
+    color = run_color(looks, colors)
+    return loss_lines(color, x, most, scale, height, strokeWidth=width)
 
 
 def loss_lines(
@@ -72,7 +83,7 @@ def loss_lines(
 
 @base.live
 def per_epoch(
-    colors: Palette, names: Names, backend: str, y: str, epochs: int, references: bool
+    colors: Palette, looks: Looks, y: str, epochs: int, references: bool
 ) -> Chart:
     """A figure after each epoch; test is the solid line, train the thin one.
 
@@ -86,7 +97,7 @@ def per_epoch(
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
         y=figure.axis(format=base.PERCENT if percent else "~g"),
-        color=run_color(names, backend, colors).legend(None),
+        color=run_color(looks, colors),
         tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
         + base.tips(".2%" if percent else ".4f", **{y: y}),
     )
@@ -96,7 +107,7 @@ def per_epoch(
         *(_reference_lines(colors.quiet) if references else ()),
         base.lines(train, 1, opacity=0.7),
         base.lines(test, points=38),
-    ).properties(height=240)
+    ).properties(height=base.MIDDLE)
 
 
 def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:

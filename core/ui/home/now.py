@@ -1,24 +1,18 @@
 """What happens on this machine: Train now, the newest run live, and its wall."""
 
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain
-
 import streamlit as st
 
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.results import WALL, RunResult
-from core.store.codec import StoreError
-from core.ui import dataset, format, job_panel, runs
+from core.ui import dataset, job_panel, runs
 from core.ui.charts import train as charts
 from core.ui.course import HOME
 from core.ui.home import picture, wall
 from core.ui.job_panel import PATIENT_SECONDS, RUN_SECONDS, look_seconds
 from core.ui.runs import Run
-from core.ui.server import engine, explained, store, visitor
+from core.ui.server import engine, visitor
 from core.ui.train import live
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
@@ -27,14 +21,14 @@ CHART_HEIGHT = 190  # pixels
 
 def draw() -> None:
     """The upper half of the page; it lives while somebody trains."""
-    first = newest()
+    first = runs.on_show()
     seconds = _look_seconds(first)
     if first is not None and not first.job.ended:
         live.first_look(first.id)
 
     @st.fragment(run_every=seconds)
     def now() -> None:
-        shown = newest()
+        shown = runs.on_show()
         if _look_seconds(shown) != seconds or (shown is None) != (first is None):
             st.rerun()
         left, right = st.columns(
@@ -48,29 +42,6 @@ def draw() -> None:
             _wall(shown)
 
     now()
-
-
-def newest() -> Run | None:
-    """The run that is shown: one's own, else one that goes on, else the newest."""
-    jobs = [each for each in engine().jobs(runs.RUN) if each.arguments[0].has_images]
-    mine = [each for each in jobs if each.owner == visitor()]
-    mine = [each for each in mine if not each.ended] or mine
-    going_on = [each for each in jobs if not each.ended]
-    finished = [each for each in jobs if each.status == "finished"]
-    candidates = chain(
-        (each.id for each in mine[-1:]),
-        _kept(visitor()),
-        (each.id for each in (*going_on[:1], *finished[-1:])),
-        _kept(),
-    )
-    return next(filter(None, map(runs.run, candidates)), None)
-
-
-def _kept(owner: str | None = None) -> Iterator[str]:
-    """The newest run on images that finished before this server began, if any did."""
-    with suppress(StoreError):
-        found = store().runs.find(owner, address=runs.RUN, status="finished", limit=5)
-        yield from (each.id for each in found if each.accuracy is not None)
 
 
 def _look_seconds(shown: Run | None) -> float | None:
@@ -116,10 +87,9 @@ def _invitation(shown: Run | None) -> None:
     if not mine:
         doing = "has trained this model" if shown.job.ended else "is training this"
         st.markdown(f":material/group: Somebody in this course {doing}.")
-    if shown.result is None:
-        live.status(shown)
-    else:
-        _result(shown.result)
+    job_panel.slot(*live.status(shown))
+    if shown.job.status == "failed":
+        st.error(shown.job.message, title="The run failed", icon=":material/error:")
     if shown.started is not None or not shown.job.ended:
         _loss(shown)
     _onward(shown)
@@ -127,28 +97,17 @@ def _invitation(shown: Run | None) -> None:
 
 def _loss(shown: Run) -> None:
     """Its curve; empty axes until the first step, so that the page keeps its height."""
-    started = shown.started
-    names = format.run_names([shown.config]) if started else ()
     st.vega_lite_chart(
         runs.loss_table([shown]),
         charts.losses(
-            tuple(names),
-            started.environment.backend if started else "CPU",
+            ((shown.name, shown.number),) if shown.started else (),
             "step",
-            started.steps if started else 100,
-            height=CHART_HEIGHT,
+            shown.started.steps if shown.started else 100,
+            CHART_HEIGHT,
         ),
+        height=CHART_HEIGHT,
         key="home_losses",
         alt="Training loss over steps",
-    )
-
-
-def _result(result: RunResult) -> None:
-    seconds = format.duration(result.seconds)
-    st.success(
-        f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
-        f"({result.test_correct:,} of {result.test_total:,}), after {seconds}.",
-        icon=":material/check_circle:",
     )
 
 
@@ -214,29 +173,8 @@ def _onward(shown: Run) -> None:
 
 
 def _wall(shown: Run | None) -> None:
-    machine = engine().machine()
-    task = shown.config.task if shown else dataset.default_task(machine)
-    labels: tuple[int, ...] = ()
-    if machine is not None:
-        with explained("The pictures did not come"):
-            labels = wall.images(task)[1]
-    wrong = wall.wrong(shown, labels) if labels else None
-    wall.draw(task if labels else None, wrong or frozenset())
+    task = shown.config.task if shown else dataset.default_task(engine().machine())
     whose = "your" if shown and shown.job.owner == visitor() else "the newest"
-    st.markdown(_caption(shown, wrong, whose))
+    wrong = wall.draw(task, shown, whose)
     if shown is not None and shown.result is not None and wrong is not None:
         picture.draw(shown, wrong, whose)
-
-
-def _caption(shown: Run | None, wrong: frozenset[int] | None, whose: str) -> str:
-    """What the frames say, with their number."""
-    if wrong is None or shown is None:
-        return (
-            f":small[{WALL} images that no model trains on. Yours will have those that "
-            "it gets wrong framed in red.]"
-        )
-    if shown.job.ended:
-        when = f"{whose} model".capitalize()
-    else:
-        when = f"After epoch {len(shown.history)} of {shown.config.epochs} it"
-    return f":small[{when} gets **{len(wrong)} of these {WALL}** wrong: framed in red.]"

@@ -9,7 +9,7 @@ from core.results import WALL
 from core.ui.charts.base import Palette, palette
 from core.ui.montage import COLUMNS, montage, png
 from core.ui.runs import Run
-from core.ui.server import ask
+from core.ui.server import ask, engine, explained
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -24,10 +24,12 @@ def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=128)  # of some 40 kB; a look at a run that goes on costs nothing
-def _png(task: str | None, wrong: frozenset[int], colors: Palette) -> bytes:
+def _png(
+    task: str | None, wrong: frozenset[int], colors: Palette, columns: int
+) -> bytes:
     """The wall of a task; without one, as many empty tiles."""
     pixels = images(task)[0] if task else np.zeros((WALL, 28, 28), np.uint8)
-    return png(montage(pixels, wrong, colors))
+    return png(montage(pixels, wrong, colors, columns))
 
 
 def wrong(run: Run | None, labels: tuple[int, ...]) -> frozenset[int] | None:
@@ -39,10 +41,37 @@ def wrong(run: Run | None, labels: tuple[int, ...]) -> frozenset[int] | None:
     return frozenset(i for i, (said, true) in enumerate(pairs) if said != true)
 
 
-def draw(task: str | None, framed: frozenset[int]) -> None:
-    """The picture; without a task, the place where it will be."""
-    alt = f"{WALL} test images of clothes, {COLUMNS} in a row"
+def draw(
+    task: str, run: Run | None, whose: str, columns: int = COLUMNS
+) -> frozenset[int] | None:
+    """The picture, so many in a row, and what its frames say; returns what is framed.
+
+    Before the workers have answered, the place where it will be.
+    """
+    labels: tuple[int, ...] = ()
+    if engine().machine() is not None:
+        with explained("The pictures did not come"):
+            labels = images(task)[1]
+    framed = wrong(run, labels) if labels else None
+    alt = f"{WALL} test images of clothes, {columns} in a row"
     if framed:
         places = ", ".join(str(place + 1) for place in sorted(framed))
         alt += f"; framed in red, since the model is wrong: {places}"
-    st.image(_png(task, framed, palette()), alt=alt, width="stretch")
+    shown = _png(task if labels else None, framed or frozenset(), palette(), columns)
+    st.image(shown, alt=alt, width="stretch")
+    st.markdown(_caption(run, framed, whose))
+    return framed
+
+
+def _caption(run: Run | None, wrong: frozenset[int] | None, whose: str) -> str:
+    """What the frames say, with their number."""
+    if wrong is None or run is None:
+        return (
+            f":small[{WALL} images that no model trains on. Yours will have those that "
+            "it gets wrong framed in red.]"
+        )
+    if run.job.ended:
+        when = f"{whose} model".capitalize()
+    else:
+        when = f"After epoch {len(run.history)} of {run.config.epochs} it"
+    return f":small[{when} gets **{len(wrong)} of these {WALL}** wrong: framed in red.]"

@@ -13,6 +13,7 @@ from core.ui import figures, format, runs, server
 from core.ui.charts import base
 from core.ui.charts import runs as charts
 from core.ui.charts.base import AXES
+from core.ui.charts.train import hue
 from core.ui.my_runs import listing, table
 from core.ui.runs import CURVE, RUN, RUN_NAME, Run
 
@@ -230,7 +231,7 @@ def frontier_table(
             ],
             "best": [each.id in best for each in shown],
             "ring": [
-                charts.hue(colors, numbers[each.id]) if each.id in selected else ""
+                hue(colors, numbers[each.id]) if each.id in selected else ""
                 for each in shown
             ],
         }

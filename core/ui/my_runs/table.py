@@ -11,9 +11,10 @@ import streamlit as st
 from core.store.results import RunSummary
 from core.ui import controls, format
 from core.ui.charts import base
-from core.ui.charts.runs import swatch
+from core.ui.charts.train import swatch
 from core.ui.course import Lesson, page
 from core.ui.my_runs import listing
+from core.ui.runs import number
 
 ROWS = 5  # that are seen without scrolling
 ROW_HEIGHT = 35  # pixels, as st.dataframe draws them
@@ -23,12 +24,9 @@ ALL = ""
 COLUMN = st.column_config
 
 
-def looks(runs: Sequence[RunSummary]) -> dict[str, int]:
-    """A number for each run of this visitor, which its colour is for life."""
-    known: dict[str, int] = st.session_state.setdefault("run_looks", {})
-    for each in reversed(runs):
-        known.setdefault(each.id, len(known))
-    return known
+def looks(found: Sequence[RunSummary]) -> dict[str, int]:
+    """The number of each run, which its color is for life."""
+    return {each.id: number(each.id, each.visitor or "") for each in found}
 
 
 def filters(runs: list[RunSummary]) -> list[RunSummary]:

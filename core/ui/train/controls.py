@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
-from core.ui import controls
+from core.ui import controls, format, runs
 from core.ui.course import page
 
 HELP = {
@@ -32,12 +32,26 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     notices: list[str] = []
     if query or "task" not in state:
         config, notices = RunConfig.from_strings(query)
-        for field in fields(RunConfig):
-            state[field.name] = getattr(config, field.name)
+        use(config)
         state.task_is_default = "task" not in query
     if state.get("task_is_default"):
         state.task = RunConfig.task if has_data else "sprites"
     return notices
+
+
+def use(config: RunConfig) -> None:
+    """Set the controls to these settings."""
+    st.session_state.task_is_default = False
+    for field in fields(RunConfig):
+        st.session_state[field.name] = getattr(config, field.name)
+
+
+def differ(config: RunConfig) -> bool:
+    """Whether the controls show other settings."""
+    try:
+        return chosen() != config
+    except ValueError:
+        return True
 
 
 def chosen() -> RunConfig:
@@ -50,41 +64,52 @@ def chosen() -> RunConfig:
 
 
 def draw(devices: list[str]) -> None:
-    """All controls, for a machine with these devices."""
+    """Those that are turned most, then the others, for a machine with these devices."""
     task = st.session_state.task
-    with st.container(horizontal=True):
-        _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
-        _choice("Model", "model", MODELS_FOR[task], on_change=_model_was_chosen)
-        if len(CRITERIA_FOR[task]) > 1:
-            _choice("Criterion", "criterion", CRITERIA_FOR[task])
-        _choice("Device", "device", ("auto", *devices))
-        _choice("Feed", "feed", configs.FEEDS)
+    _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
+    st.segmented_control(
+        "Model",
+        MODELS_FOR[task],
+        required=True,
+        format_func=lambda name: format.NAMES[name],
+        on_change=_model_was_chosen,
+        **_common("model"),
+    )
+    epochs, batch_size = st.columns(2)
+    with epochs:
         _number("Epochs", "epochs", 1)
+    with batch_size:
         _number("Batch size", "batch_size", 16)
-        _number("Learning rate", "learning_rate", 1e-4, format="%g")
-        _number("Seed", "seed", 1)
-        _choice("Schedule", "schedule", configs.SCHEDULES)
-        _number("Weight decay", "weight_decay", 1e-2, format="%g")
-        if st.session_state.feed == "dataloader":
-            _number("Loader workers", "num_workers", 1)
-        if task in configs.IMAGE_TASKS:
-            with st.container(
-                width=controls.WIDTH, height="stretch", vertical_alignment="bottom"
-            ):
-                st.toggle("Flip images", **_common("augment"))
+    with st.expander("More settings"):
+        _more(task, devices)
+
+
+def _more(task: str, devices: list[str]) -> None:
+    if len(CRITERIA_FOR[task]) > 1:
+        _choice("Criterion", "criterion", CRITERIA_FOR[task])
+    _choice("Device", "device", ("auto", *devices))
+    _choice("Feed", "feed", configs.FEEDS)
+    _number("Learning rate", "learning_rate", 1e-4, format="%g")
+    _choice("Schedule", "schedule", configs.SCHEDULES)
+    _number("Weight decay", "weight_decay", 1e-2, format="%g")
+    _number("Seed", "seed", 1)
+    if st.session_state.feed == "dataloader":
+        _number("Loader workers", "num_workers", 1)
+    if task in configs.IMAGE_TASKS:
+        st.toggle("Flip images", **_common("augment"))
 
 
 def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
     if st.session_state[key] not in options:  # cuda asked for where there is none
         options = (*options, st.session_state[key])
-    controls.choice(label, options=options, **_common(key), **more)
+    common = _common(key) | {"width": "stretch"}
+    controls.choice(label, options=options, **common, **more)
 
 
 def _number(label: str, key: str, step: float, **more: Any) -> None:
     # Without limits here: a widget drops what it does not allow without a word, and
     # trains with the value before. RunConfig says what is wrong, when it is started.
-    common = _common(key)
-    st.number_input(label, step=step, width=controls.WIDTH, **common, **more)
+    st.number_input(label, step=step, **_common(key), **more)
 
 
 def _common(key: str) -> dict[str, Any]:
@@ -102,6 +127,7 @@ def fast_setting() -> None:
         "Use the fast setting" if fast else "Back to the default setting",
         icon=":material/bolt:" if fast else ":material/undo:",
         key="fast_setting",
+        type="tertiary",
         on_click=_use_recipe,
         args=(fast,),
     )
@@ -141,6 +167,9 @@ def _task_was_chosen() -> None:
     """A task brings a model and a criterion, unless those that are chosen fit."""
     state = st.session_state
     state.task_is_default = False
+    # A run of another task that has ended steps aside; one that goes on is watched.
+    shown = runs.run(state.get("run_id"))
+    state.aside = shown.id if shown and shown.job.ended else ""
     if state.criterion not in CRITERIA_FOR[state.task]:
         state.criterion = CRITERIA_FOR[state.task][0]
     if state.model not in MODELS_FOR[state.task]:

@@ -6,24 +6,46 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.jobs.job import Job
-from core.results import RunResult, Started
-from core.ui import figures, format
+from core.results import RunResult
+from core.ui import figures, format, job_panel
 from core.ui.charts import train as charts
-from core.ui.charts.base import AXES
+from core.ui.charts.base import AXES, MIDDLE
 from core.ui.checkpoints import export
 from core.ui.course import RUNS
-from core.ui.job_panel import (
-    RUN_SECONDS,
-    ended_badly,
-    look_seconds,
-    place_in_queue,
-)
-from core.ui.runs import Run, earlier, epoch_table, going_on, loss_table, run
+from core.ui.home import wall
+from core.ui.job_panel import RUN_SECONDS, look_seconds, place_in_queue
+from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, on_show, run
 from core.ui.server import engine, store, visitor
-from core.ui.train import fits
+from core.ui.train import beside, controls, fits
 
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
+COLUMNS = 17  # images of the wall in a row
+ROW = 48  # pixels: the line that names the run, with its button or without
+LEGEND = "loss_legend"
+
+
+def chosen(asks_settings: bool) -> Run | None:
+    """The run to show: what the state names, else the newest of the machine's, if any.
+
+    A run that is new here brings its settings into the controls, unless the address
+    asks for others. When another task was chosen, the newest run of that is shown.
+    """
+    state = st.session_state
+    current = run(state.get("run_id"))
+    if current is not None and current.id != state.get("controls_of"):
+        state.controls_of = current.id
+        if not asks_settings:
+            controls.use(current.config)
+    aside = current is not None and current.id == state.get("aside")
+    if current is not None and aside and current.config.task != state.task:
+        current = run(newest(visitor(), state.task))
+        state.controls_of = current.id if current else state.controls_of
+    if current is None:
+        st.query_params.pop("run", None)
+        return on_show(state.task)
+    st.query_params["run"] = current.id
+    return current
 
 
 def follow_run(run_id: str) -> None:
@@ -86,78 +108,106 @@ def onward(current: Run) -> None:
             export.downloads(current)
 
 
+def name_it(current: Run) -> None:
+    """Which run is shown, and the way to its settings."""
+    mine = current.job.owner == visitor()
+    line = f"**{current.name}** · {format.run_line(current.config)}"
+    with st.container(
+        horizontal=True, vertical_alignment="center", height=ROW, border=False
+    ):
+        st.markdown(line if mine else f"{line} · somebody else's", width="stretch")
+        if controls.differ(current.config):
+            st.button(
+                "Use these settings",
+                icon=":material/arrow_back:",
+                key="use_settings",
+                type="tertiary",
+                on_click=controls.use,
+                args=(current.config,),
+            )
+
+
 def nothing_yet(task: str, known: bool) -> None:
-    """In the place of a run: how to get one; `known` is whether one can be started."""
-    going = going_on()
-    if going:
-        st.page_link(
-            "pages/3_Train.py",
-            label=f"A run is going on here, {len(going) - 1} waiting: watch it",
-            icon=":material/visibility:",
-            query_params={"run": going[0].id},
+    """In the place of a run: what it will learn from; `known`: one can be started."""
+    with st.container(height=ROW, border=False, vertical_alignment="center"):
+        st.markdown(
+            "**No run of yours yet.** Press **Start training**, and see it learn."
+            if known
+            else ":material/hourglass: The workers are loading torch; in a few seconds "
+            "you can start."
         )
-    st.markdown(
-        ":material/show_chart: The loss of your run appears here, live, a moment after "
-        "you press **Start training**. The settings above are a good first run."
-        if known
-        else ":material/hourglass: The workers are loading torch; "
-        "in a few seconds you can start."
-    )
-    if task not in IMAGE_TASKS:
+    if task in IMAGE_TASKS:
+        wall.draw(task, None, "", COLUMNS)
+    else:
         fits.draw(None, "CPU")
     # Empty axes now, so that the browser has what it needs for the first point.
     st.vega_lite_chart(
         loss_table([]),
-        charts.losses((), "CPU", "step", 100),
+        charts.losses((), "step", 100),
+        height=MIDDLE,
         alt="An empty chart: step against loss",
     )
 
 
 def draw_run(current: Run) -> None:
-    """Status, progress, figures and charts of a run, beside its earlier ones."""
-    status(current)
-    if current.started is not None:
-        _figures(current)
-        if not current.config.has_images:
-            fits.draw(current.fit, current.started.environment.backend)
-        _charts(current, current.started)
-
-
-def status(current: Run) -> None:
-    """How far the run is, what it waits for, or how it ended."""
-    job = current.job
-    latest, started = current.latest, current.started
-    made = "before its first step"
-    if latest is not None and started is not None:
-        made = f"after step {latest.step:,} of {started.steps:,}"
-    cancelled = f"Cancelled {made}. What was learnt until then stays here."
-    ended_badly(job, "The run failed", cancelled)
-    if current.result is not None:
-        _result(current.result)
-    if job.ended:
-        return
-    if engine().problem:
+    """Status, charts and figures of a run, beside its earlier ones."""
+    job_panel.slot(*status(current))
+    if current.job.status == "failed":
+        st.error(current.job.message, title="The run failed", icon=":material/error:")
+    if engine().problem and not current.job.ended:
         st.error(engine().problem, title="There are no workers; your run waits")
-    elif started is None:
-        st.info(_waiting(job), icon=":material/hourglass_top:")
-    elif latest is None:
-        st.progress(0.0, "The first step is being made.")
+    shown = [*earlier(current, COMPARED), current]
+    if len(shown) > 1:
+        st.markdown(beside.finding(*shown[-2:]))
+    _losses(shown)
+    if len(shown) > 1:
+        beside.legend(shown, LEGEND)
+    _figures(current)
+    if current.config.has_images:
+        whose = "your" if current.job.owner == visitor() else "this"
+        wall.draw(current.config.task, current, whose, COLUMNS)
     else:
-        epochs = current.config.epochs
-        st.progress(
-            current.share,
-            f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
-            f"step {latest.step:,} of {started.steps:,} · "
-            f"about {format.duration(current.seconds_left or 0)} left",
-        )
+        fits.draw(current.fit, _backend(current))
+    if any(each.history for each in shown):
+        _epochs(beside.ticked(shown, LEGEND))
+    if current.result is not None:
+        _measured(current.result)
+
+
+def _backend(current: Run) -> str:
+    return current.started.environment.backend if current.started else "CPU"
+
+
+def status(current: Run) -> tuple[str, float]:
+    """How far the run is, what it waits for, or how it ended; and the share done."""
+    job, share = current.job, current.share
+    latest, started = current.latest, current.started
+    if current.result is not None:
+        return _result(current.result), 1.0
+    if job.status == "cancelled":
+        made = "before its first step"
+        if latest is not None and started is not None:
+            made = f"after step {latest.step:,} of {started.steps:,}"
+        return f"Cancelled {made}. What was learnt until then stays here.", share
+    if job.ended:
+        return f"The run {job.status}", share
+    if started is None:
+        return _waiting(job), 0.0
+    if latest is None:
+        return "The first step is being made.", 0.0
+    epochs = current.config.epochs
+    text = (
+        f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
+        f"step {latest.step:,} of {started.steps:,}"
+    )
+    if current.seconds_left is not None:
+        text += f" · about {format.duration(current.seconds_left)} left"
+    return text, share
 
 
 def _waiting(job: Job) -> str:
     if job.status == "queued" and job.place:
-        return (
-            f"{place_in_queue(job)}. Your run starts by itself; you may leave this "
-            "page and come back."
-        )
+        return f"{place_in_queue(job)}. It starts by itself, here or on any page."
     if job.message:
         return job.message
     if engine().machine() is None:
@@ -165,17 +215,13 @@ def _waiting(job: Job) -> str:
     return "A worker is taking the run."
 
 
-def _result(result: RunResult) -> None:
-    st.success(
+def _result(result: RunResult) -> str:
+    if not result.config.has_images:
+        return fits.in_words(result)
+    return (
         f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
-        f"({result.test_correct:,} of {result.test_total:,})."
-        if result.config.has_images
-        else fits.in_words(result),
-        icon=":material/check_circle:",
-    )
-    st.caption(
-        f"Measured on {format.provenance(result.environment)}, seed "
-        f"{result.config.seed}, {format.duration(result.seconds)} in all."
+        f"({result.test_correct:,} of {result.test_total:,}), after "
+        f"{format.duration(result.seconds)}."
     )
 
 
@@ -186,48 +232,60 @@ def _figures(current: Run) -> None:
     speed = now.samples_per_second if now else None
     timed = current.result or latest
     seconds = timed.seconds if timed else 0.0
-    measured = {
-        "Training loss": "–" if loss is None else f"{loss:.3f}",
-        "Samples/s": f"{speed:,.0f}" if speed else "–",
-        "Elapsed": format.duration(seconds),
-    }
     if current.config.has_images:
-        quality = {"Test accuracy": f"{last.test_accuracy:.2%}" if last else "–"}
+        quality = {
+            "Test accuracy": f"{last.test_accuracy:.2%}" if last else "–",
+            "Training loss": "–" if loss is None else f"{loss:.3f}",
+        }
     else:
         quality = {
             "Test R²": f"{last.test_r2:.3f}" if last else "–",
             "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
         }
-    width = 160 if len(quality) == 1 else 128  # all in a row beside the sidebar
-    figures.metrics(quality | measured, width)
+    measured = {
+        "Samples/s": f"{speed:,.0f}" if speed else "–",
+        "Elapsed": format.duration(seconds),
+    }
+    figures.metrics(quality | measured, 130)
 
 
-def _charts(current: Run, started: Started) -> None:
-    shown = [*earlier(current, COMPARED), current]
-    names = tuple(format.run_names([each.config for each in shown]))
-    backend = started.environment.backend
+def _losses(shown: list[Run]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Training loss**", width="stretch")
+        x = st.segmented_control(
+            "Over",
+            list(AXES),
+            default="step",
+            required=True,
+            format_func=AXES.__getitem__,
+            key="loss_axis",
+            label_visibility="collapsed",
+            help="Steps compare learning per update, seconds what you wait for.",
+        )
+    drawn = beside.ticked(shown, LEGEND)
     epochs = max(each.config.epochs for each in shown)
-    steps = max(each.started.steps for each in shown if each.started)
-    x = st.radio(
-        "Training loss, smoothed over the faint line of single steps, over",
-        list(AXES),
-        horizontal=True,
-        format_func=AXES.__getitem__,
-        key="loss_axis",
-        help="Steps compare learning per update, seconds compare what you wait for.",
-    )
-    ends = {"step": steps, "epoch": epochs}
+    steps = max((each.started.steps for each in shown if each.started), default=100)
     st.vega_lite_chart(
-        loss_table(shown),
-        charts.losses(names, backend, x, ends.get(x)),
+        loss_table(drawn),
+        charts.losses(_looks(drawn), x, {"step": steps, "epoch": epochs}.get(x)),
+        height=MIDDLE,
         key="chart_losses",
-        alt=f"Training loss over {AXES[x].lower()} of {len(shown)} run(s)",
+        alt=f"Training loss over {AXES[x].lower()} of {len(drawn)} run(s)",
     )
-    table = epoch_table(shown)
-    if not table.num_rows:
+
+
+def _looks(drawn: list[Run]) -> charts.Looks:
+    return tuple((each.name, each.number) for each in drawn if each.losses)
+
+
+def _epochs(drawn: list[Run]) -> None:
+    """A figure and the loss after each epoch, of training and of test samples."""
+    if not drawn:
         return
-    images = current.config.has_images
-    known = current.config.task == "fashion-mnist"  # what others reached on it
+    config = drawn[-1].config
+    epochs = max(each.config.epochs for each in drawn)
+    images = config.has_images
+    known = config.task == "fashion-mnist"  # what others reached on it
     samples, trained = ("images", "the first 10,000") if images else ("points", "all")
     loss = ("Loss", "loss", "chart_epoch_loss", False)
     quality = ("Accuracy", "accuracy", "chart_accuracy", known)
@@ -237,12 +295,20 @@ def _charts(current: Run, started: Started) -> None:
     ):
         column.markdown(f"**{title} after each epoch**")
         column.vega_lite_chart(
-            table,
-            charts.per_epoch(names, backend, y, epochs, references),
+            epoch_table(drawn),
+            charts.per_epoch(_looks(drawn), y, epochs, references),
+            height=MIDDLE,
             key=key,
             alt=f"{title} on training and test {samples} after each epoch",
         )
     st.caption(
-        f"Solid with points: all test {samples}. Thin: {trained} training {samples}, "
-        "evaluated in the same way. Samples/s and seconds do not count evaluation."
+        f"Solid with points: all test {samples}. Thin: {trained} training {samples}. "
+        "Evaluation is not counted in samples/s and seconds."
+    )
+
+
+def _measured(result: RunResult) -> None:
+    st.caption(
+        f"Measured on {format.provenance(result.environment)}, seed "
+        f"{result.config.seed}, {format.duration(result.seconds)} in all."
     )

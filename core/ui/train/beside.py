@@ -1,0 +1,134 @@
+"""A run beside its owner's earlier ones: the finding, the table that is a legend."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import streamlit as st
+
+from core.ui import format
+from core.ui.charts.base import palette
+from core.ui.charts.train import swatch
+from core.ui.my_runs import listing
+from core.ui.runs import Run
+
+CLOSE = 1.1  # times as long: such runs are called about as fast
+TOLD = 2  # settings at most in which two runs differ and that still name them
+COLUMN = st.column_config
+
+
+def finding(before: Run, now: Run) -> str:
+    """Which of two runs was faster, by what, and to what; the question before that."""
+    one, other = called(before, now)
+    if not now.job.ended:
+        return f"**Is {other} faster than {one}?**"
+    if before.result is None or now.result is None:
+        return f"**{_capital(one)} or {other}: one of them did not come to its end.**"
+    level = listing.level([before.history, now.history])
+    if level is None:
+        return (
+            f"**{_capital(other)} reaches {format.quality(now.result)} in "
+            f"{format.duration(now.result.seconds)}, {one} "
+            f"{format.quality(before.result)} in "
+            f"{format.duration(before.result.seconds)}.**"
+        )
+    timed = [
+        (listing.seconds_to(run.history, level) or 0.0, name)
+        for run, name in ((now, other), (before, one))
+    ]
+    (fast, quick), (long, slow) = sorted(timed)
+    ratio = long / fast
+    to = f"{100 * level:.0f} %"
+    if ratio < CLOSE:
+        return (
+            f"**{_capital(other)} and {one} take about as long to {to}: "
+            f"{timed[0][0]:.1f} s and {timed[1][0]:.1f} s.**"
+        )
+    return (
+        f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {slow} in {long:.1f} s: "
+        f"{ratio:.1f}× as fast.**"
+    )
+
+
+def called(before: Run, now: Run) -> list[str]:
+    """Two runs, by the settings that tell them apart, else by their numbers."""
+    names = format.differences([before.config, now.config])
+    if names[0] == names[1] or names[0].count(",") >= TOLD:
+        return [before.name.lower(), now.name.lower()]
+    return names
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def legend(shown: Sequence[Run], key: str) -> None:
+    """The table of the runs on the chart; a box ticks which of them are drawn."""
+    st.dataframe(
+        table(shown),
+        height="content",
+        hide_index=True,
+        placeholder="–",
+        key=key,
+        on_select="rerun",
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": list(range(len(shown)))}},
+        column_config={
+            " ": COLUMN.ImageColumn(" ", width=36),
+            "Run": COLUMN.TextColumn("Run", width=70),
+            "What differs": COLUMN.TextColumn("What differs", width="medium"),
+            **{
+                title: COLUMN.TextColumn(title, alignment="right", width=120)
+                for title in _titles(shown)
+            },
+        },
+        alt="The runs on the chart: color, what differs, how fast and how good",
+    )
+
+
+def ticked(shown: Sequence[Run], key: str) -> list[Run]:
+    """Those whose box is ticked; at first all are."""
+    state = st.session_state.get(key)
+    rows = range(len(shown)) if state is None else state["selection"]["rows"]
+    return [run for row, run in enumerate(shown) if row in rows]
+
+
+def _titles(shown: Sequence[Run]) -> tuple[str, str]:
+    level = listing.level([run.history for run in shown if run.result])
+    time = "Seconds in all" if level is None else f"Seconds to {100 * level:.0f} %"
+    return time, "Accuracy" if shown[-1].config.has_images else "R²"
+
+
+def table(shown: Sequence[Run]) -> pa.Table:
+    """A row a run: color, name, what differs, seconds to a level, and how good."""
+    colors = palette()
+    level = listing.level([run.history for run in shown if run.result])
+    return pa.table(
+        {
+            " ": [swatch(colors, run.number) for run in shown],
+            "Run": [run.name for run in shown],
+            "What differs": format.differences([run.config for run in shown]),
+        }
+        | dict(
+            zip(
+                _titles(shown),
+                ([_seconds(run, level) for run in shown], list(map(_quality, shown))),
+                strict=True,
+            )
+        )
+    )
+
+
+def _seconds(run: Run, level: float | None) -> str | None:
+    if level is None:
+        return f"{run.result.seconds:.1f}" if run.result else None
+    seconds = listing.seconds_to(run.history, level)
+    return None if seconds is None else f"{seconds:.1f}"
+
+
+def _quality(run: Run) -> str | None:
+    if not run.history:
+        return None
+    last = run.history[-1]
+    if last.test_accuracy is None:
+        return f"{last.test_r2:.3f}"
+    return f"{100 * last.test_accuracy:.2f} %"
