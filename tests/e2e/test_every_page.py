@@ -52,11 +52,16 @@ class Sight:
     cancel: str = ""  # the key of the button that ends what goes on
 
 
-CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
+CHART = "[data-testid=stVegaLiteChart]"
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
     "": Sight("[data-testid=stImage] img"),
-    "Train": Sight(CHART),
+    "Train?task=sprites&epochs=50": Sight(
+        "[data-testid=stImage] img",
+        "start_training",
+        (CHART, "text=Test accuracy", "[data-testid=stImage] img"),
+        "cancel_run",
+    ),
 }
 SIGHT_SECONDS = 2
 TRIES = 4  # the best of them counts, since others use the machine too

@@ -99,9 +99,16 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     expect(result(page)).to_be_visible(timeout=SLOW)
     enter(page, "Batch size", 512)
     key(page, "start_training").click()
-    for name in ("1 · batch 256", "2 · batch 512"):
-        expect(page.get_by_text(name)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Is batch 512 faster than batch 256?")).to_be_visible(
+        timeout=SLOW
+    )
+    expect(page.get_by_text(re.compile(r"[Bb]atch 256.*as (fast|long)"))).to_be_visible(
+        timeout=SLOW
+    )
     expect(result(page)).to_be_visible(timeout=SLOW)
+    losses = page.get_by_test_id("stVegaLiteChart").first
+    lines = losses.locator('[aria-roledescription="line mark"]')
+    expect(lines).to_have_count(4)  # two runs, each with its mean
 
     page.get_by_text("Compare it with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
@@ -223,9 +230,8 @@ def test_a_fit_is_drawn_while_it_is_learnt(visitor):
     query = "task=regression&criterion=gaussian&epochs=50&batch_size=16"
     page = start(visitor(f"Train?{query}"))
     expect(progress(page)).to_be_visible(timeout=SLOW)
-    lines = page.get_by_test_id("stVegaLiteChart").first.locator(
-        'path[aria-roledescription="line mark"]'
-    )
+    fit = page.get_by_test_id("stVegaLiteChart").nth(1)
+    lines = fit.locator('path[aria-roledescription="line mark"]')
     expect(lines).to_have_count(2, timeout=SLOW)  # the model's, then the curve's own
     first = lines.first.get_attribute("d")
     assert first

@@ -12,7 +12,7 @@ from core.results import WALL
 from core.ui import server
 from core.ui.course import LESSONS
 from core.ui.home import now, picture, wall
-from tests.pages.walk import CURVE, finish, open_page, texts, wait
+from tests.pages.walk import CURVE, finish, open_page, status, texts, wait
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,9 @@ def test_train_now_ends_with_a_wall_and_a_picture(engine, somebody):
     (job,) = engine.jobs(now.runs.RUN, somebody)
     finish(at, engine, job.id)
     job = engine.job(job.id)
-    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in status(at)
+    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in status(
+        at
+    )
     assert len(at.get("vega_lite_chart")) == 2  # the loss, and a picture's answer
     said = texts(at.markdown)
     assert f"**{wrong_of(job)} of these {WALL}** wrong" in said
@@ -67,7 +69,7 @@ def test_a_second_click_starts_no_second_run(engine, somebody, monkeypatch):
     assert "train_now" not in {each.key for each in at.button}
     at.button(key="cancel_run").click().run()
     finish(at, engine, job.id)
-    assert "Cancelled" in texts(at.info)
+    assert "Cancelled" in status(at)
     assert at.button(key="train_now").label == "Train again"
 
 
@@ -93,7 +95,7 @@ def test_a_run_that_waits_tells_its_place(engine):
     wait(engine, busy, lambda job: bool(job.events))
     at = open_page("home.py")
     at.button(key="train_now").click().run()
-    assert "Place 1 in the queue" in texts(at.info)
+    assert "Place 1 in the queue" in status(at)
     at.button(key="cancel_run").click().run()
     engine.cancel(busy)
     wait(engine, busy)

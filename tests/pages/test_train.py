@@ -22,6 +22,7 @@ from tests.pages.walk import (
     metrics,
     open_page,
     outside_code,
+    status,
     texts,
     wait,
 )
@@ -104,6 +105,47 @@ def settings_of(at: AppTest) -> RunConfig:
     """The configuration that the controls of the Train page show."""
     names = [field.name for field in fields(RunConfig)]
     return RunConfig(**{name: at.session_state[name] for name in names})
+
+
+def specs(at: AppTest) -> str:
+    """The specifications of all charts."""
+    return str([chart.proto.spec for chart in at.get("vega_lite_chart")])
+
+
+def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
+    """By its link and after a reload; then they are the visitor's, with a way back."""
+    config = RunConfig(task="sprites", model="cnn", epochs=1, batch_size=512, seed=3)
+    run_id = finished_run(engine, config)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert settings_of(at) == config
+    assert "Sprites · CNN · batch 512 · 1 epoch" in texts(at.markdown)
+    assert "use_settings" not in {each.key for each in at.button}
+    at.number_input(key="epochs").set_value(9).run()
+    assert at.session_state.epochs == 9
+    at.button(key="use_settings").click().run()
+    assert settings_of(at) == config
+
+
+def test_another_task_leaves_no_run_of_the_first(engine):
+    """What was reached on images does not stand under Regression, and comes back."""
+    at = open_page("pages/3_Train.py", run=finished_run(engine))
+    at.get_by_key("task").set_value("regression").run()
+    assert "images are classified" not in status(at)
+    assert "run" not in at.query_params
+    assert at.session_state.task == "regression"
+    at.get_by_key("task").set_value("sprites").run()
+    assert "images are classified" in status(at)
+
+
+def test_a_run_that_waits_has_run_no_code(engine, monkeypatch):
+    """Its code is what will run; and it has a name, as all runs have."""
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
+    run_id = engine.submit(runs.RUN, SHORT)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert "The code that will run" in texts(at.subheader)
+    assert "Place 1 in the queue" in status(at)
+    assert re.search(r"\*\*Run \d+\*\* · Sprites", texts(at.markdown))
+    engine.cancel(run_id)
 
 
 def test_the_fast_setting_is_set_and_taken_back():
@@ -245,7 +287,7 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     at = open_page("pages/3_Train.py", **query)
     assert not at.warning
     assert at.session_state.model == "simple"
-    assert len(at.get("vega_lite_chart")) == 2  # the data, and empty axes
+    assert "without noise" in specs(at)  # the data, and what there is to learn
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
     finish(at, engine, run_id)
@@ -254,17 +296,16 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert shown["Test R²"] == f"{result.r2:.3f}"
     assert shown["Test RMSE"] == f"{result.rmse:.3f}"
     assert "Test accuracy" not in shown
-    assert ("noise scale of" in status(at)) == (criterion == "gaussian")
-    fit, *_ = charts = at.get("vega_lite_chart")
-    assert len(charts) == 4
-    assert "without noise" in fit.proto.spec
-    assert "people 83.5" not in str([chart.proto.spec for chart in charts])
+    assert ("noise scale" in texts(at.caption)) == (criterion == "gaussian")
+    assert len(at.get("vega_lite_chart")) == 4
+    assert "without noise" in specs(at)
+    assert "people 83.5" not in specs(at)
     code = texts(at.code)
     assert "class SimpleRegressionNet" in code
     assert ("class GaussianLoss" in code) == (criterion == "gaussian")
     for line in ("model = ", "criterion = ", "inputs = ", "targets = "):
         assert re.search(rf"^ *(self\.)?{line}.*to\(device\)$", code, re.MULTILINE)
-    assert "images" not in texts([*at.success, *at.caption])
+    assert "images" not in status(at) + texts(at.caption)
 
 
 def test_tasks_bring_what_fits_them():

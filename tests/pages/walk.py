@@ -50,6 +50,11 @@ def texts(elements) -> str:
     return "\n".join(str(element.value) for element in elements)
 
 
+def status(at: AppTest) -> str:
+    """What the page says of how far jobs are, and of how they ended."""
+    return "\n".join(each.proto.text for each in at.get("progress"))
+
+
 def outside_code(at: AppTest) -> str:
     """All that the page says in Markdown, less its code spans."""
     return CODE_SPAN.sub("", "\n".join(texts(getattr(at, kind)) for kind in MARKDOWN))

@@ -1,6 +1,7 @@
 """Runs as the pages see them: gathered once, for all who watch."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -80,3 +81,23 @@ def test_tables_of_several_runs_name_each(job):
     for table in (runs.loss_table, runs.epoch_table):
         assert table([]).num_rows == 0
         assert table([]).schema == table(shown).schema
+
+
+def test_the_time_left_is_told_once_enough_is_done(job):
+    """A first step with the device's set-up in it says nothing of all others."""
+    early, later = (replace(job, events=events(steps)) for steps in (1, 10))
+    assert runs._Gathering().view(early).seconds_left is None
+    assert runs._Gathering().view(later).seconds_left == pytest.approx(15)
+
+
+def test_a_run_has_its_number_for_life(job, monkeypatch):
+    """Also when it is asked for before an older one, or an older one is deleted."""
+    runs._numbers.cache_clear()
+    ids = ["a", "b", "c"]
+    kept = [SimpleNamespace(id=each) for each in reversed(ids)]
+    monkeypatch.setattr(runs, "_kept", lambda *_, **__: kept)
+    monkeypatch.setattr(runs, "engine", lambda: SimpleNamespace(jobs=lambda *_: [job]))
+    assert [runs.number(each, "me") for each in reversed(ids)] == [3, 2, 1]
+    kept[:] = [SimpleNamespace(id=each) for each in ("d", "c")]
+    assert [runs.number(each, "me") for each in ("d", "c")] == [4, 3]
+    assert runs.view(job).name == "Run 1"

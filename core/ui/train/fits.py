@@ -41,14 +41,7 @@ def table(fit: Fit | None) -> pa.Table:
 
 def in_words(result: RunResult) -> str:
     """How good the fit is, beside what there is to reach."""
-    text = (
-        f"**R² is {result.r2:.3f} and RMSE {result.rmse:.3f} on the test points** "
-        f"({result.test_total:,}). Their noise is {curve.NOISE}: even the true curve "
-        "has about that RMSE."
+    return (
+        f"**R² is {result.r2:.3f} and RMSE {result.rmse:.3f} on the test points**; "
+        f"the curve without noise has RMSE {curve.NOISE}."
     )
-    if result.fit is not None and result.fit.noise is not None:
-        text += (
-            f" The criterion has learnt a noise scale of {result.fit.noise:.3f}; the "
-            f"points were drawn with {curve.NOISE}."
-        )
-    return text

@@ -183,7 +183,8 @@ def status(current: Run) -> tuple[str, float]:
     job, share = current.job, current.share
     latest, started = current.latest, current.started
     if current.result is not None:
-        return _result(current.result), 1.0
+        asked = job.owner == visitor() or st.query_params.get("run") == current.id
+        return _result(current.result, asked), 1.0
     if job.status == "cancelled":
         made = "before its first step"
         if latest is not None and started is not None:
@@ -215,9 +216,12 @@ def _waiting(job: Job) -> str:
     return "A worker is taking the run."
 
 
-def _result(result: RunResult) -> str:
+def _result(result: RunResult, asked: bool) -> str:
+    """How good it became; `asked`: it is no example, but the visitor's or a link's."""
     if not result.config.has_images:
         return fits.in_words(result)
+    if not asked:
+        return f"Somebody here got {format.quality(result)} of the test images right."
     return (
         f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
         f"({result.test_correct:,} of {result.test_total:,}), after "

@@ -1,0 +1,81 @@
+"""core.ui.train.beside: what is said of a run and the one before it."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.config import RunConfig
+from core.jobs.job import Job
+from core.results import Epoch, RunResult
+from core.ui import runs
+from core.ui.charts import base
+from core.ui.runs import Run
+from core.ui.train import beside
+from tests.samples import PROCESSOR
+
+CONFIG = RunConfig(task="sprites", epochs=3)
+
+
+def run(name: str, seconds: float, *accuracies: float, **settings) -> Run:
+    """A finished run whose epochs took that long each."""
+    config = replace(CONFIG, **settings)
+    history = tuple(
+        Epoch(n, n, 1.0, 1.0, 1.0, seconds, 1e3, test_accuracy=accuracy)
+        for n, accuracy in enumerate(accuracies, 1)
+    )
+    result = RunResult(config, PROCESSOR, 1, history, (), 8, 10, 9.0, b"")
+    job = Job(name, runs.RUN, (config,), "train", "me", "finished", value=result)
+    return Run(job, None, (), history, None, None)
+
+
+@pytest.fixture(autouse=True)
+def numbers(monkeypatch):
+    monkeypatch.setattr(runs, "number", lambda run_id, _: int(run_id))
+    monkeypatch.setattr(beside, "palette", lambda: base.LIGHT)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (
+            run("1", 2.0, 0.7, 0.86, 0.87),
+            run("2", 1.0, 0.8, 0.86, batch_size=256),
+            "Batch 256 reaches 85 % in 2.0 s, batch 64 in 4.0 s: 2.0× as fast.",
+        ),
+        (
+            run("1", 1.0, 0.86),
+            run("2", 2.0, 0.8, 0.86, model="cnn", epochs=5, augment=True),
+            "Run 1 reaches 85 % in 1.0 s, run 2 in 4.0 s: 4.0× as fast.",
+        ),
+        (
+            run("1", 1.0, 0.9),
+            run("2", 1.02, 0.91, seed=1),
+            "Seed 1 and seed 0 take about as long to 90 %: 1.0 s and 1.0 s.",
+        ),
+        (
+            run("1", 1.0, 0.3),
+            run("2", 1.0, 0.91, learning_rate=0.01),
+            "Lr 0.01 reaches 80.00% in 9.0 s, lr 0.001 80.00% in 9.0 s.",
+        ),
+    ],
+)
+def test_the_faster_run_is_told_with_what_it_reached(before, now, said):
+    """By what tells the two apart; the level is the highest that both have reached."""
+    assert beside.finding(before, now) == f"**{said}**"
+
+
+def test_before_the_end_there_is_a_question_in_its_place():
+    """So that the page keeps its height."""
+    before, now = run("1", 1.0, 0.9), run("2", 1.0, batch_size=128)
+    now = replace(now, job=replace(now.job, status="running", value=None))
+    assert beside.finding(before, now) == "**Is batch 128 faster than batch 64?**"
+
+
+def test_the_table_has_a_row_a_run_with_a_color_of_its_own():
+    """What was not reached is left out, for the table to show as a dash."""
+    found = beside.table([run("1", 1.0, 0.8, 0.91), run("2", 1.0, 0.91, seed=1)])
+    rows = found.to_pylist()
+    assert [row["What differs"] for row in rows] == ["seed 0", "seed 1"]
+    assert [row["Seconds to 90 %"] for row in rows] == ["2.0", "1.0"]
+    assert {row["Accuracy"] for row in rows} == {"91.00 %"}
+    assert len({row[" "] for row in rows}) == 2
