@@ -54,7 +54,8 @@ def start(config: RunConfig | None = None) -> None:
 left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
-        controls.draw([d.device for d in machine.devices] if machine else ["cpu"])
+        devices = [d.device for d in machine.devices] if machine else ["cpu"]
+        controls.draw(devices, folded=current is not None)
         if current and alive and mine:
             job_panel.cancel_button(current.job, "cancel_run", width="stretch")
         else:

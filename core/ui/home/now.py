@@ -87,7 +87,7 @@ def _invitation(shown: Run | None) -> None:
     if not mine:
         doing = "has trained this model" if shown.job.ended else "is training this"
         st.markdown(f":material/group: Somebody in this course {doing}.")
-    job_panel.slot(*live.status(shown))
+    job_panel.slot(*live.in_short(shown))
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
     if shown.started is not None or not shown.job.ended:

@@ -29,7 +29,7 @@ def _png(
 ) -> bytes:
     """The wall of a task; without one, as many empty tiles."""
     pixels = images(task)[0] if task else np.zeros((WALL, 28, 28), np.uint8)
-    return png(montage(pixels, wrong, colors, columns))
+    return png(montage(pixels, wrong, colors, columns=columns))
 
 
 def wrong(run: Run | None, labels: tuple[int, ...]) -> frozenset[int] | None:

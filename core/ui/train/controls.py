@@ -63,8 +63,20 @@ def chosen() -> RunConfig:
     return RunConfig(**settings)
 
 
-def draw(devices: list[str]) -> None:
-    """Those that are turned most, then the others, for a machine with these devices."""
+def draw(devices: list[str], folded: bool) -> None:
+    """All of them, for a machine with these devices.
+
+    On a phone they are `folded`, and what they brought is the first to be seen.
+    """
+    if folded and "Mobi" in st.context.headers.get("User-Agent", ""):
+        with st.expander("Settings", icon=":material/tune:"):
+            _draw(devices)
+    else:
+        _draw(devices)
+
+
+def _draw(devices: list[str]) -> None:
+    """Those that are turned most, then the others."""
     task = st.session_state.task
     _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
     st.segmented_control(

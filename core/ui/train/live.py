@@ -224,9 +224,16 @@ def _result(result: RunResult, asked: bool) -> str:
         return f"Somebody here got {format.quality(result)} of the test images right."
     return (
         f"**{result.test_accuracy:.2%} of the test images are classified correctly** "
-        f"({result.test_correct:,} of {result.test_total:,}), after "
-        f"{format.duration(result.seconds)}."
+        f"({result.test_correct:,} of {result.test_total:,})."
     )
+
+
+def in_short(current: Run) -> tuple[str, float]:
+    """Its status in a narrow place, in a line."""
+    text, share = status(current)
+    for detail in (" (", " · step"):
+        text = text.partition(detail)[0]
+    return text, share
 
 
 def _figures(current: Run) -> None:
@@ -250,7 +257,7 @@ def _figures(current: Run) -> None:
         "Samples/s": f"{speed:,.0f}" if speed else "–",
         "Elapsed": format.duration(seconds),
     }
-    figures.metrics(quality | measured, 130)
+    figures.metrics(quality | measured)
 
 
 def _losses(shown: list[Run]) -> None:
