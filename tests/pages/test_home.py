@@ -26,7 +26,7 @@ def quick(monkeypatch):
 def somebody(monkeypatch) -> str:
     """The visitor of this test, who has no run of an earlier one."""
     who = uuid.uuid4().hex
-    for module in (server, now, now.runs, now.job_panel):
+    for module in (server, now, now.runs, now.job_panel, now.live):
         monkeypatch.setattr(module, "visitor", lambda: who)
     return who
 
