@@ -41,7 +41,7 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     assert (at.session_state.batch_number, at.session_state.batch_place) == (2, 2)
     at.switch_page("pages/3_Train.py").run()
     at.switch_page("pages/2_Model.py").run()
-    assert "outputs = model(inputs)  # <- here" in texts(at.code)
+    assert "→ outputs = model(inputs)" in texts(at.code)
     at.button(key="step_back").click().run()
     assert at.session_state.batch_place == 1
 

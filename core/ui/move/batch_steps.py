@@ -67,7 +67,7 @@ def loop(part: str) -> str:
     """The loop's body, with a mark on the lines that contain `part`."""
     lines = body("core.move.batch_steps:walk").splitlines()
     return "\n".join(
-        f"{line}  # <- here" if part in line else line
+        f"{'→' if part in line else ' '} {line}"
         for line in lines
         if line and not line.startswith("yield")
     )
