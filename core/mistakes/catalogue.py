@@ -26,6 +26,8 @@ class Figure:
     label: str
     format: str  # for str.format, with the unit
     counts_waits: bool = False  # for numbers, else it is what the function returns
+    curve: str = ""  # what there is of each step: its "loss", the "waits" until then,
+    # the "share" of a batch that is right; empty: nothing
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Outcome:
     device: str  # "cuda", "meta", "cpu", ...
     result: str = ""  # what the function returned, as Python writes it
     figure: float | None = None
+    curve: tuple[float, ...] = ()  # of a silent one: Figure.curve, step by step
     failure: Failure | None = None
     died: str = ""  # how its process ended, in a sentence
 

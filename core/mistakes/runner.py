@@ -4,12 +4,14 @@ import inspect
 import os
 import re
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
@@ -27,6 +29,7 @@ from core.mistakes.catalogue import (
     MistakeRun,
     Outcome,
 )
+from core.mistakes.examples.fixtures import shares
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
@@ -84,10 +87,12 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
         limit_device_memory(device, mistake.memory_bytes)
     function = resolve(mistake.address(which))
     counted = mistake.figure is not None and mistake.figure.counts_waits
-    waits = Waits()
+    waits, losses, waited = Waits(), list[torch.Tensor](), list[int]()
+    curves: dict[str, Sequence[float | torch.Tensor]]
+    curves = {"loss": losses, "waits": waited, "share": shares}
     torch.manual_seed(0)
     try:
-        with waits if counted else nullcontext():
+        with waits if counted else nullcontext(), watched(losses, waits, waited):
             value = function(device)
         devices.synchronize(device)
     except Exception as error:
@@ -95,10 +100,12 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     if isinstance(value, torch.Tensor):
         value = value.detach()
         device = value.device
-    figure = None
+    figure: float | None = None
+    curve: tuple[float, ...] = ()
     if mistake.figure is not None:
         figure = float(waits.count if counted else value)
-    return Outcome(device.type, repr(value), figure)
+        curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
+    return Outcome(device.type, repr(value), figure, curve)
 
 
 class Waits(TorchDispatchMode):
@@ -109,6 +116,27 @@ class Waits(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.count += operation is torch.ops.aten._local_scalar_dense.default
         return operation(*args, **(kwargs or {}))
+
+
+@contextmanager
+def watched(
+    losses: list[torch.Tensor], waits: Waits, waited: list[int]
+) -> Iterator[None]:
+    """Within it every loss that a criterion makes is noted, and the waits until then.
+
+    By a hook, so that the code of a mistake is what a learner would write.
+    """
+
+    def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
+        if isinstance(module, nn.CrossEntropyLoss):
+            losses.append(loss.detach())
+            waited.append(waits.count)
+
+    hook = register_module_forward_hook(note)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def describe(error: Exception, function: Callable, device: torch.device) -> Failure:

@@ -1,11 +1,13 @@
-"""The cards of the Mistakes page: run one, see how both halves end."""
+"""The Mistakes page: find one, run it, see how both halves end."""
 
 import ast
 import textwrap
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import pandas as pd
 import streamlit as st
 
 from core.errors import quoted
@@ -14,12 +16,15 @@ from core.mistakes.catalogue import (
     BY_SLUG,
     MISTAKES,
     Failure,
+    Figure,
     Mistake,
     MistakeRun,
     Outcome,
 )
 from core.mistakes.search import MOST_CHARACTERS, Index
 from core.ui import format
+from core.ui.charts import mistakes as charts
+from core.ui.charts.mistakes import BROKEN, FIXED
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
 from core.ui.source import body, source
@@ -29,6 +34,12 @@ FAILURES = "core.mistakes.runner:failures"
 SECONDS = 60.0  # that a search waits at most for what all mistakes raise here
 SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
+LIST_PIXELS = 400  # how high the list of all mistakes is
+CURVES = {  # what Figure.curve is over: the titles of both axes
+    "loss": ("Step", "Training loss"),
+    "waits": ("Step", "Waits until then"),
+    "share": ("Batch", "Share that is right"),
+}
 MOST_SHOWN = 300  # characters of a message; the traceback has them all
 
 PANEL = JobPanel(
@@ -47,32 +58,20 @@ PANEL = JobPanel(
 
 
 def searched() -> list[str]:
-    """The slugs that fit the address, or the text that was pasted; the best first."""
+    """The slugs that fit the text that was pasted; the best first."""
     state = st.session_state
     learning = learn_messages()
     with st.form("find_mistake"):
         st.text_area(
-            "Paste an error message or a traceback",
+            "Paste an error, or say what you see",
             key="pasted_error",
-            height=120,
-            placeholder="RuntimeError: Expected all tensors to be on the same device "
-            "...",
+            height=100,
+            placeholder="Expected all tensors to be on the same device ...",
             persist_state="session",
         )
         if st.form_submit_button("Find the mistake", icon=":material/search:"):
             state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
             st.query_params.pop("mistake", None)
-    wanted = st.query_params.get("mistake")
-    if wanted in BY_SLUG:
-        st.subheader("The mistake of this link")
-        return [wanted]
-    if wanted is not None:
-        st.warning(
-            "The address names a mistake that is not on this page. All that are stand "
-            "below.",
-            icon=":material/info:",
-        )
-        return []
     text = state.get("searched_error", "")
     return _fitting(learning, text) if text else []
 
@@ -95,12 +94,6 @@ def _fitting(learning: str, text: str) -> list[str]:
             icon=":material/search_off:",
         )
         return []
-    st.subheader("It fits best")
-    if len(found) > 1:
-        st.markdown(
-            "The best first. A whole traceback tells more than its last line: the "
-            "code it names decides between mistakes with the same message."
-        )
     return found
 
 
@@ -132,30 +125,134 @@ def _index(job: Job) -> Index:
     return Index(job.value, code)
 
 
+def opened(found: Sequence[str]) -> Mistake:
+    """The mistake of the address; without one the best that was found, or the first."""
+    wanted = st.query_params.get("mistake")
+    if wanted in BY_SLUG:
+        return BY_SLUG[wanted]
+    if wanted is not None:
+        st.warning(
+            "The address names a mistake that is not on this page. All that are stand "
+            "in the list.",
+            icon=":material/info:",
+        )
+    return BY_SLUG[found[0]] if found else MISTAKES[0]
+
+
+def listed(found: Sequence[str], chosen: Mistake) -> None:
+    """All mistakes, those that were found on top; a click opens one."""
+    rest = [each for each in MISTAKES if each.slug not in found]
+    groups = {
+        "It fits best": [BY_SLUG[slug] for slug in found],
+        "Loud: an exception": [each for each in rest if each.loud],
+        "Silent: a wrong number": [each for each in rest if not each.loud],
+    }
+    with st.container(height=LIST_PIXELS):
+        for title, mistakes in groups.items():
+            slugs = [each.slug for each in mistakes]
+            key = f"listed_{title}"
+            # One is chosen in all groups together.
+            st.session_state[key] = chosen.slug if chosen.slug in slugs else None
+            if slugs:
+                st.radio(
+                    f"**{title}**",
+                    slugs,
+                    format_func=lambda slug: BY_SLUG[slug].title,
+                    key=key,
+                    on_change=_open,
+                    args=(key,),
+                )
+
+
+def _open(key: str) -> None:
+    st.query_params["mistake"] = st.session_state[key]
+
+
 # The cards
 
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """One mistake: what and why, a button, and what came of pressing it."""
+    """One mistake: its message, what is wrong, and then the cause and the fix.
+
+    Where it is `opened` nothing is asked: the cause is there from the start.
+    """
     slug = mistake.slug
     panel = replace(PANEL, key=f"run_mistake_{slug}", about=lambda each: each == slug)
+    _wait_a_moment(panel.job)
+    job = panel.job
+    found = job.value if job else None
+    told = opened or found is not None or st.session_state.get(f"told_{slug}", False)
     with st.container(border=True):
+        _message(mistake, found)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{mistake.title}**", width="stretch")
-            panel.start_button("Run it", (slug,))
+            asked = f"**{mistake.title}**" if told else "**What's wrong?**"
+            st.markdown(asked, width="stretch")
+            if not told:
+                st.button(
+                    "Show the cause",
+                    key=f"cause_{slug}",
+                    on_click=st.session_state.update,
+                    args=({f"told_{slug}": True},),
+                )
+            panel.start_button("Run it", (slug,), type="primary")
             panel.cancel_button()
-        st.markdown(mistake.why)
-        _wait_a_moment(panel.job)
-        if panel.follow(lambda job: _ran(mistake, job)):
-            return
-        if opened:
-            _halves(mistake)
+        if told:
+            st.markdown(mistake.why)
+        if not panel.follow(lambda job: _ran(mistake, job)):
+            _halves(mistake, told)
+
+
+def _message(mistake: Mistake, found: MistakeRun | None) -> None:
+    """What it raises here, as all were run once; of a silent one, what it costs."""
+    failure = found.broken.failure if found else _raised(mistake)
+    if failure is not None:
+        _failure(failure, mended=False)
+    elif mistake.figure is not None:
+        if found is None:
+            st.info("It raises nothing. Run it, and see what it costs.")
         else:
-            code = st.expander("The code", key=f"code_{slug}", on_change="rerun")
-            if code.open:
-                with code:
-                    _halves(mistake)
+            _curves(mistake.figure, found)
+
+
+def _raised(mistake: Mistake) -> Failure | None:
+    """What the mistake has raised on this machine, once the lab has run them all."""
+    learning = engine().job(learn_messages()) if mistake.loud else None
+    if learning is None or learning.value:
+        return learning.value.get(mistake.slug) if learning else None
+
+    @st.fragment(run_every=SOON_SECONDS)
+    def look_again() -> None:
+        if (now := engine().job(learning.id)) is None or now.ended:
+            st.rerun()
+        st.info("The lab is making all the mistakes once, to know their messages.")
+
+    if not learning.ended:
+        look_again()
+    return None
+
+
+def _curves(figure: Figure, found: MistakeRun) -> None:
+    """Both halves of a silent mistake, in a sentence and step by step."""
+    halves = {BROKEN: found.broken, FIXED: found.fixed[0]}
+    told = [
+        f"{figure.format.format(each.figure)} {name.lower()}"
+        for name, each in halves.items()
+        if each.figure is not None
+    ]
+    st.markdown(f"**{figure.label}: {', '.join(told)}**")
+    frame = pd.DataFrame(
+        [
+            (name, step, value)
+            for name, each in halves.items()
+            for step, value in enumerate(each.curve, 1)
+        ],
+        columns=["half", "step", "value"],
+    )
+    if len(frame):
+        x, y = CURVES[figure.curve]
+        what = f"{y} of both halves, step by step"
+        st.altair_chart(charts.halves(frame, x, y), alt=what)
 
 
 def _wait_a_moment(job: Job | None) -> None:
@@ -172,50 +269,55 @@ def _ran(mistake: Mistake, job: Job) -> None:
     if not job.ended:
         st.info("Running both halves, each in a process of its own.")
     found = job.value
-    _halves(mistake, found)
+    _halves(mistake, True, found)
     if found is not None:
         _remarks(mistake, found)
 
 
-def _halves(mistake: Mistake, found: MistakeRun | None = None) -> None:
+def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> None:
     """Both functions side by side, and under each how it ended where it was run."""
-    outcomes = {"broken": (found.broken,), "fixed": found.fixed} if found else {}
-    for column, half in zip(st.columns(2), ("broken", "fixed"), strict=True):
+    outcomes = {BROKEN: (found.broken,), FIXED: found.fixed} if found else {}
+    for column, half in zip(st.columns(2), (BROKEN, FIXED), strict=True):
         ended = outcomes.get(half, ())
         with column:
+            if half == FIXED and not told:
+                st.markdown("Which line is it, and what would mend it? Think first.")
+                return
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
-            st.markdown(f"**{half.capitalize()}**{where}")
+            st.markdown(f"**{half}**{where}")
             failure = ended[0].failure if ended else None
-            st.code(marked(body(mistake.address(half)), failure), wrap_lines=True)
+            code = body(mistake.address(half.lower()))
+            st.code(marked(code, failure), wrap_lines=True)
             for outcome in ended:
-                _outcome(mistake, half, outcome)
+                _outcome(mistake, half == FIXED, outcome)
 
 
 def marked(code: str, failure: Failure | None) -> str:
-    """The code, with a remark under the statement that raised the exception."""
-    lines = code.splitlines()
-    if failure is not None and failure.line is not None:
-        guilty = lines[failure.line - 1]
-        margin = " " * (len(guilty) - len(guilty.lstrip()))
-        carets = "^" * max(1, len(guilty.strip()) - 2)
-        ends = {  # the last line of each simple statement, by its first
-            node.lineno: node.end_lineno
-            for node in ast.walk(ast.parse(code))
-            if isinstance(node, ast.stmt) and not hasattr(node, "body")
-        }
-        end = ends.get(failure.line) or failure.line
-        lines.insert(end, f"{margin}# {carets}\n{margin}# {failure.kind}")
-    return "\n".join(lines)
+    """The code, with an arrow at the statement that raised the exception."""
+    if failure is None or failure.line is None:
+        return code
+    ends = {  # the last line of each simple statement, by its first
+        node.lineno: node.end_lineno
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    }
+    guilty = range(failure.line, (ends.get(failure.line) or failure.line) + 1)
+    return "\n".join(
+        f"{'→' if number in guilty else ' '} {line}"
+        for number, line in enumerate(code.splitlines(), 1)
+    )
 
 
-def _outcome(mistake: Mistake, half: str, outcome: Outcome) -> None:
-    mended = half == "fixed"
+def _outcome(mistake: Mistake, mended: bool, outcome: Outcome) -> None:
     if outcome.failure is not None:
-        _failure(outcome.failure, mended)
+        if mended:  # that of the broken half stands on top
+            _failure(outcome.failure, mended)
     elif outcome.died:
         title = "The fix failed here" if mended else "Its process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
+        if outcome.curve:  # it is drawn on top
+            return
         value = mistake.figure.format.format(outcome.figure)
         st.metric(mistake.figure.label, value, border=True)
     elif not mended:

@@ -121,6 +121,18 @@ def test_a_silent_mistake_misleads(reports, slug):
     assert MISLED[slug](broken.figure, fixed.figure)
 
 
+@pytest.mark.parametrize("slug", SILENT)
+def test_a_silent_mistake_is_seen_step_by_step(reports, slug):
+    """Both halves have a curve or none, of as many steps, and the curves differ."""
+    figure = BY_SLUG[slug].figure
+    broken, (fixed,) = reports[slug].broken.curve, reports[slug].fixed
+    assert len(broken) == len(fixed.curve)
+    assert bool(broken) == bool(figure.curve)
+    assert broken != fixed.curve or not figure.curve
+    if figure.curve in ("loss", "waits"):
+        assert len(broken) == fixtures.STEPS
+
+
 def test_waits_cost_nothing_but_waiting(reports):
     """With and without `.item()` in each step the mean loss is the same."""
     report = reports["item_every_step"]

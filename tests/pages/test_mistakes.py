@@ -5,13 +5,20 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs.engine import Engine
 from core.jobs.limits import Limits
-from core.mistakes.catalogue import MISTAKES
+from core.mistakes.catalogue import BY_SLUG, MISTAKES
 from core.ui import mistakes
 from tests.pages.walk import open_page, texts, wait
 
 
+def show(at: AppTest, slug: str) -> None:
+    """Open a mistake by its address."""
+    at.query_params["mistake"] = slug
+    at.run()
+
+
 def make(at: AppTest, engine: Engine, slug: str) -> None:
-    """Press the button of a mistake, wait until it has been run, draw the page."""
+    """Open a mistake, press its button, wait until it has been run, draw the page."""
+    show(at, slug)
     at.button(key=f"run_mistake_{slug}").click().run()
     wait(engine, engine.jobs(mistakes.RUN)[-1].id)
     at.run()
@@ -24,17 +31,42 @@ def find_mistake(at: AppTest, text: str) -> AppTest:
     return find.click().run()
 
 
-def first_mistake(at: AppTest) -> str:
-    """The slug of the first card."""
-    keys = [each.key for each in at.button if each.key.startswith("run_mistake_")]
-    return keys[0].removeprefix("run_mistake_")
+def opened(at: AppTest) -> str:
+    """The slug of the mistake whose card is open: there is one."""
+    (key,) = [each.key for each in at.button if each.key.startswith("run_mistake_")]
+    return key.removeprefix("run_mistake_")
 
 
-def test_all_mistakes_can_be_run_from_their_page():
-    """There is one button for each mistake, and none stands twice."""
+def listed(at: AppTest) -> list[str]:
+    """All mistakes of the list, from top to bottom."""
+    radios = [each for each in at.radio if (each.key or "").startswith("listed_")]
+    return [option for each in radios for option in each.options]
+
+
+def test_all_mistakes_can_be_opened_from_their_page():
+    """Each stands once in the list, and one that is chosen opens in the card."""
     at = open_page("pages/8_Mistakes.py")
-    keys = [each.key for each in at.button if each.key.startswith("run_mistake_")]
-    assert sorted(keys) == sorted(f"run_mistake_{each.slug}" for each in MISTAKES)
+    assert sorted(listed(at)) == sorted(each.title for each in MISTAKES)
+    assert opened(at) == MISTAKES[0].slug
+    silent = at.radio(key="listed_Silent: a wrong number")
+    silent.set_value("no_zero_grad").run()
+    assert opened(at) == "no_zero_grad"
+    assert at.query_params["mistake"] == "no_zero_grad"
+    chosen = [each.value for each in at.radio if (each.key or "").startswith("listed_")]
+    assert chosen == [None, "no_zero_grad"]
+
+
+def test_the_message_comes_before_the_cause(engine):
+    """What it raises here and its code; why, and the fix, once the learner asks."""
+    at = open_page("pages/8_Mistakes.py", mistake="numpy_requires_grad")
+    wait(engine, engine.jobs(mistakes.FAILURES)[-1].id)
+    at.run()
+    why = BY_SLUG["numpy_requires_grad"].why
+    assert "requires grad" in texts(at.error)
+    assert why not in texts(at.markdown)
+    at.button(key="cause_numpy_requires_grad").click().run()
+    assert why in texts(at.markdown)
+    assert "detach()" in texts(at.code)
 
 
 def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
@@ -45,10 +77,10 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
         assert not at.exception
         assert "requires grad" in texts(at.error)
         assert "It returns" in texts(at.success)
-        marked = [each.value for each in at.code if "# ^^^" in each.value]
-        assert "return outputs.numpy().mean()\n# ^^^" in marked[0]
+        assert "→ return outputs.numpy().mean()" in texts(at.code)
         at.switch_page("home.py").run()
-        at.switch_page("pages/8_Mistakes.py").run()
+        at.switch_page("pages/8_Mistakes.py")
+        show(at, "numpy_requires_grad")
 
 
 def test_a_silent_mistake_shows_both_figures(engine):
@@ -56,6 +88,7 @@ def test_a_silent_mistake_shows_both_figures(engine):
     at = open_page("pages/8_Mistakes.py")
     make(at, engine, "list_never_trained")
     assert [each.value for each in at.metric] == ["650", "109,386"]
+    assert "650 broken, 109,386 fixed" in texts(at.markdown)
     assert "torch" in texts(at.caption)
     assert not at.error
 
@@ -63,10 +96,10 @@ def test_a_silent_mistake_shows_both_figures(engine):
 def test_a_pasted_error_brings_its_mistake_to_the_top():
     """The mistake that fits comes first, with its code; the others stay below."""
     at = open_page("pages/8_Mistakes.py", mistake="out_of_memory")
-    assert first_mistake(at) == "out_of_memory"
+    assert opened(at) == "out_of_memory"
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
     assert not at.exception
-    assert first_mistake(at) == "label_outside_classes"
+    assert opened(at) == "label_outside_classes"
     assert "mistake" not in at.query_params
     assert any("first_label=1" in each.value for each in at.code)
 
@@ -77,19 +110,19 @@ def test_an_error_that_is_none_of_them_is_told_so(text):
     at = find_mistake(open_page("pages/8_Mistakes.py"), text)
     assert not at.exception
     assert "None of the" in texts(at.info)
-    assert first_mistake(at) == MISTAKES[0].slug
+    assert opened(at) == MISTAKES[0].slug
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
     """A link to a mistake that there is not says so, and all others are shown."""
     at = open_page("pages/8_Mistakes.py", mistake="<b>nosuch</b>")
     assert "not on this page" in texts(at.warning)
-    assert first_mistake(at) == MISTAKES[0].slug
+    assert opened(at) == MISTAKES[0].slug
 
 
 def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
     """The card says why, loses nothing, and the mistake can be run again."""
-    at = open_page("pages/8_Mistakes.py")
+    at = open_page("pages/8_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
@@ -102,15 +135,17 @@ def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
 
 def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
     """Who waits reads so, and a reload finds the place and then the outcome again."""
-    at = open_page("pages/8_Mistakes.py")
+    at = open_page("pages/8_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "_dispatch", lambda _: None)  # the lab is busy
         at.button(key="run_mistake_cuda_hard_coded").click().run()
+        show(at, "numpy_requires_grad")
+        assert not at.button(key="run_mistake_numpy_requires_grad").disabled
         at.switch_page("home.py").run()
-        at.switch_page("pages/8_Mistakes.py").run()
+        at.switch_page("pages/8_Mistakes.py")
+        show(at, "cuda_hard_coded")
         assert "Place 1 in the queue, you are next" in texts(at.info)
         assert at.button(key="run_mistake_cuda_hard_coded").disabled
-        assert not at.button(key="run_mistake_numpy_requires_grad").disabled
     engine._dispatch()
     wait(engine, engine.jobs(mistakes.RUN)[-1].id)
     assert at.run().success

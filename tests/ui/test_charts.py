@@ -13,7 +13,16 @@ import pytest
 from core.compare.candidates import Candidate
 from core.speed.results import NUMPY, PYTHON, TORCH
 from core.ui import runs
-from core.ui.charts import base, checkpoints, compare, evaluate, move, speed, train
+from core.ui.charts import (
+    base,
+    checkpoints,
+    compare,
+    evaluate,
+    mistakes,
+    move,
+    speed,
+    train,
+)
 from core.ui.charts import runs as side_by_side
 from core.ui.my_runs import compare as my_runs
 from core.ui.train import fits
@@ -153,6 +162,9 @@ STATIC = {
     ),
     "pieces": lambda: speed.pieces(
         frame("pieces microseconds low high time", (1, 2.0, 1.0, 3.0, "2 µs")), "CPU"
+    ),
+    "mistake": lambda: mistakes.halves(
+        frame("half step value", ("Broken", 1, 2.3), ("Fixed", 1, 2.3)), "Step", "Loss"
     ),
     "fetches": lambda: speed.fetches(
         frame("way milliseconds low high time", (".cpu()", 2.0, 1.0, 3.0, "2 ms")),

@@ -4,15 +4,17 @@ from core.mistakes.catalogue import Failure
 from core.ui import mistakes
 
 
-def test_a_remark_stands_under_the_statement_that_raised():
+def test_an_arrow_points_at_the_statement_that_raised():
     """Also where the statement has several lines, or stands in a block."""
     code = "if x:\n    a = f(\n        1,\n    )\nreturn a"
 
-    def remark(line: int) -> list[str]:
+    def pointed_at(line: int) -> list[int]:
         failure = Failure("KeyError", "", line, "", False)
-        return mistakes.marked(code, failure).splitlines()
+        lines = mistakes.marked(code, failure).splitlines()
+        assert [each[2:] for each in lines] == code.splitlines()
+        return [n for n, each in enumerate(lines, 1) if each.startswith("→")]
 
-    assert remark(2)[4:6] == ["    # ^^^^", "    # KeyError"]
-    assert remark(1)[1:3] == ["# ^^^", "# KeyError"]
-    assert remark(5)[5:] == ["# ^^^^^^", "# KeyError"]
+    assert pointed_at(2) == [2, 3, 4]
+    assert pointed_at(1) == [1]
+    assert pointed_at(5) == [5]
     assert mistakes.marked(code, None) == code

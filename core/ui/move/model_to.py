@@ -89,10 +89,13 @@ def table(move: Move) -> None:
     """Every parameter and buffer, before and after."""
     figures.table(
         [
-            (vars(each) | {"shape": format.shape(each.shape)}).values()
+            (
+                *(each.name, each.before, each.after, each.bytes),
+                *(format.shape(each.shape), each.dtype, each.kind),
+            )
             for each in move.tensors
         ],
-        ["Name", "Kind", "Shape", "dtype", "Bytes", "Before", "After"],
+        ["Name", "Before", "After", "Bytes", "Shape", "dtype", "Kind"],
         "Every parameter and buffer with its device before and after the move",
         column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
     )
