@@ -6,31 +6,30 @@ from core.ui import dataset, frame
 from core.ui.source import show
 from core.ui.speed import copies, ladder, loader, memory, vectorize
 
-frame.begin("Speed")
+LABS = (loader, memory, vectorize, copies)
+
+frame.begin("Speed", wide=True)
 machine = frame.machine()
-has_data = dataset.is_here(machine)
+climbed, *sections = st.tabs(["The ladder", *(each.LAB.title for each in LABS)])
 
-st.subheader("The ladder")
-st.markdown(
-    "The loop of every tutorial, then one change after the other. Guess what each "
-    "brings before you look: on another machine the answers differ."
-)
-ladder.draw(machine, has_data)
-with st.expander("How it is measured", icon=":material/timer:"):
-    show(
-        "Each rung begins with the same weights. Some steps come first, so that no "
-        "epoch pays for what is set up in them; then every epoch is timed from an idle "
-        "device to an idle device. From `core/speed/climb.py`.",
-        "core.speed.climb:measure",
-        "The headline: once all rungs are climbed, the textbook loop and the best rung "
-        "take turns. The gains multiplied would be no measurement, since the machine "
-        "may have changed between two rungs.",
-        "core.speed.climb:take_turns",
-        "The rate that the limit is computed with, from `core/speed/roofline.py`.",
-        "core.speed.roofline:matmul_rate",
-    )
+with climbed:
+    ladder.draw(machine, dataset.is_here(machine))
+    with st.expander("How it is measured", icon=":material/code:"):
+        show(
+            "Each rung begins with the same weights. Some steps come first, so that no "
+            "epoch pays for what is set up in them; then every epoch is timed from an "
+            "idle device to an idle device. From `core/speed/climb.py`.",
+            "core.speed.climb:measure",
+            "The headline: once all rungs are climbed, the textbook loop and the best "
+            "rung take turns. The gains multiplied would be no measurement, since the "
+            "machine may have changed between two rungs.",
+            "core.speed.climb:take_turns",
+            "The rate that the limit is computed with, from `core/speed/roofline.py`.",
+            "core.speed.roofline:matmul_rate",
+        )
 
-for lab in (loader, memory, vectorize, copies):
-    lab.draw(machine)
+for lab, section in zip(LABS, sections, strict=True):
+    with section:
+        lab.draw(machine)
 
 frame.end("Speed")

@@ -92,7 +92,8 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     curves = {"loss": losses, "waits": waited, "share": shares}
     torch.manual_seed(0)
     try:
-        with waits if counted else nullcontext(), watched(losses, waits, waited):
+        counting = waits if counted else nullcontext()
+        with counting, watched(losses, waits, waited):
             value = function(device)
         devices.synchronize(device)
     except Exception as error:

@@ -21,14 +21,14 @@ def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:
     return st.selectbox(label, options, key=key, **settings | more)
 
 
-def task(key: str, has_data: bool) -> str:
+def task(key: str, has_data: bool, **more: Any) -> str:
     """One of the tasks on images that can be trained on here."""
-    return choice("Task", key, IMAGE_TASKS if has_data else ("sprites",))
+    return choice("Task", key, IMAGE_TASKS if has_data else ("sprites",), **more)
 
 
-def model(key: str) -> str:
+def model(key: str, **more: Any) -> str:
     """One of the models for images."""
-    return choice("Model", key, IMAGE_MODELS)
+    return choice("Model", key, IMAGE_MODELS, **more)
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:

@@ -184,7 +184,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     found = job.value if job else None
     told = opened or found is not None or st.session_state.get(f"told_{slug}", False)
     with st.container(border=True):
-        _message(mistake, found)
+        if found or not opened:
+            _message(mistake, found)
         with st.container(horizontal=True, vertical_alignment="center"):
             asked = f"**{mistake.title}**" if told else "**What's wrong?**"
             st.markdown(asked, width="stretch")
@@ -195,7 +196,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
                     on_click=st.session_state.update,
                     args=({f"told_{slug}": True},),
                 )
-            panel.start_button("Run it", (slug,), type="primary")
+            kind = "secondary" if opened else "primary"
+            panel.start_button("Run it", (slug,), type=kind)
             panel.cancel_button()
         if told:
             st.markdown(mistake.why)

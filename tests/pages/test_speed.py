@@ -142,19 +142,38 @@ def drawn_climb(status: str, rungs: int, *last: object, **state) -> AppTest:
     return at
 
 
+def guesses(at: AppTest) -> list[str]:
+    """The rungs that ask for a guess."""
+    return [each.key.removeprefix("guess_") for each in at.segmented_control]
+
+
 def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
-    """Until then neither table nor text tells; a wrong guess is told from a right."""
-    at = drawn_climb("running", 3, ladder_rung="Two loader workers")
-    assert "0.50 times as fast" not in texts(at.info)
-    assert "Guess, and it shows" in texts(at.markdown)
+    """Until then nothing tells; the guess brings bar and verdict, and is kept."""
+    at = drawn_climb("running", 3, ladder_rung="two_workers")
+    assert "0.50× as fast" not in texts(at.info)
+    assert "Guess in its row" in texts(at.markdown)
     assert list(at.dataframe[0].value["Rung"]) == ["The textbook loop"]
-    at.radio(key="guess_two_workers").set_value("Slower").run()
-    assert "0.50 times as fast" in texts(at.success)
+    bars = len(at.image)
+    at.segmented_control(key="guess_two_workers").set_value("Slower").run()
+    assert not at.exception
+    assert len(at.image) == bars + 1
+    assert "two_workers" not in guesses(at)
+    assert "0.50× as fast" in texts(at.success)
     assert "You guessed right" in texts(at.success)
     assert len(at.dataframe[0].value) == 2
     assert "taken back" in texts(at.markdown)
-    at.radio(key="guess_two_workers").set_value("More than that").run()
+    wrong = {"guess_two_workers": "More than that"}
+    at = drawn_climb("running", 3, ladder_rung="two_workers", answers=wrong)
     assert "You guessed: more than that." in texts(at.info)
+
+
+def test_no_file_tells_what_is_to_be_guessed():
+    """CSV and JSON are there once nothing is hidden any more."""
+    at = drawn_climb("finished", 14)
+    assert not at.download_button
+    at.toggle(key="ladder_show_all").set_value(True).run()
+    keys = {button.key for button in at.download_button}
+    assert keys == {"ladder_csv", "ladder_json"}
 
 
 def test_without_the_textbook_the_others_have_their_figures():
@@ -179,7 +198,7 @@ def test_without_the_textbook_the_others_have_their_figures():
 
     at = AppTest.from_function(draw)
     at.session_state["ladder_show_all"] = True
-    at.session_state["ladder_rung"] = "Decode once"
+    at.session_state["ladder_rung"] = "decoded_once"
     at.run()
     assert not at.exception
     assert {"Epoch", "Test accuracy"} <= {metric.label for metric in at.metric}
@@ -198,26 +217,29 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
     assert "measured limit for float32" in texts(at.success)  # no other was measured
     measured = 8
     assert len(at.dataframe[0].value) == measured
+    assert len(at.image) == measured
+    assert "**Decode once: 3.00 s off an epoch of 4.00 s" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
 
 
 @pytest.mark.parametrize(
     ("rung", "said"),
     [
-        ("Pinned memory", "there is none"),
-        ("One CUDA graph", "NVIDIA or AMD"),
-        ("The textbook loop", "nothing to guess"),
+        ("pinned", "there is none"),
+        ("graphed", "NVIDIA or AMD"),
+        ("textbook", "opens every image"),
     ],
 )
 def test_a_rung_that_does_not_apply_says_why(rung, said):
     """And asks for no guess."""
     at = drawn_climb("finished", 14, ladder_rung=rung)
     assert said in texts(at.info) + texts(at.markdown)
-    assert not at.radio
+    assert rung not in guesses(at)
 
 
 def test_a_rung_that_failed_is_a_sentence():
     """With the reason, and without a guess that could be wrong."""
-    at = drawn_climb("finished", 14, ladder_rung="torch.compile")
+    at = drawn_climb("finished", 14, ladder_rung="compiled")
     assert "no compiler" in texts(at.error)
 
 

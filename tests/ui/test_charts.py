@@ -145,10 +145,8 @@ STATIC = {
         frame("x y joined", (4.5, 5.0, True)),
         PAIR,
     ),
-    "climb": lambda: speed.climb(
-        frame("rung speed low high label kept", ("a", 2.0, 1.0, 3.0, "", True)),
-        frame("text speed", ("limit", 9.0), ("half", 18.0)),
-        "CUDA",
+    "waterfall": lambda: speed.waterfall(
+        frame("rung left before label whole", ("a", 1.0, 2.0, "-1.00 s", False)), "CUDA"
     ),
     "memory": lambda: speed.memory(
         frame(

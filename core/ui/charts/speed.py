@@ -16,33 +16,25 @@ TIMES = base.ticks(
 )
 
 
-def climb(frame: pd.DataFrame, limits: pd.DataFrame, backend: str) -> Chart:
-    """Samples/s of each rung, its spread and the time of an epoch.
+def waterfall(frame: pd.DataFrame, backend: str) -> Chart:
+    """What each rung takes off an epoch: a bar from what was left to what is left.
 
-    `frame` has the columns rung, speed, low, high, label, kept; `limits` text and
-    speed: a dashed line each.
+    `frame` has the columns rung, left and before, in seconds, label, and whole, which
+    says whether the bar is all of an epoch and not what was taken off it.
     """
     colors = base.palette()
-    most = max([*frame["high"], *limits.get("speed", [])])
-    tooltip = base.tips(rung="Rung") + base.tips(",.0f", speed="Samples/s")
-    tooltip += base.tips(label="Epoch")
-    x = alt.X("speed:Q").title("Samples/s").axis(format="~s")
-    chart = base.bars(
-        base.rows(frame, "rung", tooltip=tooltip),
-        x.scale(domain=[0, most], nice=False),
-        "label:N",
-        28,
-        color=alt.value(colors.of(backend)),
-        opacity=base.either("datum.kept", 1, 0.4),
+    hue = colors.of(backend)
+    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~g")
+    room = base.before(frame["label"])
+    x = x.scale(domain=[0, frame["before"].max()], nice=False, range=room)
+    rows = base.rows(frame, "rung", tooltip=base.tips(rung="Rung", label="Seconds"))
+    bar = rows.mark_bar(height=16, stroke=hue, strokeWidth=1.5).encode(
+        x=x,
+        x2="before:Q",
+        fill=base.either("datum.whole", hue, colors.page),
     )
-    for place in range(len(limits)):
-        at = alt.Chart(limits[place : place + 1]).encode(x="speed:Q")
-        name = at.mark_text(  # one below the other: the lines may be close
-            align="right", baseline="top", dx=-5, dy=14 * place, color=colors.quiet
-        )
-        chart += at.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=colors.quiet)
-        chart += name.encode(text="text:N", y=alt.value(2))
-    return chart
+    text = rows.mark_text(align="left", dx=8).encode(x="before:Q", text="label:N")
+    return alt.layer(bar, text).properties(height=alt.Step(26))
 
 
 @base.live

@@ -11,7 +11,7 @@ from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.speed.lab import Lab
+from core.ui.speed.lab import SIDES, Lab
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(
@@ -54,26 +54,32 @@ def result(job: Job, guessed: str | None) -> None:
         return
     one, many = done.copied[0], done.copied[-1]
     times = paired(many.seconds, one.seconds).median
-    guess.judge(
-        f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
-        f"**{format.rounded(times)} times** as long as in one.",
-        str(guessed).lower(),
-        guessed == GUESSES[guess.scale(times)],
-    )
     backend = done.environment.backend
-    pieces = figures.readings(done.copied, "pieces", microseconds=1e6)
-    st.altair_chart(
-        charts.pieces(pieces, backend),
+    chart, words = st.columns(SIDES)
+    chart.altair_chart(
+        charts.pieces(
+            figures.readings(done.copied, "pieces", microseconds=1e6), backend
+        ),
         alt="Time of the same bytes over the number of pieces, both logarithmic",
     )
-    st.markdown(pieces_in_words(done))
-    st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
-    fetches = figures.readings(done.fetched, "way", milliseconds=1e3)
-    st.altair_chart(
-        charts.fetches(fetches, backend),
-        alt="Milliseconds of three ways to fetch a number from each step",
-    )
-    st.markdown(fetches_in_words(done))
+    with words:
+        guess.judge(
+            f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
+            f"**{format.rounded(times)} times** as long as in one.",
+            str(guessed).lower(),
+            guessed == GUESSES[guess.scale(times)],
+        )
+        st.markdown(pieces_in_words(done))
+    chart, words = st.columns(SIDES)
+    with chart:
+        st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
+        st.altair_chart(
+            charts.fetches(
+                figures.readings(done.fetched, "way", milliseconds=1e3), backend
+            ),
+            alt="Milliseconds of three ways to fetch a number from each step",
+        )
+    words.markdown(fetches_in_words(done))
     figures.caption(
         f"Median of n = {len(one.seconds)} repeats in turn after a warm-up, "
         "synchronized; the shade and the lines span the middle half.",

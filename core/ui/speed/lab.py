@@ -5,15 +5,18 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.measure.environment import Machine
+from core.ui.frame import PROSE
 from core.ui.job_panel import Draw, JobPanel
 from core.ui.source import code_tabs
+
+SIDES = [6, 4]  # a chart, and beside it what it says
 
 
 @dataclass(frozen=True)
 class Lab:
     """Something to measure: why, where it is started and shown, and its code."""
 
-    title: str
+    title: str  # of its tab
     text: str
     what: str  # is measured: "loaders"
     panel: JobPanel
@@ -24,9 +27,8 @@ class Lab:
 
     def begin(self, machine: Machine) -> None:
         """What it is about."""
-        st.subheader(self.title)
         alone = machine.devices[0].backend == "CPU"
-        st.markdown(self.text + (self.on_a_cpu if alone else ""))
+        st.markdown(self.text + (self.on_a_cpu if alone else ""), width=PROSE)
 
     def measure(self, arguments: tuple | None, draw: Draw) -> None:
         """The buttons, the newest result as `draw` draws it, and the code that ran."""

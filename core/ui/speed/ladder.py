@@ -1,6 +1,7 @@
 """The ladder as the Speed page shows it: its controls, and the climb at a glance."""
 
 from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from statistics import median
 from typing import Any
 
@@ -26,6 +27,7 @@ PANEL = JobPanel(
     icon=":material/stairs:",
     primary=True,
 )
+SHARES = [6, 4]  # of the rungs and of the one that is looked at
 NO_HEADLINE = (
     "How many times as fast the best rung is as the textbook loop is measured last, "
     "the two in turn: a climb that ended early has no such figure."
@@ -35,42 +37,44 @@ NO_HEADLINE = (
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
     wanted = None
-    with st.container(border=True), controls.startable():
-        wanted = settings(machine, has_data)
-    buttons(wanted)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with controls.startable():
+            wanted = settings(machine, has_data)
+        buttons(wanted)
     follow(wanted, machine)
     for label, done in records.of(records.recordings(), "climbs"):
         with st.expander(f"Recorded: {label} · {format.NAMES[done.climb.model]}"):
             st.markdown(headline.verdict(done))
-            overview(done.results, done.results, done.limits, done.environment.backend)
+            table(done.results, done.results)
             caption(done)
 
 
 def settings(machine: Machine, has_data: bool) -> Climb:
     """What the learner wants to climb with; ValueError where it can't be."""
     devices = [each.device for each in machine.devices]
-    with st.container(horizontal=True):
-        task = controls.task("ladder_task", has_data)
-        model = controls.model("ladder_model")
-        device = controls.choice("Device", "ladder_device", devices)
-        epochs, images = ladder.DEFAULTS[model]
-        epochs = controls.number(
-            "Epochs on each rung",
-            f"ladder_epochs_{model}",
-            epochs,
-            1,
-            persist_state="session",
-            help="Each is timed by itself, in turn with one of the rung before: how "
-            "far they are apart says how sure it is. More of them also learn more.",
-        )
-        images = controls.number(
-            "Images in an epoch",
-            f"ladder_images_{model}",
-            images,
-            1000,
-            persist_state="session",
-            help="The first of the training set. Fewer are quicker and learn less.",
-        )
+    task = controls.task("ladder_task", has_data, width=148)
+    model = controls.model("ladder_model", width=96)
+    device = controls.choice("Device", "ladder_device", devices, width=96)
+    epochs, images = ladder.DEFAULTS[model]
+    epochs = controls.number(
+        "Epochs a rung",
+        f"ladder_epochs_{model}",
+        epochs,
+        1,
+        width=124,
+        persist_state="session",
+        help="Each is timed by itself, in turn with one of the rung before: how "
+        "far they are apart says how sure it is. More of them also learn more.",
+    )
+    images = controls.number(
+        "Images an epoch",
+        f"ladder_images_{model}",
+        images,
+        1000,
+        width=140,
+        persist_state="session",
+        help="The first of the training set. Fewer are quicker and learn less.",
+    )
     return Climb(task, model, device, epochs, images)
 
 
@@ -82,27 +86,28 @@ def results(job: Job) -> tuple[Result, ...]:
 
 
 def buttons(wanted: Climb | None) -> None:
-    """Start, cancel, and where a climb ended early, resume."""
-    job = PANEL.job
-    done = results(job) if job and job.ended and job.arguments[0] == wanted else ()
-    anew = None if wanted is None else (wanted, ())
-    with st.container(horizontal=True):
-        if done and job and job.value is None:
-            PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
-            PANEL.start_button(
-                "Start over",
-                anew,
-                "restart_ladder",
-                icon=":material/restart_alt:",
-                type="secondary",
-            )
-        else:
-            PANEL.start_button("Climb the ladder", anew, "run_ladder")
+    """Start, or cancel; where a climb ended early, resume."""
+    if PANEL.going_on:
         PANEL.cancel_button()
+        return
+    job = PANEL.job
+    done = results(job) if job and job.arguments[0] == wanted else ()
+    anew = None if wanted is None else (wanted, ())
+    if done and job and job.value is None:
+        PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
+        PANEL.start_button(
+            "Start over",
+            anew,
+            "restart_ladder",
+            icon=":material/restart_alt:",
+            type="secondary",
+        )
+    else:
+        PANEL.start_button("Climb the ladder", anew, "run_ladder")
 
 
 def follow(wanted: Climb | None, machine: Machine) -> None:
-    """The climb, live, and below it the rungs one by one."""
+    """The climb, live: the rungs, and beside them the one that is looked at."""
     mine = PANEL.job
     job = mine or PANEL.before
     chosen = job.arguments[0] if job else wanted
@@ -115,31 +120,52 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
             st.rerun()
         climb(now, backend)
 
-    if job is None:
-        st.markdown(
-            ":material/stairs: The climb appears here, rung by rung, with a line at "
-            "the limit of this machine. Read the rungs below meanwhile, and guess."
-        )
-    else:
+    if job is not None:
         if mine is None:
             measured.tell(job)
         job_panel.follow(job, PANEL.what, draw, "climb")
     if job is None or waits:
-        rungs.draw(False, (), backend, chosen.model if chosen else "ann")
+        unclimbed(backend, chosen.model if chosen else "ann")
+
+
+@st.fragment
+def unclimbed(backend: str, model: str) -> None:
+    """The rungs before there is a climb: each may be guessed already."""
+    left, right = st.columns(SHARES)
+    with left:
+        rungs.rows((), (), backend, model)
+    with right:
+        rungs.draw(False, (), backend, model)
 
 
 def climb(job: Job, backend: str) -> None:
-    """What is known of a climb: status, chart, table, and the rung that is chosen."""
-    _status(job)
+    """What is known of a climb: its rungs, the one that is chosen, what all brought."""
     found = results(job)
     limits = job.value.limits if job.value else reported(job, Roofline)
+    model = job.arguments[0].model
     shown = [each for each in found if rungs.is_revealed(each)]
-    if any(each.measured for each in shown):
-        overview(shown, found, limits, backend)
-    if job.value is not None:
-        caption(job.value)
-        downloads.both("ladder", job.value.rows())
-    rungs.draw(True, found, backend, job.arguments[0].model)
+    left, right = st.columns(SHARES)
+    with left:
+        rungs.rows(found, limits, backend, model)
+        st.toggle(
+            "Show all without guessing", key="ladder_show_all", persist_state="session"
+        )
+        if any(each.measured for each in shown):
+            st.caption(
+                "Median samples/s and seconds an epoch, "
+                f"n = {job.arguments[0].epochs}; lines: least to most. Hollow: taken "
+                "back. Dashed: this machine's limit with the rung's kind of numbers."
+            )
+            fall(shown, found, backend)
+    with right:
+        _status(job)
+        rungs.draw(True, found, backend, model)
+    with st.expander("All figures", icon=":material/table:"):
+        table(shown, found)
+        if job.value is not None:
+            caption(job.value)
+            if len(shown) == len(found):  # files would tell what is to be guessed
+                downloads.both("ladder", job.value.rows())
 
 
 def _status(job: Job) -> None:
@@ -184,73 +210,71 @@ def _progress(job: Job) -> str:
 # The climb at a glance
 
 
-def overview(
-    found: Sequence[Result],
-    every: Sequence[Result],
-    limits: Sequence[Roofline],
-    backend: str,
-) -> None:
-    """The chart with the machine's limit, and a table of all figures.
-
-    Of the rungs in `found`; `every` holds those they are compared with too.
-    """
-    shown = [each for each in found if each.measured]
-    bars = pd.DataFrame(
-        {
-            "rung": BY_NAME[each.rung].title,
-            "speed": each.samples_per_second,
-            "low": each.samples / max(each.seconds),
-            "high": each.samples / min(each.seconds),
-            "label": format.precise(each.epoch_seconds),
-            "kept": each.kept,
-        }
-        for each in shown
+def fall(shown: Sequence[Result], every: Sequence[Result], backend: str) -> None:
+    """The seconds that each rung takes off an epoch, down to the first hidden one."""
+    steps = kept_in_a_row(shown, every)
+    if len(steps) < 2:
+        return
+    seconds = [each.epoch_seconds for each in steps]
+    off = [a - b for a, b in pairwise(seconds)]
+    most = max(range(len(off)), key=off.__getitem__)
+    title = BY_NAME[steps[most + 1].rung].title
+    st.markdown(
+        f"**{title}: {off[most]:.2f} s off an epoch of {seconds[0]:.2f} s, the most "
+        "of all**"
     )
-    half = any(each.rung == "half_precision" for each in found)
-    lines = pd.DataFrame(at_best(limits, shown[-1], half))
-    st.altair_chart(
-        charts.climb(bars, lines, backend),
-        alt="Samples a second on each rung, with the limit of this machine",
-    )
-    figures.table(
-        (_figures(each, every) for each in shown),
-        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
-    )
-
-
-def at_best(
-    limits: Sequence[Roofline], last: Result, half: bool
-) -> list[dict[str, Any]]:
-    """A row a line of the chart: float32 always, 16 bits where a rung uses them.
-
-    The fastest reading counts: a limit is what the machine can do at best.
-    """
-    dtypes = ["float32", "bfloat16"] if half else ["float32"]
-    return [
-        {"text": f"limit, {dtype}", "speed": last.samples / min(seconds)}
-        for dtype in dtypes
-        if (
-            seconds := [
-                each.seconds(last.samples, last.steps, dtype)
-                for each in limits
-                if dtype in each.flops_per_second
-            ]
-        )
+    taken = [
+        (BY_NAME[each.rung].title, *sorted(ends), f"{ends[1] - ends[0]:+.2f} s", False)
+        for each, ends in zip(steps[1:], pairwise(seconds), strict=True)
     ]
+    bars = [
+        (BY_NAME[steps[0].rung].title, 0.0, seconds[0], f"{seconds[0]:.2f} s", True),
+        *taken,
+        ("What is left", 0.0, seconds[-1], f"{seconds[-1]:.2f} s", True),
+    ]
+    columns = ["rung", "left", "before", "label", "whole"]
+    st.altair_chart(
+        charts.waterfall(pd.DataFrame(bars, columns=columns), backend),
+        alt="Seconds that each rung takes off an epoch",
+    )
 
 
-def _figures(each: Result, every: Sequence[Result]) -> dict[str, str]:
+def kept_in_a_row(shown: Sequence[Result], every: Sequence[Result]) -> list[Result]:
+    """Those that were kept, from the textbook to the first that is not shown yet."""
+    until = takewhile(lambda each: each in shown, every)
+    return [each for each in until if each.measured and each.kept]
+
+
+def table(found: Sequence[Result], every: Sequence[Result]) -> None:
+    """All figures of some rungs; `every` holds what they are compared with."""
+    formats = {
+        **dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.2f"),
+        **{"Samples/s": "%,d", "Accuracy, %": "%.2f", "Memory, MB": "%.1f"},
+        "Than before": "%.2f×",
+    }
+    figures.table(
+        (_figures(each, every) for each in found if each.measured),
+        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
+        column_config={
+            name: st.column_config.NumberColumn(format=each)
+            for name, each in formats.items()
+        },
+    )
+
+
+def _figures(each: Result, every: Sequence[Result]) -> dict[str, Any]:
     """A row of the table."""
     gain = ladder.gain(each, ladder.measured(every).get(each.base))
     return {
         "Rung": BY_NAME[each.rung].title,
-        "Epoch": format.precise(each.epoch_seconds),
-        "Spread, s": f"{min(each.seconds):.3g} to {max(each.seconds):.3g}",
-        "Samples/s": f"{each.samples_per_second:,.0f}",
-        "× before": rungs.times(gain.median if gain else None),
-        "Accuracy": f"{each.accuracy:.2%}",
-        "Memory": format.size(each.peak_bytes),
-        "Kept": "yes" if each.kept else "no",
+        "Epoch, s": each.epoch_seconds,
+        "Than before": gain.median if gain else None,
+        "Samples/s": round(each.samples_per_second),
+        "Accuracy, %": 100 * each.accuracy,
+        "Memory, MB": None if each.peak_bytes is None else each.peak_bytes / 1e6,
+        "Least, s": min(each.seconds),
+        "Most, s": max(each.seconds),
+        "Kept": each.kept,
     }
 
 
@@ -263,17 +287,22 @@ def caption(done: Climbed) -> None:
         for dtype in done.limit.flops_per_second
     )
     bandwidth = max(median(each.bytes_per_second) for each in limits)
-    figures.caption(
-        f"{format.NAMES[config.model]} on {format.NAMES[config.task]}. Bars are the "
-        f"median of n = {config.epochs} epochs after {ladder.FIRST_STEPS} steps that "
-        "are not counted, thin lines span least to most; pale rungs were taken back. "
-        "× before compares epochs timed in turn with those of the rung that it "
-        "changes; the headline is measured last, best rung and textbook loop in turn. "
-        "Accuracy after all epochs, on all test images. Peak memory: tensors that "
-        "some steps need at once, beyond the model; worker processes not counted. "
-        f"Limit: {done.limit.flops_per_image:,.0f} floating-point operations for an "
-        f"image, at the {rates} of a large matrix product; memory moves "
-        f"{bandwidth / 1e9:,.1f} GB/s in large blocks: the fastest of n = "
-        f"{len(limits)} readings, before the climb and at its end.",
-        done,
-    )
+    with st.popover("How it was measured", icon=":material/timer:"):
+        figures.bullets(
+            (
+                f"{format.NAMES[config.model]} on {format.NAMES[config.task]}: the "
+                f"median of n = {config.epochs} epochs after {ladder.FIRST_STEPS} "
+                "steps that are not counted.",
+                "“Than before” compares epochs timed in turn with those of the rung "
+                "that it changes; the headline is measured last, best rung and "
+                "textbook loop in turn.",
+                "Accuracy after all epochs, on all test images. Memory: tensors that "
+                "some steps need at once, beyond the model; worker processes not "
+                "counted.",
+                f"Limit: {done.limit.flops_per_image:,.0f} floating-point operations "
+                f"for an image, at the {rates} of a large matrix product; memory moves "
+                f"{bandwidth / 1e9:,.1f} GB/s in large blocks. The fastest of n = "
+                f"{len(limits)} readings, before the climb and at its end.",
+            )
+        )
+        figures.caption("", done)

@@ -13,7 +13,7 @@ from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.speed.lab import Lab
+from core.ui.speed.lab import SIDES, Lab
 
 BUDGETS = (10, 30, 60)  # seconds
 LAB = Lab(
@@ -76,18 +76,19 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
         st.warning("The time was over before the first cell. Give it more.")
     if not cells or guess.missing(guessed):
         return
-    if job.ended:
-        _judge(direct or cells, guessed or 0)
     sizes = sorted(plan.batch_sizes)
     rows = tuple(_row(size, pinned) for pinned in plan.pinned for size in sizes)
-    st.vega_lite_chart(
+    chart, words = st.columns(SIDES)
+    chart.vega_lite_chart(
         frame(cells),
         charts.loader(rows, plan.workers),
         key="chart_loader",
         alt="Samples per second over batch size and number of workers",
     )
     if job.ended:
-        figures.bullets(in_words(cells, direct, cores))
+        with words:
+            _judge(direct or cells, guessed or 0)
+            figures.bullets(in_words(cells, direct, cores))
     if done is None:
         return
     for failure in done.failures:

@@ -13,7 +13,7 @@ from core.speed.results import MemoryCost, MemoryLab, Peak
 from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.speed.lab import Lab
+from core.ui.speed.lab import SIDES, Lab
 
 WAYS = 6
 BELOW = (results.ACCUMULATED, "inference_mode")  # names under their point, not over it
@@ -50,25 +50,34 @@ def result(job: Job) -> None:
         _so_far(job)
         return
     backend = done.environment.backend
+    chart, words = st.columns(SIDES)
     if all(cost.peak_bytes is not None for cost in done.costs):
-        st.altair_chart(
+        chart.altair_chart(
             charts.memory(frame(done), backend),
             alt="Peak megabytes over milliseconds, a point for each way",
         )
     else:
-        st.info(f"torch does not count peak memory on {backend}: here is the time.")
+        chart.info(f"torch does not count peak memory on {backend}: here is the time.")
+    with words:
+        figures.bullets(in_words(done))
     ways = (
         {
             "What": cost.kind.capitalize(),
             "Way": cost.name,
-            "Peak memory": format.size(cost.peak_bytes),
-            "Time, median": format.precise(median(cost.seconds)),
-            "Spread": format.spread(cost.seconds),
+            "Peak, MB": None if cost.peak_bytes is None else cost.peak_bytes / 1e6,
+            "Median, ms": median(cost.seconds) * 1e3,
+            "Least, ms": min(cost.seconds) * 1e3,
+            "Most, ms": max(cost.seconds) * 1e3,
         }
         for cost in done.costs
     )
-    figures.table(ways, alt="Peak memory and time of each way")
-    figures.bullets(in_words(done))
+    number = st.column_config.NumberColumn(format="%.1f")
+    columns = ("Peak, MB", "Median, ms", "Least, ms", "Most, ms")
+    figures.table(
+        ways,
+        alt="Peak memory and time of each way",
+        column_config=dict.fromkeys(columns, number),
+    )
     figures.caption(
         f"{done.layers} linear layers, {done.width} wide, batch {done.batch_size:,}; "
         f"tensors alive at once, beyond model and batch. Time: median of n = "

@@ -1,122 +1,225 @@
-"""One rung of the ladder on the Speed page: its code, a guess, and what it brought."""
+"""The rungs of the ladder on the Speed page: a row each, and one of them in full.
+
+In its row a rung has a question mark and the learner's guess; once there are both, its
+bar. Beside the rows stands the rung that is looked at: its code, and what it brought.
+"""
 
 import math
+import re
 from collections.abc import Sequence
+from functools import reduce
 
 import streamlit as st
 
 from core.speed import ladder
-from core.speed.ladder import BY_NAME, GUESSES, NEEDED, RUNGS, SAME, Gain, Result, Rung
-from core.ui import figures, format, guess
+from core.speed.ladder import (
+    BY_NAME,
+    GUESSES,
+    NEEDED,
+    RUNGS,
+    SAME,
+    Gain,
+    Kept,
+    Result,
+    Rung,
+)
+from core.speed.results import Roofline
+from core.ui import answers, figures, format, guess
+from core.ui.charts.base import palette
 from core.ui.source import body, changes
+from core.ui.speed import bars
 
-TITLES = tuple(rung.title for rung in RUNGS)
 COMPILED = ("compiled", "whole_step")  # they take a while before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
+SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "More"), strict=True))
+# What writing the kept values into the code leaves behind.
+LEFT_OVER = (
+    (r"^if False:\n +.*\n", ""),
+    (r"^if True:\n +", ""),
+    (r", enabled=(?:True|False)\b(?! and)", ""),
+    (r"True and ", ""),
+)
+
+
+# A row each
+
+
+def rows(
+    found: Sequence[Result], limits: Sequence[Roofline], backend: str, model: str
+) -> None:
+    """All rungs, the textbook on top: a click on its title shows one in full."""
+    measured = {each.rung: each for each in found}
+    shown = bars.bars(found, limits)
+    shown = {name: each for name, each in shown.items() if is_revealed(each.result)}
+    most = bars.end(list(shown.values()))
+    with st.container(gap=None):
+        for number, rung in enumerate(RUNGS):
+            title, figure = st.columns([4, 7], vertical_alignment="center")
+            here = rung.name == looked_at()
+            name = f"{number} · {rung.title}"
+            title.button(
+                f"**{name}**" if here else name,
+                key=f"rung_{rung.name}",
+                type="tertiary",
+                on_click=_look_at,
+                args=(rung.name,),
+            )
+            result = measured.get(rung.name)
+            with figure:
+                if rung.name in shown:
+                    _bar(shown[rung.name], most, backend)
+                elif rung.obstacle(backend, model):
+                    where = (
+                        backend if backend in rung.obstacles else format.NAMES[model]
+                    )
+                    st.markdown(f":small[{where}]")
+                elif result and not result.measured:
+                    st.markdown(":material/error: :small[It failed here]")
+                elif number == 0:
+                    st.markdown("**?**")
+                else:
+                    _guess(rung)
+
+
+def _bar(bar: bars.Bar, most: float, backend: str) -> None:
+    title, kept = BY_NAME[bar.result.rung].title, bar.result.kept
+    st.image(
+        bars.picture(bar, most, backend, palette()),
+        alt=f"{title}: {bar.figures}{'' if kept else ', taken back'}",
+        width=bars.WIDTH,
+    )
+
+
+def _guess(rung: Rung) -> None:
+    """The question mark, and what the learner makes of it."""
+    key = f"guess_{rung.name}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**?**", width="content")
+        st.segmented_control(
+            f"Your guess: {rung.title}",
+            GUESSES,
+            default=guessed(rung.name),
+            required=True,
+            format_func=SHORT.__getitem__,
+            key=key,
+            on_change=_guessed,
+            args=(rung.name,),
+            label_visibility="collapsed",
+        )
+
+
+def _guessed(name: str) -> None:
+    """Keep the guess, and look at the rung that it is of."""
+    key = f"guess_{name}"
+    answers.keep(key, st.session_state[key])
+    _look_at(name)
+
+
+def guessed(name: str) -> str | None:
+    """One of GUESSES, once the learner has chosen."""
+    found = answers.given().get(f"guess_{name}")
+    return found if found in GUESSES else None
+
+
+def is_revealed(result: Result) -> bool:
+    """Whether its figures may be seen: the learner has guessed, or need not."""
+    return (
+        not result.measured
+        or result.rung == RUNGS[0].name
+        or st.session_state.get("ladder_show_all", False)
+        or guessed(result.rung) is not None
+    )
+
+
+def looked_at() -> str:
+    """The name of the rung that is shown in full."""
+    return str(st.session_state.get("ladder_rung", RUNGS[0].name))
+
+
+def _look_at(name: str) -> None:
+    st.session_state.ladder_rung = name
+
+
+# One of them in full
 
 
 def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> None:
-    """One rung: what it changes, its code, a guess, and then what it brought."""
-    st.subheader("Rung by rung")
-    number = _stepper()
-    rung = RUNGS[number]
+    """The rung that is looked at: what it changes, what it brought, its code."""
+    rung = BY_NAME[looked_at()]
+    number = RUNGS.index(rung)
+    st.subheader(f"{number} · {rung.title}")
     st.markdown(rung.change)
-    _code(rung, found, number)
+    result = next((each for each in found if each.rung == rung.name), None)
     if obstacle := rung.obstacle(backend, model):
         st.info(obstacle, icon=":material/info:")
-        return
-    if number == 0:
-        st.markdown("Here the climb begins: there is nothing to guess yet.")
-    else:
-        st.radio(
-            f"Your guess: how fast is it, compared with {_before(found, number)}?",
-            GUESSES,
-            index=None,
-            horizontal=True,
-            key=f"guess_{rung.name}",
-            persist_state="session",
-        )
-    result = next((each for each in found if each.rung == rung.name), None)
-    if result is None:
+    elif result is None:
         if climbing:
             st.markdown(":material/hourglass: Its turn comes.")
-        elif number:
-            st.markdown("Its figures appear here once you have climbed.")
+        elif number == 0:
+            st.markdown("Here the climb begins: there is nothing to guess yet.")
     elif not result.measured:
         st.error(result.message, title="It failed here", icon=":material/error:")
     elif is_revealed(result):
         _outcome(result, found)
     else:
-        st.markdown(":material/visibility_off: It is measured. Guess, and it shows.")
-
-
-def _stepper() -> int:
-    """The rung that is looked at, with the way to the next."""
-    state = st.session_state
-    state.setdefault("ladder_rung", TITLES[0])
-
-    def go(step: int) -> None:
-        place = TITLES.index(state.ladder_rung) + step
-        state.ladder_rung = TITLES[min(max(place, 0), len(TITLES) - 1)]
-
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox(
-            "Rung",
-            TITLES,
-            format_func=lambda title: f"{TITLES.index(title)} · {title}",
-            key="ladder_rung",
-            width=260,
+        st.markdown(
+            ":material/visibility_off: It is measured. Guess in its row how fast it "
+            f"is, compared with {_before(found, number)}, and it shows."
         )
-        number = TITLES.index(chosen)
-        for label, icon, key, step, end in (
-            ("Back", "arrow_back", "ladder_back", -1, 0),
-            ("Next rung", "arrow_upward", "ladder_next", 1, len(RUNGS) - 1),
-        ):
-            st.button(
-                label,
-                icon=f":material/{icon}:",
-                key=key,
-                on_click=go,
-                args=(step,),
-                disabled=number == end,
-            )
-        st.toggle(
-            "Show all without guessing", key="ladder_show_all", persist_state="session"
-        )
-    return number
+    _code(rung, found, number)
 
 
 def _before(found: Sequence[Result], number: int) -> str:
     """What this rung is compared with, as far as that is known already."""
     base = ladder.base(found[:number])
-    if len(found) < number or not base:
-        return "the last rung that is kept"
-    return _name(base)
+    return _name(base) if base else "the last rung that is kept"
 
 
 def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
     code = body(f"core.speed.rungs:{rung.name}")
     if number == 0:
-        st.code(code, line_numbers=True)
+        st.code(code)
         return
     # A rung that says nothing on this device is in the code of the next all the same.
     known = {each.rung: each for each in found}
-    earlier = next(
+    earlier = [
         each.name
-        for each in reversed(RUNGS[:number])
+        for each in RUNGS[:number]
         if each.name in NEEDED or each.name not in known or known[each.name].kept
-    )
+    ]
     changed, whole = st.tabs(["What changes", "The whole rung"])
     with changed:
-        before = body(f"core.speed.rungs:{earlier}")
-        st.code(changes(before, code), language="diff")
+        kept = reduce(ladder.with_change, earlier, Kept())
+        before = written_in(body(f"core.speed.rungs:{earlier[-1]}"), kept)
+        # As Python: the colours that Streamlit has for differences are too faint.
+        st.code(changes(before, written_in(code, kept)))
+    with whole:
+        st.code(code)
         if "kept" in code:
             st.markdown(
                 "`kept` holds what brought something on the rungs before: a change "
                 "that did not is taken back."
             )
-    with whole:
-        st.code(code, line_numbers=True)
+
+
+def written_in(code: str, kept: Kept) -> str:
+    """The code with the values that are kept in the place of their names.
+
+    So a difference shows the one change of a rung, and not what carries the others.
+    """
+    code = re.sub(
+        r"\bkept\.(\w+)( > 0)?", lambda found: _value(kept, *found.groups()), code
+    )
+    for pattern, text in LEFT_OVER:
+        code = re.sub(pattern, text, code, flags=re.MULTILINE)
+    return code
+
+
+def _value(kept: Kept, name: str, more_than_none: str | None) -> str:
+    value = getattr(kept, name)
+    if isinstance(value, float):  # 2e-3, as the rungs have it
+        return f"{value:.0e}".replace("e-0", "e-")
+    return repr(value > 0 if more_than_none else value)
 
 
 def _outcome(result: Result, every: Sequence[Result]) -> None:
@@ -132,27 +235,26 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
         "Test accuracy": f"{result.accuracy:.2%}",
         "Peak memory": format.size(result.peak_bytes),
     }
-    figures.metrics(shown, 128)
+    figures.metrics(shown)
     if before is not None and first is not None:
-        for sentence in remarks(result, before, first, found):
-            st.markdown(sentence)
+        figures.bullets(remarks(result, before, first, found))
 
 
 def _verdict(result: Result, before: Result, found: Gain) -> None:
-    guessed = st.session_state.get(f"guess_{result.rung}")
+    said = guessed(result.rung)
     right = ladder.answer(found)
     least, most = found.interval
     text = (
-        f"**{found.median:.2f} times as fast** as {_name(before.rung)} "
-        f"({least:.2f} to {most:.2f} over {format.counted(found.n, 'pair')} of "
+        f"**{found.median:.2f}× as fast** as {_name(before.rung)} "
+        f"({least:.2f}× to {most:.2f}× over {format.counted(found.n, 'pair')} of "
         f"epochs): {right.lower()}."
     )
     if found.disputed and not found.same:
         text += " The pairs do not agree, so something else was running: climb again."
-    if guessed is None:
+    if said is None:
         st.info(text, icon=":material/lightbulb:")
     else:
-        guess.judge(text, guessed.lower(), guessed == right)
+        guess.judge(text, said.lower(), said == right)
 
 
 def remarks(
@@ -194,23 +296,7 @@ def remarks(
     return found
 
 
-def is_revealed(result: Result) -> bool:
-    """Whether its figures may be seen: the learner has guessed, or need not."""
-    state = st.session_state
-    return (
-        not result.measured
-        or result.rung == RUNGS[0].name
-        or state.get("ladder_show_all", False)
-        or state.get(f"guess_{result.rung}") is not None
-    )
-
-
 def _name(rung: str) -> str:
     """Its title within a sentence."""
     title = BY_NAME[rung].title
     return title[0].lower() + title[1:]
-
-
-def times(factor: float | None) -> str:
-    """4.7×; empty where it is unknown."""
-    return "" if factor is None else f"{factor:.3g}×"

@@ -8,7 +8,7 @@ from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.speed.lab import Lab
+from core.ui.speed.lab import SIDES, Lab
 
 LAB = Lab(
     "Vectorize",
@@ -47,31 +47,32 @@ def result(job: Job, guessed: str | None) -> None:
         st.info(f"Measuring: {len(found)} bars so far.")
     if not found or guess.missing(guessed):
         return
-    if done is not None:
-        times = done.at(min(each.points for each in found))
-        best = min(times, key=times.__getitem__)
-        text = f"For a single point **{best}** is fastest: "
-        text += f"{format.precise(times[best])}."
-        guess.judge(text, str(guessed), guessed == best)
     bars = figures.readings(found, "points", "way", microseconds=1e6)
-    st.altair_chart(
+    chart, words = st.columns(SIDES)
+    chart.altair_chart(
         charts.vectorized(bars.assign(points=bars["points"].map(_points))),
         alt="Time of each way for each number of points, logarithmic",
     )
     if done is None:
         return
-    figures.bullets(in_words(done))
+    with words:
+        times = done.at(min(each.points for each in found))
+        best = min(times, key=times.__getitem__)
+        text = f"For a single point **{best}** is fastest: "
+        text += f"{format.precise(times[best])}."
+        guess.judge(text, str(guessed), guessed == best)
+        figures.bullets(in_words(done))
     repeats = {each.points: len(each.seconds) for each in found}
-    ns = ", ".join(f"{n} for {_points(points)}" for points, n in repeats.items())
-    where = dict.fromkeys(
-        format.provenance(environment)
+    compared = [
+        environment
         for way, environment in done.environments.items()
         if way not in (PYTHON, NUMPY)
-    )
+    ]
+    ns = ", ".join(f"{n} for {_points(points)}" for points, n in repeats.items())
     st.caption(
         f"Median of repeats in turn, n = {ns}; the line spans the middle half. Each "
         "way starts from its own lists, arrays or tensors; converting is not counted. "
-        f"{'; '.join(where)}, NumPy {done.numpy}. {done.date[:10]}."
+        f"{figures.elsewhere(*compared)} NumPy {done.numpy}. {done.date[:10]}."
     )
     downloads.both("vectorize", done.rows())
 
