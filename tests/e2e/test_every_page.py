@@ -62,6 +62,20 @@ SIGHTS = {
         (CHART, "text=Test accuracy", "[data-testid=stImage] img"),
         "cancel_run",
     ),
+    "Model": Sight(
+        "[data-testid=stImage] img", "step_on", ("[data-testid=stImage] img",)
+    ),
+    "Speed": Sight(  # the code that is climbed with, and how far the climb is
+        "[data-testid=stCode] span",
+        "run_ladder",
+        ("[data-testid=stProgress]",),
+        "cancel_ladder",
+    ),
+    "Mistakes": Sight(
+        "[data-testid=stAlertContentError]",
+        "run_mistake_data_not_moved",
+        ("[data-testid=stAlertContentSuccess]",),
+    ),
 }
 SIGHT_SECONDS = 2
 TRIES = 4  # the best of them counts, since others use the machine too

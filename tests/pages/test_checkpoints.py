@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs.job import Stored
 from core.ui import runs
-from tests.pages.walk import metrics, open_page, press, texts
+from tests.pages.walk import metrics, open_page, press, texts, wait
 
 
 def open_checkpoints(run_id: str) -> AppTest:
@@ -112,11 +112,13 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
         ("wrong_architecture", "Missing key(s)"),
     ],
 )
-def test_what_can_go_wrong_is_tried(slug, said):
+def test_what_can_go_wrong_is_tried(engine, slug, said):
     """Each button makes the mistake and shows PyTorch's own message, and the fix."""
     at = open_page("pages/7_Checkpoints.py")
     before = len(at.code)
     at.button(key=f"run_mistake_{slug}").click().run()
+    wait(engine, engine.jobs("core.mistakes.runner:run")[-1].id)
+    at.run()
     assert not at.exception
     assert len(at.code) > before
     assert said in texts(at.code)

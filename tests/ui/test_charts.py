@@ -146,7 +146,7 @@ STATIC = {
         PAIR,
     ),
     "waterfall": lambda: speed.waterfall(
-        frame("rung left before label whole", ("a", 1.0, 2.0, "-1.00 s", False)), "CUDA"
+        frame("rung left before label whole", ("a", 1.0, 2.0, "−1.00 s", False)), "CUDA"
     ),
     "memory": lambda: speed.memory(
         frame(

@@ -224,7 +224,7 @@ def fall(shown: Sequence[Result], every: Sequence[Result], backend: str) -> None
         "of all**"
     )
     taken = [
-        (BY_NAME[each.rung].title, *sorted(ends), f"{ends[1] - ends[0]:+.2f} s", False)
+        (BY_NAME[each.rung].title, *sorted(ends), _change(*ends), False)
         for each, ends in zip(steps[1:], pairwise(seconds), strict=True)
     ]
     bars = [
@@ -237,6 +237,10 @@ def fall(shown: Sequence[Result], every: Sequence[Result], backend: str) -> None
         charts.waterfall(pd.DataFrame(bars, columns=columns), backend),
         alt="Seconds that each rung takes off an epoch",
     )
+
+
+def _change(before: float, after: float) -> str:
+    return f"{after - before:+.2f} s".replace("-", "−")
 
 
 def kept_in_a_row(shown: Sequence[Result], every: Sequence[Result]) -> list[Result]:

@@ -52,9 +52,11 @@ def rows(
     shown = bars.bars(found, limits)
     shown = {name: each for name, each in shown.items() if is_revealed(each.result)}
     most = bars.end(list(shown.values()))
-    with st.container(gap=None):
+    with st.container(gap="xxsmall"):
         for number, rung in enumerate(RUNGS):
-            title, figure = st.columns([4, 7], vertical_alignment="center")
+            title, figure = st.columns(
+                [4, 7], vertical_alignment="center", gap="xxsmall"
+            )
             here = rung.name == looked_at()
             name = f"{number} · {rung.title}"
             title.button(
@@ -69,10 +71,10 @@ def rows(
                 if rung.name in shown:
                     _bar(shown[rung.name], most, backend)
                 elif rung.obstacle(backend, model):
-                    where = (
-                        backend if backend in rung.obstacles else format.NAMES[model]
-                    )
-                    st.markdown(f":small[{where}]")
+                    where = f"for the {format.NAMES[model]}"
+                    if backend in rung.obstacles:
+                        where = f"on {backend}"
+                    st.markdown(f":small[Not {where}]")
                 elif result and not result.measured:
                     st.markdown(":material/error: :small[It failed here]")
                 elif number == 0:
@@ -178,7 +180,7 @@ def _before(found: Sequence[Result], number: int) -> str:
 def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
     code = body(f"core.speed.rungs:{rung.name}")
     if number == 0:
-        st.code(code)
+        st.code(code, wrap_lines=True)
         return
     # A rung that says nothing on this device is in the code of the next all the same.
     known = {each.rung: each for each in found}
@@ -192,9 +194,9 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
         kept = reduce(ladder.with_change, earlier, Kept())
         before = written_in(body(f"core.speed.rungs:{earlier[-1]}"), kept)
         # As Python: the colours that Streamlit has for differences are too faint.
-        st.code(changes(before, written_in(code, kept)))
+        st.code(changes(before, written_in(code, kept)), wrap_lines=True)
     with whole:
-        st.code(code)
+        st.code(code, wrap_lines=True)
         if "kept" in code:
             st.markdown(
                 "`kept` holds what brought something on the rungs before: a change "
@@ -229,13 +231,17 @@ def _outcome(result: Result, every: Sequence[Result]) -> None:
     found = ladder.gain(result, before)
     if before is not None and found is not None:
         _verdict(result, before, found)
-    shown = {
-        "Epoch": format.precise(result.epoch_seconds),
-        "Samples/s": f"{result.samples_per_second:,.0f}",
-        "Test accuracy": f"{result.accuracy:.2%}",
-        "Peak memory": format.size(result.peak_bytes),
-    }
-    figures.metrics(shown)
+    for shown in (  # in pairs, since there is no room for four
+        {
+            "Epoch": format.precise(result.epoch_seconds),
+            "Samples/s": f"{result.samples_per_second:,.0f}",
+        },
+        {
+            "Test accuracy": f"{result.accuracy:.2%}",
+            "Peak memory": format.size(result.peak_bytes),
+        },
+    ):
+        figures.metrics(shown)
     if before is not None and first is not None:
         figures.bullets(remarks(result, before, first, found))
 
