@@ -323,9 +323,9 @@ class Runs:
 def interrupted(step: int, steps: int | None) -> str:
     """Why a run that was going on has ended without a result."""
     if not step:
-        return "The app ended when this had just begun. Start it again."
+        return "The app stopped when this had just begun. Start it again."
     whole = f" of {steps:,}" if steps else ""
-    return f"The app ended when this run was at step {step:,}{whole}. Start it again."
+    return f"The app stopped when this run was at step {step:,}{whole}. Start it again."
 
 
 def _change(

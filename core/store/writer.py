@@ -65,7 +65,7 @@ class Writer:
             found = (
                 f"Runs are not being kept right now: {self._cause}. Training goes on; "
                 f"what is new waits in memory ({len(self._waiting)} changes) and is "
-                "kept once that is mended."
+                "kept once that is fixed."
             )
             if self._lost:
                 found += f" {self._lost} more did not fit and are lost."
