@@ -16,6 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -63,6 +64,16 @@ NO_WORKER_ELSEWHERE = (
 def in_background(work: Callable[..., object], *arguments: Any) -> None:
     """Call it in a thread that nobody waits for, not even when the server ends."""
     threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+def _leave(client: Client) -> None:
+    """Close a client in two seconds, or else not at all.
+
+    When Python collects it as garbage it would try again, for long, in any thread.
+    """
+    with suppress(Exception):
+        client.close(timeout=2)
+    client.status = "closed"
 
 
 class Connection:
@@ -119,7 +130,7 @@ class Connection:
         """End the connection, and the local cluster with it."""
         self._closed.set()
         if self._client is not None:
-            self._client.close(timeout=2)
+            _leave(self._client)
         if self._cluster is not None:
             self._cluster.close()
 
@@ -156,7 +167,7 @@ class Connection:
             lost = list(self._futures)
             self._forget(*lost)
             self._up.clear()
-        in_background(client.close, 1)
+        in_background(_leave, client)
         for job_id in lost:
             self._on_lost(job_id, self._lost)
 

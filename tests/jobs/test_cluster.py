@@ -195,9 +195,6 @@ def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
     assert (job.status, job.message) == ("failed", connection.NO_WORKER_ELSEWHERE)
 
 
-@pytest.mark.xfail(
-    strict=False, reason="seldom the second never begins; why is not understood yet"
-)
 def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
     """It says what for, is not given up, and begins when the other has ended."""
     monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)
