@@ -4,9 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
-# For this machine alone; 0.0.0.0 is for all that reach it.
-STREAMLIT_SERVER_ADDRESS ?= 127.0.0.1
-export STREAMLIT_SERVER_ADDRESS
 
 .PHONY: run test load lint
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.config import RunConfig
+from core.config import RECIPES, RunConfig
 from core.errors import ExplainedError
 from core.results import DRAWN_STEPS, FIRST_STEPS, LossPoint, StepProgress
 
@@ -34,7 +34,9 @@ class LossMeter:
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = total_steps
         self.stride = math.ceil(total_steps / DRAWN_STEPS)
-        self.learning_rate = config.learning_rate
+        # What to try where the weights overflow: a tenth, or what is known to work.
+        recipe = RECIPES[config.model]["learning_rate"]
+        self.advised_rate = min(config.learning_rate / 10, recipe)
         self.report = report
         self.step = 0
         self.drawn: list[LossPoint] = []  # of the whole run
@@ -90,8 +92,7 @@ class LossMeter:
         if not math.isfinite(loss):
             raise NonFiniteLossError(
                 f"The loss became {loss} at step {step:,}: the weights have "
-                "overflowed. Try a learning rate of "
-                f"{self.learning_rate / 10:g} or less."
+                f"overflowed. Try a learning rate of {self.advised_rate:g} or less."
             )
 
 

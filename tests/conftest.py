@@ -9,6 +9,7 @@ import pytest
 
 from core.data import fashion_mnist
 from core.jobs.engine import Engine
+from tests.store.postgres import Postgres, running, tool
 
 # What helpers assert is explained as what tests assert is.
 pytest.register_assert_rewrite("tests.pages.walk", "tests.e2e.walk")
@@ -72,6 +73,15 @@ def engine() -> Iterator[Engine]:
     yield engine
     engine.close()
     server.store().close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for all tests; each finds its database empty."""
+    if tool("initdb") is None and not IN_CI:
+        pytest.skip("no Postgres on this machine")
+    with running() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

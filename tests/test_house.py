@@ -3,8 +3,8 @@
 import ast
 import os
 import re
-import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from itertools import chain
@@ -174,20 +174,9 @@ def test_packages_say_nothing_by_themselves() -> None:
     assert [file for file in files if file.read_text("utf-8")] == []
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")
-@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
-def test_make_run_is_for_this_machine_alone(tmp_path: Path, address: str) -> None:
-    """Unless the environment says otherwise; the plain command does it too."""
-    for name in ("bin", "Scripts"):
-        (tmp_path / name).mkdir()
-        script = tmp_path / name / "python"
-        script.write_text('#!/bin/sh\necho "$STREAMLIT_SERVER_ADDRESS $*"\n')
-        script.chmod(0o755)
-    (tmp_path / ".run").touch()  # as if all were installed
+def test_the_app_is_for_this_machine_alone() -> None:
+    """However it is started, unless the environment says otherwise."""
     env = {key: value for key, value in os.environ.items() if "STREAMLIT" not in key}
-    env |= {"STREAMLIT_SERVER_ADDRESS": address} if address == "0.0.0.0" else {}
-    command = ["make", "-s", "run", f"VENV={tmp_path}"]
+    command = [sys.executable, "-m", "streamlit", "config", "show"]
     said = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert said.stdout.strip() == f"{address} -m streamlit run app.py"
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert "streamlit run app.py --server.address 127.0.0.1\n" in readme
+    assert '\naddress = "127.0.0.1"\n' in said.stdout

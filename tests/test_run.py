@@ -126,7 +126,7 @@ def test_overflow_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A run that overflows exits with 1, and its last line says what to try."""
     assert run.main([*SPRITES, "--lr", "1e25"]) == 1
     _, err = capsys.readouterr()
-    assert "learning rate of 1e+24 or less" in err.splitlines()[-1]
+    assert "learning rate of 0.001 or less" in err.splitlines()[-1]
     assert "Traceback" not in err
 
 

@@ -309,14 +309,14 @@ def test_cancelled_within_a_batch(k: int) -> None:
     assert max(steps, default=0) < k
 
 
-@pytest.mark.parametrize("rate", [1e25, 1e38])
+@pytest.mark.parametrize("rate", [1e25, 1e308])
 def test_overflow_is_explained(rate: float) -> None:
-    """A rate that overflows names the step, and a rate that is lower."""
+    """A rate that overflows names the step, and a rate that trains."""
     with pytest.raises(ExplainedError, match=r"step \d+:") as caught:
         training.run(replace(ONCE, learning_rate=rate))
     advised = re.search(r"learning rate of (\S+) or less", str(caught.value))
     assert advised
-    assert 0 < float(advised[1]) < rate
+    training.run(replace(ONCE, learning_rate=float(advised[1])))
 
 
 def test_missing_device_is_explained(missing_device: str) -> None:

@@ -273,7 +273,7 @@ class StepProfile:
     config: RunConfig
     environment: Environment
     date: str
-    trace: bytes | None = None  # Chrome's trace format, gzipped; None: too large
+    trace: bytes | None = None  # Chrome's format, gzipped; None: of a record
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # a damaged record

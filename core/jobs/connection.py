@@ -16,6 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -28,9 +29,12 @@ from core.jobs import cluster, worker
 from core.jobs.job import Job, Outcome, PickedUp
 
 logger = logging.getLogger(__name__)
+# Dask logs a traceback for each connection that ends, also where it was meant to.
+logging.getLogger("distributed").setLevel(logging.ERROR)
 
 CONNECT_SECONDS = 8.0  # a scheduler that does not answer by then is not there
 LOOK_SECONDS = 1.0  # between two looks at connection and workers
+ANSWER_SECONDS = 30.0  # a scheduler that is silent for so long is as good as gone
 RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
 DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its worker
 
@@ -46,6 +50,7 @@ LOST_SCHEDULER = (
     "The connection to the workers broke while they were at it, and the work was lost. "
     "The app connects again by itself; start it once more then."
 )
+AWAY = "The workers don't answer right now. The app looks for them until they do."
 NO_WORKER = (
     "No worker took this job. The server's log says why; "
     "restarting the app starts new workers."
@@ -59,6 +64,16 @@ NO_WORKER_ELSEWHERE = (
 def in_background(work: Callable[..., object], *arguments: Any) -> None:
     """Call it in a thread that nobody waits for, not even when the server ends."""
     threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+def _leave(client: Client) -> None:
+    """Close a client in two seconds, or else not at all.
+
+    When Python collects it as garbage it would try again, for long, in any thread.
+    """
+    with suppress(Exception):
+        client.close(timeout=2)
+    client.status = "closed"
 
 
 class Connection:
@@ -115,7 +130,7 @@ class Connection:
         """End the connection, and the local cluster with it."""
         self._closed.set()
         if self._client is not None:
-            self._client.close(timeout=2)
+            _leave(self._client)
         if self._cluster is not None:
             self._cluster.close()
 
@@ -148,11 +163,11 @@ class Connection:
     def _drop(self, client: Client) -> None:
         """Leave a client that is broken; its jobs are lost."""
         with self._lock:
-            self._client = None
+            self._client, self.problem = None, AWAY
             lost = list(self._futures)
             self._forget(*lost)
             self._up.clear()
-        in_background(client.close, 1)
+        in_background(_leave, client)
         for job_id in lost:
             self._on_lost(job_id, self._lost)
 
@@ -182,7 +197,10 @@ class Connection:
 
     def _look(self, client: Client) -> None:
         """See which workers there are, and what keeps jobs from beginning or ending."""
-        self._capacity = self.capacity()
+        try:
+            self._capacity, given = self.capacity(), self._given(client)
+        except TimeoutError:
+            return self._drop(client)
         now = time.monotonic()
         self._last_seen.update(dict.fromkeys(self._capacity, now))
         with self._lock:
@@ -194,7 +212,7 @@ class Connection:
             deaf = [each for each, until in self._patience.items() if now > until]
         strange: set[Any] = set()  # what workers have that other apps keep busy
         stuck: dict[str, float] = {}
-        for address, keys in client.processing().items() if waiting else ():
+        for address, keys in given.items() if waiting else ():
             if set(keys) - set(client.futures):
                 strange.update(keys)
             elif keys and set(keys) <= set(waiting.values()):
@@ -224,11 +242,21 @@ class Connection:
         A worker that is restarting counts for nothing, but Dask keeps a job for it.
         """
         capacity: Counter[str] = Counter()
-        if self._client is not None:
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
-            for each in workers.values():
+        if (client := self._client) is not None:
+            # Not `scheduler_info`: the client overwrites that now and then with less.
+            known = self._answer(client, "identity", n_workers=-1)
+            for each in known["workers"].values():
                 capacity.update({k: int(n) for k, n in each["resources"].items()})
         return capacity
+
+    def _given(self, client: Client) -> dict[str, list[str]]:
+        """What each worker has to do, by its address; asks the scheduler."""
+        return self._answer(client, "processing", workers=None)
+
+    def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
+        """What the scheduler answers; TimeoutError where it is silent."""
+        call = getattr(client.scheduler, question)
+        return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
 
     @property
     def last_capacity(self) -> Counter[str]:
@@ -267,14 +295,15 @@ class Connection:
                 pure=False,
             )
             self._futures[job.id] = future
-        future.add_done_callback(partial(self._when_done, job.id))
+        # Dask has one thread for this for all clients of a process: don't hold it up.
+        when_done = partial(in_background, self._when_done, job.id)
+        future.add_done_callback(when_done)
 
     def _when_done(self, job_id: str, future: Future) -> None:
         outcome, reason = None, ""
         try:
-            outcome = future.result(timeout=30)
+            outcome = future.result(timeout=ANSWER_SECONDS)
         except Exception as error:
-            logger.warning("job %s was lost: %r", job_id, error)
             reason = LOST_WORKER if isinstance(error, KilledWorker) else self._lost
         with self._lock:
             if self._futures.get(job_id) is not future:  # nobody waits for it any more
@@ -284,6 +313,7 @@ class Connection:
         if outcome is not None:
             self._on_end(job_id, outcome)
         else:
+            logger.warning("job %s was lost: %s", job_id, reason)
             self._on_lost(job_id, reason)
 
     def _forget(self, *job_ids: str) -> None:
@@ -311,7 +341,7 @@ class Connection:
             self._forget(job_id)
         if future is None:
             return
-        for address, keys in client.processing().items():
+        for address, keys in self._given(client).items():
             if future.key in keys:
                 self._kill(client, address)
         future.cancel()

@@ -16,7 +16,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.estimates import work
 from core.jobs.job import ENDED, Job, PickedUp, Stored
-from core.results import Epoch, LossPoint, RunResult, Started, StepProgress
+from core.results import Epoch, Fit, LossPoint, RunResult, Started, StepProgress
 from core.store.codec import StoreError
 from core.store.results import KeptRun
 from core.store.runs import interrupted
@@ -39,6 +39,7 @@ class _Progress:
     written: float = 0.0
     step: int = 0
     losses: list[LossPoint] = field(default_factory=list)
+    fit: Fit | None = None
 
 
 class History:
@@ -89,11 +90,14 @@ class History:
                 runs.started(job_id, event)
             case Epoch():
                 runs.epoch(job_id, event)
-            case StepProgress():
+            case StepProgress() | Fit():
                 now = time.monotonic()
                 new = self._progress.setdefault(job_id, _Progress(now))
                 new.step = event.step
-                new.losses += event.losses
+                if isinstance(event, Fit):
+                    new.fit = event
+                else:
+                    new.losses += event.losses
                 if now - new.written >= PROGRESS_SECONDS:
                     self._keep_progress(job_id)
                     self._progress[job_id] = _Progress(now)
@@ -101,7 +105,7 @@ class History:
     def _keep_progress(self, job_id: str) -> None:
         new = self._progress.pop(job_id, None)
         if new is not None and new.step:
-            self._store.runs.progress(job_id, new.step, new.losses)
+            self._store.runs.progress(job_id, new.step, new.losses, new.fit)
 
     def end(self, job: Job, value: Any) -> None:
         """A job has ended, with this value: the job may have it without its bytes."""
@@ -188,7 +192,7 @@ def _job(kept: KeptRun) -> Job:
         if row.step:
             seconds = kept.losses[-1].seconds if kept.losses else 0.0
             events.append(StepProgress(row.step, kept.losses, 0.0, seconds))
-        events += kept.history
+        events += [*kept.history, *filter(None, [kept.fit])]
     status, message = row.status, row.message
     if status not in ENDED:  # a start at which the database could not be read
         status, message = "interrupted", interrupted(row.step, row.steps)

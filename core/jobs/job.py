@@ -12,14 +12,14 @@ from core.results import RunResult
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
 
-class Kept(NamedTuple):
+class InMemory(NamedTuple):
     """How many of the ended jobs that call one function stay in memory."""
 
     each: int  # of one person
     all: int
 
 
-KEPT = Kept(each=10, all=300)  # what is older comes from the database
+IN_MEMORY = InMemory(each=10, all=300)  # what is older comes from the database
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ class Jobs:
         ]
         owners = Counter(job.owner for job in alike)
         whose = ended.owner
-        if owners[whose] <= KEPT.each:
-            if len(alike) <= KEPT.all:
+        if owners[whose] <= IN_MEMORY.each:
+            if len(alike) <= IN_MEMORY.all:
                 return
             whose = owners.most_common(1)[0][0]
         self.remove(next(job.id for job in alike if job.owner == whose))

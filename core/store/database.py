@@ -147,7 +147,7 @@ class Database:
                 raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
             raise StoreError(
-                f"The database {self.where} can't be used: {why}. Mend that, or name "
+                f"The database {self.where} can't be used: {why}. Fix that, or name "
                 "another one in DATABASE_URL."
             ) from error
 

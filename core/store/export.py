@@ -72,6 +72,7 @@ def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
         "start": kept.start,
         "epochs": kept.history,
         "curve": [point._asdict() for point in kept.losses],
+        "fit": kept.fit,
         "result": value,
     }
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from core.config import RunConfig
-from core.results import Epoch, LossPoint, Started
+from core.results import Epoch, Fit, LossPoint, Started
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 
@@ -81,3 +81,4 @@ class KeptRun:
     history: tuple[Epoch, ...]
     losses: tuple[LossPoint, ...]
     value: Any  # what the function returned; None where it has not finished
+    fit: Fit | None  # of a regression that has not

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from core.config import RunConfig
-from core.results import Epoch, LossPoint, RunResult, Started
+from core.results import Epoch, Fit, LossPoint, RunResult, Started
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.database import Database
@@ -130,15 +130,26 @@ class Runs:
 
         self._writer.put(work, len(text))
 
-    def progress(self, run_id: str, step: int, losses: Sequence[LossPoint]) -> None:
+    def progress(
+        self,
+        run_id: str,
+        step: int,
+        losses: Sequence[LossPoint],
+        fit: Fit | None = None,
+    ) -> None:
         """The run has come to this step; the losses are those since the last call."""
         packed = codec.pack(losses)
+        text = codec.dumps(fit) if fit else ""
 
         def work(connection: Connection) -> None:
-            if _change(connection, run_id, step=step) and losses:
+            if not _change(connection, run_id, step=step):
+                return
+            if losses:
                 put(connection, curves, run_id=run_id, step=step, points=packed)
+            if text:
+                put(connection, details, run_id=run_id, fit=text)
 
-        self._writer.put(work, len(packed))
+        self._writer.put(work, len(packed) + len(text))
 
     def epoch(self, run_id: str, event: Epoch) -> None:
         """An epoch has ended."""
@@ -177,7 +188,7 @@ class Runs:
             if not _change(connection, run_id, GOING_ON, **values):
                 return
             if text is not None:
-                put(connection, details, run_id=run_id, value=text)
+                put(connection, details, run_id=run_id, value=text, fit=None)
             if result is not None:
                 _keep(connection, run_id, result, curve)
 
@@ -253,13 +264,13 @@ class Runs:
                 return None
             *columns, arguments = row
             of_run = _rows_of(connection, run_id)
-            found = of_run(details.c.started, details.c.value)
+            found = of_run(details.c.started, details.c.value, details.c.fit)
             texts = of_run(epochs.c.value, by=epochs.c.epoch)
             packed = of_run(curves.c.points, by=curves.c.step)
             states: list[Any] = [(b"",)]
             if with_checkpoint:
                 states = of_run(checkpoints.c.state_dict)
-        start, value = found[0] if found else (None, None)
+        start, value, fit = found[0] if found else (None, None, None)
         what = "This run"
         history = tuple(codec.loads(text, what) for (text,) in texts)
         losses = codec.unpack((part for (part,) in packed), what)
@@ -274,6 +285,7 @@ class Runs:
             history=history,
             losses=losses,
             value=value,
+            fit=codec.loads(fit, what) if fit else None,
         )
 
     def checkpoint(self, run_id: str) -> bytes | None:
@@ -311,9 +323,9 @@ class Runs:
 def interrupted(step: int, steps: int | None) -> str:
     """Why a run that was going on has ended without a result."""
     if not step:
-        return "The app ended when this had just begun. Start it again."
+        return "The app stopped when this had just begun. Start it again."
     whole = f" of {steps:,}" if steps else ""
-    return f"The app ended when this run was at step {step:,}{whole}. Start it again."
+    return f"The app stopped when this run was at step {step:,}{whole}. Start it again."
 
 
 def _change(

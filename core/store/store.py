@@ -39,7 +39,7 @@ class Store:
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
-        store._why_passing = f"What is new is forgotten when the app ends. {why}"
+        store._why_passing = f"What is new is forgotten when the app stops. {why}"
         return store
 
     @property

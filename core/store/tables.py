@@ -129,6 +129,7 @@ details = Table(
     _of_a_run(),
     Column("started", Text),  # a core.results.Started
     Column("value", Text),  # what the function returned, without what stands elsewhere
+    Column("fit", Text),  # the newest core.results.Fit, until the value has it
 )
 
 measurements = Table(

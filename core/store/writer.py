@@ -62,10 +62,11 @@ class Writer:
         with self._changed:
             if not self._cause:
                 return ""
+            count = len(self._waiting)
             found = (
                 f"Runs are not being kept right now: {self._cause}. Training goes on; "
-                f"what is new waits in memory ({len(self._waiting)} changes) and is "
-                "kept once that is mended."
+                f"what is new waits in memory ({count} change{'s' * (count != 1)}) and "
+                "will be kept once that is fixed."
             )
             if self._lost:
                 found += f" {self._lost} more did not fit and are lost."

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import ExplainedError
 from core.jobs import measured
@@ -64,8 +65,11 @@ def explained(title: str) -> Iterator[None]:
 def visitor() -> str:
     """A name for this browser: the same in all its tabs, and after a reload.
 
-    A session without a cookie has a name of its own.
+    A session without a cookie has a name of its own, and what the server does by itself
+    is of no session: that is of nobody, as jobs and questions without an owner are.
     """
+    if get_script_run_ctx(suppress_warning=True) is None:
+        return ""
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())
 
 

@@ -8,15 +8,15 @@ from core.errors import ExplainedError
 from core.store import export
 from core.store.results import RunSummary
 from core.store.visitors import Visitor
-from core.ui import downloads
+from core.ui import downloads, format
 from core.ui.runs import RUN
 from core.ui.server import explained, store, visitor_of_cookie
 from core.ui.visitor_routes import CODE, DELETE, what_was_said
 
 NO_COOKIE = (
-    "Your browser sent no cookie of this app with this tab, so what you do here can "
-    "only be found again by its link. Reload the page; if this stays, allow cookies "
-    "for this address."
+    "Your browser sent no cookie, so this app can't tell which runs are yours, and you "
+    "find one again only by its link. Reload the page; if this message stays, allow "
+    "cookies for this address."
 )
 STYLE = """
 form { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: end; }
@@ -78,7 +78,7 @@ def draw() -> None:
     with explained("Your data can't be read right now"):
         me = _known(who)
         with st.container(horizontal=True):
-            with st.popover("Use another browser", icon=":material/devices:"):
+            with st.popover("Continue in another browser", icon=":material/devices:"):
                 _codes(me)
             downloads.button(
                 "Runs (CSV)",
@@ -118,7 +118,9 @@ def _known(who: str) -> Visitor:
 
 
 def _codes(me: Visitor) -> None:
-    st.markdown("Your code. Enter it here in another browser, and your runs are there:")
+    st.markdown(
+        "Your code. Enter it on this page in another browser, and your runs are there:"
+    )
     st.code(me.code, language=None)
     st.markdown(
         "Whoever has it sees your runs and can delete them: keep it to yourself."
@@ -126,17 +128,17 @@ def _codes(me: Visitor) -> None:
     st.divider()
     code_form(key="code_form")
     st.markdown(
-        "What was done in this browser is not moved. It stays under the code above, "
-        "which brings it back."
+        "What you did in this browser stays under the code above. Keep that to come "
+        "back to it."
     )
 
 
 @st.dialog("Delete my data?")
 def _confirm(runs: int) -> None:
-    whose = {0: "", 1: "Your run and "}.get(runs, f"Your {runs:,} runs and ")
     st.markdown(
-        f"**{whose}all that is kept of you** will be deleted for good: curves, models, "
-        "measurements. What still runs is cancelled. Your code and the links to your "
+        "**Everything kept about you** will be deleted for good: "
+        f"{format.counted(runs, 'run')}, with curves and models, and all that you "
+        "measured. What is still running is cancelled. Your code and the links to your "
         "runs stop working."
     )
     delete_form(key="delete_form")

@@ -39,6 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.process.wait(20)
     log = server.log.read_text()
     assert "Uncaught app execution" not in log, log
+    assert "ScriptRunContext" not in log, log
     assert "libtorch" not in libraries
 
 

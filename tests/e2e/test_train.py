@@ -1,5 +1,6 @@
 """A learner's ways through a training run, in a real browser."""
 
+import csv
 import io
 import json
 import re
@@ -93,7 +94,8 @@ def test_a_watched_run_is_the_run_of_the_command_line(visitor):
 def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     """A second run is drawn beside the first, each named by what was changed.
 
-    On Runs they are side by side; there one is given a name, then deleted.
+    On Runs they are side by side; there one is taken away, added by its dot, given a
+    name, and deleted.
     """
     page = start(visitor(SHORT))
     expect(result(page)).to_be_visible(timeout=SLOW)
@@ -112,18 +114,34 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
 
     page.get_by_text("Compare it with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
-    finding = page.get_by_text(re.compile(r"[Bb]atch (256|512) (reaches|is)"))
+    finding = page.get_by_text(re.compile(r"[Bb]est: batch (256|512) with"))
     expect(finding).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
     expect(page.get_by_text(re.compile("of 2 runs (is|are) on"))).to_be_visible()
     table = page.get_by_test_id("stDataFrame")
-    table.first.click(position={"x": 20, "y": 90})  # the second row's box
+    second_box = {"x": 20, "y": 90}
+    table.first.click(position=second_box)
     expect(table).to_have_count(1, timeout=SLOW)  # nothing to hold it against
+    charts = page.get_by_test_id("stVegaLiteChart")
+    charts.last.locator(
+        "[aria-roledescription=circle][aria-label*='batch 256']"
+    ).click()
+    expect(table).to_have_count(2, timeout=SLOW)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as file:
+        key(page, "runs_csv_some").click()
+    rows = csv.DictReader(file.value.path().read_text().splitlines())
+    assert [row["batch_size"] for row in rows] == ["512", "256"]
+    page.keyboard.press("Escape")
+    table.first.click(position=second_box)
+    expect(table).to_have_count(1, timeout=SLOW)
     key(page, "rename_run").click()
     page.get_by_role("textbox", name="Name", exact=True).fill("the other one")
     key(page, "save_name").click()
     expect(finding).to_have_count(0, timeout=SLOW)
-    expect(page.get_by_text("the other one reaches")).to_be_visible()
+    expect(
+        page.get_by_text(re.compile("the other one.*: .* accuracy in"))
+    ).to_be_visible()
     key(page, "delete_runs").click()
     key(page, "delete_for_good").click()
     expect(page.get_by_text("Tick runs to compare them")).to_be_visible(timeout=SLOW)

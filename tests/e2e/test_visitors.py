@@ -17,7 +17,7 @@ CODE = re.compile("[a-z]{5}(-[a-z]{5}){3}")
 def code(page: Page, url: str) -> str:
     """The visitor's code, as this tab shows it after a load."""
     page.goto(f"{url}/{YOUR_DATA}")
-    ready(page).get_by_role("button", name="Use another browser").click()
+    ready(page).get_by_role("button", name="Continue in another browser").click()
     shown = page.get_by_test_id("stCode")
     expect(shown).to_be_visible(timeout=SLOW)
     return shown.inner_text().strip()
@@ -80,7 +80,7 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     assert code(tab, server.url) == mine
     tab.keyboard.press("Escape")
     key(tab, "delete_my_data").click()
-    expect(tab.get_by_text("all that is kept of you")).to_be_visible()
+    expect(tab.get_by_text("Everything kept about you")).to_be_visible()
     tab.get_by_role("button", name="Delete everything").click()
     expect(tab.get_by_text("Your data is deleted")).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine

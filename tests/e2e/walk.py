@@ -70,7 +70,6 @@ def start_server(folder: Path, **environment: str) -> Server:
             [
                 *(sys.executable, "-m", "streamlit", "run", "app.py"),
                 *("--server.headless", "true"),
-                *("--server.address", "127.0.0.1"),
                 *("--server.port", str(port)),
             ],
             cwd=ROOT,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -63,6 +63,15 @@ class Elsewhere:
         self._processes[part].kill()
         self._processes[part].wait()
         assert list(that_go_on(family, seconds=20)) == []
+
+    @contextmanager
+    def stopped(self, part: str) -> Iterator[None]:
+        """Neither ended nor able to do anything, meanwhile."""
+        self._processes[part].suspend()
+        try:
+            yield
+        finally:
+            self._processes[part].resume()
 
     def end(self) -> None:
         """Both, and whatever they have started."""
@@ -152,6 +161,17 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     assert app.problem == ""
 
 
+def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
+    """What runs has failed with a sentence; what waits runs once it answers again."""
+    ids = one_that_runs_and_two_that_wait(app)
+    with elsewhere.stopped("scheduler"), monkeypatch.context() as patience:
+        patience.setattr(connection, "ANSWER_SECONDS", 0.5)
+        wait(lambda: app.problem == connection.AWAY)
+        wait(lambda: status(app, ids[0]) == "failed")
+        assert [status(app, job_id) for job_id in ids[1:]] == ["queued", "queued"]
+    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
+
+
 def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
     """The command that started them too; started again, they take what waits.
 
@@ -175,9 +195,6 @@ def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
     assert (job.status, job.message) == ("failed", connection.NO_WORKER_ELSEWHERE)
 
 
-@pytest.mark.xfail(
-    strict=False, reason="seldom the second never begins; why is not understood yet"
-)
 def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
     """It says what for, is not given up, and begins when the other has ended."""
     monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)

@@ -13,12 +13,15 @@ from core.jobs import history
 from core.jobs.engine import Engine
 from core.jobs.history import History
 from core.jobs.job import Job, PickedUp, Stored
-from core.results import LossPoint, RunResult, StepProgress
+from core.results import Fit, LossPoint, RunResult, StepProgress
+from core.store import writer
 from core.store.store import Store
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, wait
+from tests.store.failures import disk_full, read_only, stopped
 from tests.store.made_up import HISTORY, LOSSES, RESULT, STARTED
 
 CONFIG = RESULT.config
+FIT = Fit(step=50, outputs=(-1.0, 0.5), noise=None)
 
 
 @pytest.fixture
@@ -44,6 +47,7 @@ def reported(history: History, job_id: str) -> None:
     for point in LOSSES[:50]:
         history.hear(job_id, StepProgress(point.step, (point,), 100.0, point.seconds))
     history.hear(job_id, HISTORY[0])
+    history.hear(job_id, FIT)
 
 
 def test_a_job_that_ended_comes_back_as_it_was(store):
@@ -68,7 +72,7 @@ def test_a_job_that_ended_comes_back_as_it_was(store):
 
 @pytest.mark.parametrize("every", [0.0, 3600.0])
 def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, every):
-    """As far as they were written, which is every so many seconds; and says the step.
+    """And its fit: as far as was written, every so many seconds; and says the step.
 
     What ended in another way than with a result has all of them.
     """
@@ -85,8 +89,9 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
     assert "at step 50 of 100" in cut.message
     losses = LOSSES[:50] if every == 0 else ()
     for each, points in ((cut, losses), (cancelled, LOSSES[:50])):
-        started, progress, epoch = each.events
+        started, progress, epoch, *fit = each.events
         assert (started, epoch) == (STARTED, HISTORY[0])
+        assert fit == [FIT] * bool(points)
         assert (progress.step, progress.losses) == (50, points)
 
 
@@ -112,6 +117,43 @@ def test_what_is_deleted_is_gone_from_memory_too(store):
     store.visitors.delete("ada")
     kept.forget("ada", "a")
     assert kept.job("a") is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "cause"),
+    [
+        (disk_full, "the disk is full"),
+        (read_only, "the database can only be read"),
+        (stopped, "the database does not answer"),
+    ],
+)
+def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
+    engine, url, request, monkeypatch, failure, cause
+):
+    """It fails in the middle: a sentence says why, and the run comes to its end."""
+    monkeypatch.setattr(history, "PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
+    server = None
+    if failure is stopped:
+        server = request.getfixturevalue("postgres")
+        url = server.empty_database("jobs")
+    store = Store(url)
+    own = Engine(engine._connection._client.scheduler.address, store=store)
+    going = own.submit(RUN, replace(LONG, epochs=5), owner="ada")
+    running(own, going)
+    with failure(store, server):
+        wait(lambda: cause in store.problem)
+        assert not own.job(going).ended
+        done = finish(own, going)
+        checkpoint = own.read(Stored(going))
+        assert f"not being kept right now: {cause}. Training goes on" in store.problem
+    assert store.writer.flush(30)
+    assert store.problem == ""
+    kept = store.runs.get(going).value
+    assert kept == replace(done.value, checkpoint=checkpoint)
+    assert len(checkpoint) > 100_000
+    own.close()
+    store.close()
 
 
 def kept_losses(store: Store, job_id: str) -> tuple[LossPoint, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from core.config import RunConfig
 from core.jobs import job
-from core.jobs.job import Job, Jobs, Kept, Outcome, PickedUp
+from core.jobs.job import InMemory, Job, Jobs, Outcome, PickedUp
 from core.results import Fit, LossPoint, RunResult, Started, StepProgress
 from tests.samples import PROCESSOR
 
@@ -35,7 +35,7 @@ def jobs() -> Jobs:
 @pytest.fixture
 def few(monkeypatch) -> None:
     """Two ended jobs of a person stay, and three in all, of each function."""
-    monkeypatch.setattr(job, "KEPT", Kept(2, 3))
+    monkeypatch.setattr(job, "IN_MEMORY", InMemory(2, 3))
 
 
 def ended(jobs: Jobs, owner: str, status: str = "finished", address: str = RUN) -> str:

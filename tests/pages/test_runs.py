@@ -77,7 +77,7 @@ def test_the_newest_runs_are_compared_when_the_page_opens(train):
     train(batch_size=256)
     at = open_page(PAGE)
     assert [name.split(" · ")[1] for name in listed(at)] == ["batch 256", "batch 64"]
-    assert "80.00 % in 10.5 s" in texts(at.markdown)
+    assert "80.00 % accuracy in 10.5 s" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 2
     differences = at.dataframe[1].value
     assert list(differences.columns) == ["Setting", "batch 256", "batch 64"]
@@ -92,7 +92,7 @@ def test_a_selection_is_compared_and_survives_a_reload(train):
     assert at.query_params["runs"] == f"{ids[2]},{ids[0]}"
     again = open_page(PAGE, runs=f"{ids[3]},{ids[0]},nobodys")
     assert list(again.dataframe[1].value.columns)[1:] == ["batch 128", "batch 16"]
-    assert "1 run of this address can't be found" in texts(again.warning)
+    assert "1 run in this address is not yours" in texts(again.warning)
 
 
 def test_a_run_is_seen_beside_those_before_it(train):
@@ -103,7 +103,7 @@ def test_a_run_is_seen_beside_those_before_it(train):
     assert "run" not in at.query_params
     at = open_page(PAGE, run="nobodys")
     assert at.query_params["runs"] == f"{third},{second},{first}"
-    assert "1 run of this address can't be found" in texts(at.warning)
+    assert "1 run in this address is not yours" in texts(at.warning)
 
 
 def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
@@ -153,7 +153,7 @@ def test_nobody_sees_the_runs_of_others(train):
     at = open_page(PAGE)
     assert not at.dataframe
     assert "You have not trained here yet" in texts(at.markdown)
-    assert "The newest run of this server" in texts(at.markdown)
+    assert "The newest run on this server" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
 
@@ -169,14 +169,14 @@ def test_on_a_fresh_server_an_example_says_that_it_is_one(monkeypatch):
 
 @pytest.mark.usefixtures("me")
 def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatch):
-    """And says in a sentence that it is there until the app ends."""
+    """And says in a sentence that it is there until the app stops."""
 
     def away(*_: object, **__: object) -> None:
         raise StoreError("The database is away.")
 
     monkeypatch.setattr(store.runs, "find", away)
     at = open_page(PAGE)
-    assert "are here until the app ends" in texts(at.warning)
+    assert "last until the app stops" in texts(at.warning)
 
 
 def test_a_run_that_ended_badly_says_why(store, me):

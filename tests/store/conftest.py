@@ -6,24 +6,13 @@ from pathlib import Path
 import pytest
 
 from core.store.store import Store
-from tests.conftest import IN_CI
-from tests.store import postgres
 from tests.store.postgres import Postgres
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Postgres]:
-    """One server for all tests; each finds its database empty."""
-    if postgres.tool("initdb") is None and not IN_CI:
-        pytest.skip("no Postgres on this machine")
-    with postgres.running() as server:
-        yield server
-
-
 @pytest.fixture
-def server_url(server: Postgres) -> str:
+def server_url(postgres: Postgres) -> str:
     """The address of an empty database of the server."""
-    return server.empty_database("store")
+    return postgres.empty_database("store")
 
 
 @pytest.fixture

@@ -154,10 +154,10 @@ def test_a_hundred_read_while_two_hundred_runs_end(store):
 
     def read(_number: int) -> int:
         go.wait()
-        lists = 0
-        while not all_ended.is_set() or not lists:
+        lists, ended = 0, False
+        while not ended:
             assert len(store.runs.find("me", limit=50)) == 50
-            lists += 1
+            lists, ended = lists + 1, all_ended.wait(0.2)
         return lists
 
     with ThreadPoolExecutor(100) as pool:

@@ -34,7 +34,7 @@ def test_what_is_restored_is_what_was_backed_up(
     if other == "sqlite":
         url = f"sqlite:///{tmp_path / 'new' / 'store.sqlite'}"
     else:
-        url = request.getfixturevalue("server").empty_database("other")
+        url = request.getfixturevalue("postgres").empty_database("other")
     assert restore(url, file) == 10
     new = open_store(url)
     assert new.runs.get("a").value == RESULT

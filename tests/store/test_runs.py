@@ -120,9 +120,13 @@ def test_a_regression_is_kept(store):
     result = replace(RESULT, config=config, **plain)
     store.runs.queue("a", "me", RUN, (config,))
     store.runs.begin("a")
+    store.runs.progress("a", 100, LOSSES, result.fit)
+    store.writer.flush()
+    assert store.runs.get("a").fit == result.fit
     store.runs.end("a", "finished", result)
     store.writer.flush()
     assert store.runs.get("a").value == result
+    assert store.runs.get("a").fit is None, "it is not kept twice"
     assert store.runs.get("a").summary.r2 == 0.9
     assert store.runs.get("a").summary.accuracy is None
 

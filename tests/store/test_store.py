@@ -10,7 +10,7 @@ def test_a_passing_store_remembers_until_it_is_closed():
     finished(store, "run")
     assert store.writer.flush()
     assert store.runs.get("run").value
-    assert store.problem.endswith("forgotten when the app ends. The disk is full.")
+    assert store.problem.endswith("forgotten when the app stops. The disk is full.")
     folder = store.database.path.parent
     store.close()
     assert not folder.exists()

@@ -1,25 +1,27 @@
 """core.store.writer: nothing is lost while the database is away, and that is told."""
 
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-import sqlalchemy
-from sqlalchemy import event, text
 
 from core.store import database, writer
 from core.store.codec import StoreError
+from tests.store.failures import (
+    END_OTHERS,
+    as_admin,
+    disk_full,
+    held,
+    moved,
+    read_only,
+    server_full,
+    server_read_only,
+    stopped,
+)
 from tests.store.made_up import CONFIG, HISTORY, RUN, STARTED
 from tests.store.made_up import RESULT as SMALL
 
-END_OTHERS = text(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-)
 RESULT = replace(SMALL, checkpoint=bytes(400_000))  # of a real one's size
 
 
@@ -28,102 +30,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures are noticed, and tried again, in tenths of a second."""
     monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
-
-
-@contextmanager
-def with_pragma(store, there: str, gone: str) -> Iterator[None]:
-    """The writer's connections have this setting, the one it has now included."""
-    switch = {"pragma": there}
-
-    @event.listens_for(store.database.writer, "connect")
-    def connected(connection, _record):
-        connection.execute(switch["pragma"])
-
-    store.writer.write(lambda connection: connection.exec_driver_sql(there))
-    yield
-    switch["pragma"] = gone
-
-
-@contextmanager
-def disk_full(store, _server) -> Iterator[None]:
-    """SQLite's own error, at a file that may not grow."""
-    with with_pragma(
-        store, "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1073741823"
-    ):
-        yield
-
-
-@contextmanager
-def read_only(store, _server) -> Iterator[None]:
-    with with_pragma(store, "PRAGMA query_only = ON", "PRAGMA query_only = OFF"):
-        yield
-
-
-@contextmanager
-def held(store, _server) -> Iterator[None]:
-    """By another program, which knows nothing of our lock."""
-    other = sqlite3.connect(store.database.path, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    yield
-    other.close()
-
-
-@contextmanager
-def moved(store, _server) -> Iterator[None]:
-    """The folder is not where it was, as when a disk is unplugged."""
-    folder = store.database.path.parent
-    aside = folder.rename(folder.with_name("elsewhere"))
-    try:
-        yield
-    finally:
-        aside.rename(folder)
-
-
-@contextmanager
-def stopped(_store, server) -> Iterator[None]:
-    server.stop()
-    try:
-        yield
-    finally:
-        server.start()
-
-
-@contextmanager
-def _as_admin(server, store) -> Iterator[sqlalchemy.Connection]:
-    url = database.address(server.url(store.database.url.database))
-    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        yield connection
-    engine.dispose()
-
-
-@contextmanager
-def server_read_only(store, server) -> Iterator[None]:
-    """As a standby is, or a database that a host has closed for lack of payment."""
-    name = store.database.url.database
-    alter = f"ALTER DATABASE {name} SET default_transaction_read_only"
-    with _as_admin(server, store) as connection:
-        connection.exec_driver_sql(f"{alter} = on")
-        connection.execute(END_OTHERS)
-        yield
-        connection.exec_driver_sql("SET default_transaction_read_only = off")
-        connection.exec_driver_sql(f"{alter} = off")
-
-
-@contextmanager
-def server_full(store, server) -> Iterator[None]:
-    """A trigger raises the error that Postgres has for a disk that is full."""
-    with _as_admin(server, store) as connection:
-        connection.exec_driver_sql(
-            "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$"
-        )
-        connection.exec_driver_sql(
-            "CREATE TRIGGER no_space BEFORE INSERT OR UPDATE ON runs "
-            "EXECUTE FUNCTION no_space()"
-        )
-        yield
-        connection.exec_driver_sql("DROP TRIGGER no_space ON runs")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +49,7 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
     store, request, url, failure, cause
 ):
     """In the middle of a run: training goes on, a sentence says why, all is there."""
-    server = None if url.startswith("sqlite") else request.getfixturevalue("server")
+    server = None if url.startswith("sqlite") else request.getfixturevalue("postgres")
     store.runs.queue("a", "me", RUN, (CONFIG,))
     store.runs.begin("a")
     store.runs.started("a", STARTED)
@@ -168,21 +74,21 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
     assert store.runs.get("c").summary.status == "queued"
 
 
-def test_a_connection_that_was_cut_is_made_anew(server_url, server, open_store):
+def test_a_connection_that_was_cut_is_made_anew(server_url, postgres, open_store):
     """A server ends idle ones; who clicks next does not notice."""
     store = open_store(server_url)
     assert store.runs.find() == []
-    with _as_admin(server, store) as connection:
+    with as_admin(postgres, store) as connection:
         connection.execute(END_OTHERS)
     assert store.runs.queue("a", "me", RUN, (CONFIG,))
     assert [each.id for each in store.runs.find()] == ["a"]
 
 
-def test_reads_and_deletions_say_that_the_database_is_away(store, server, url):
+def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url):
     """The next ones after it is back are answered."""
     failure = moved if url.startswith("sqlite") else stopped
     store.database.readers.dispose()  # SQLite reads on from a file that it has open
-    with failure(store, server):
+    with failure(store, postgres):
         with pytest.raises(StoreError, match="can't be read right now"):
             store.runs.find()
         with pytest.raises(StoreError, match="this waits until it is back"):

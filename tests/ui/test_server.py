@@ -10,6 +10,11 @@ def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("DATABASE_URL", address)
     store = server.store.__wrapped__()
     assert store.runs.find() == []
-    assert store.problem.startswith("What is new is forgotten when the app ends.")
+    assert store.problem.startswith("What is new is forgotten when the app stops.")
     assert "name another one in DATABASE_URL" in store.problem
     store.close()
+
+
+def test_the_server_itself_is_nobody():
+    """What it asks before the first visitor comes has no owner."""
+    assert server.visitor() == ""

@@ -24,10 +24,11 @@ def _lines(colors: Palette, looks: Looks) -> tuple[alt.Color, alt.StrokeDash]:
 
 
 @base.live
-def losses(colors: Palette, looks: Looks, x: str) -> Chart:
+def losses(colors: Palette, looks: Looks, x: str, opacity: float = 1) -> Chart:
     """The loss of each drawn step, faint, under its running mean; as Train draws it."""
     color, dash = _lines(colors, looks)
-    return loss_lines(color, x, None, alt.Scale(zero=True), HEIGHT, strokeDash=dash)
+    means = {"strokeDash": dash, "opacity": alt.value(opacity)}
+    return loss_lines(color, x, None, alt.Scale(zero=True), HEIGHT, **means)
 
 
 @base.live
@@ -66,10 +67,10 @@ def frontier(
     scale = (
         alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
     )
-    axis = alt.Axis(format="~g")
+    axis = alt.Axis(format="~r")
     hues = [colors.quiet if each == ELSEWHERE else colors.of(each) for each in backends]
     chart = alt.Chart(LATER).encode(
-        x=alt.X("seconds:Q").title("Seconds in all").scale(scale).axis(axis),
+        x=alt.X("seconds:Q").title("Total seconds").scale(scale).axis(axis),
         y=alt.Y("quality:Q")
         .title(title)
         .scale(zero=False, padding=8)
@@ -84,7 +85,7 @@ def frontier(
         opacity=base.either("datum.best || datum.ring", 1, 0.45),
         tooltip=base.tips(run="Run")
         + base.tips(".2%" if percent else ".3f", quality=title)
-        + base.tips(".1f", seconds="Seconds in all")
+        + base.tips(".1f", seconds="Total seconds")
         + base.tips(when="When"),
     )
     ring = chart.transform_filter("datum.ring").mark_point(

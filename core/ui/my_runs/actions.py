@@ -38,6 +38,7 @@ def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
                 )
             _files(f"All {len(everything):,}", everything, "all")
         if one:
+            st.markdown("Open on", width="content")
             for to in table.where(one):
                 query = {"run": one.id}
                 st.page_link(to.file, label=to.title, icon=to.icon, query_params=query)
@@ -84,10 +85,10 @@ def _delete(runs: Sequence[RunSummary]) -> None:
     st.markdown(
         f"{format.counted(len(runs), 'run')} with {'their' if several else 'its'} "
         f"curve{'s' * several} and checkpoint{'s' * several}. Links to "
-        f"{'them' if several else 'it'} stop working, and there is no way back."
+        f"{'them' if several else 'it'} stop working, and this can't be undone."
     )
     if any(each.status in listing.GOING_ON for each in runs):
-        st.markdown("What is still going on is cancelled.")
+        st.markdown("What is still running is cancelled.")
     ids = [each.id for each in runs]
     with st.container(horizontal=True):
         sure = st.button(

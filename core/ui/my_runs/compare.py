@@ -52,15 +52,17 @@ def _compare(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:
     _say(compared, called, wholes)
     if len(chosen) > len(compared):
         st.markdown(_left_out(chosen, compared))
-    place = st.container()
-    if any(each and each.losses for each in wholes):
-        left, place = st.columns([6, 4], gap="medium")
-        with left:
-            _curves(compared, called, wholes)
     figured = [each for each in shown if listing.has_figures(each)]
     others = listing.alike(figured, (compared or figured)[0]) if figured else []
+    has_curves = any(each and each.losses for each in wholes)
+    left = right = st.container()
+    if has_curves and len(others) > 1:
+        left, right = st.columns([6, 4], gap="medium")
+    if has_curves:
+        with left:
+            _curves(compared, called, wholes)
     if len(others) > 1:
-        with place:
+        with right:
             _frontier(others, {each.id for each in compared})
     if len(compared) > 1:
         _differences(compared, called, wholes)
@@ -91,18 +93,15 @@ def _say(
     elif len(compared) == 1 and (message := compared[0].message):
         st.markdown(f"**{compared[0].status.capitalize()}.** {message}")
     elif compared:
-        st.markdown("**None of these has come to its end yet.**")
+        st.markdown("**None of these runs has finished yet.**")
 
 
 def _left_out(chosen: Sequence[RunSummary], compared: Sequence[RunSummary]) -> str:
     like = listing.alike(chosen, chosen[0])
     if len(like) > len(compared):
-        return f"Compared are the {COMPARED} newest of the {len(like):,} ticked."
-    task = format.NAMES.get(compared[0].task or "", compared[0].task)
-    return (
-        f"Compared are those on {task}: losses and accuracies of other tasks can't be "
-        "held against them."
-    )
+        return f"Only the newest {COMPARED} of the {len(like):,} ticked are compared."
+    kind = "task" if any(each.task != compared[0].task for each in chosen) else "loss"
+    return f"Only runs of the same {kind} as the newest are compared."
 
 
 def _curves(

@@ -20,7 +20,7 @@ def mine() -> list[RunSummary]:
         return server.store().runs.find(visitor, hidden=True, address=RUN)
     except ExplainedError as error:
         st.warning(
-            f"{error} Shown are the runs in memory, which are here until the app ends.",
+            f"{error} These are the runs in memory; they last until the app stops.",
             icon=":material/database_off:",
         )
         jobs = server.engine().jobs(RUN, visitor)

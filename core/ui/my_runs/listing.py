@@ -47,9 +47,9 @@ def has_figures(run: RunSummary) -> bool:
 
 
 def figure(run: RunSummary) -> str:
-    """How good a run is, in words: 87.60 %, or R² 0.946."""
+    """How good a run is, in words: 87.60 % accuracy, or R² 0.946."""
     if run.accuracy is not None:
-        return f"{run.accuracy:.2%}".replace("%", " %")
+        return f"{run.accuracy:.2%} accuracy".replace("%", " %")
     return "–" if run.r2 is None else f"R² {run.r2:.3f}"
 
 
@@ -198,31 +198,21 @@ def finding(runs: Sequence[RunSummary], called: Sequence[str], samples: int) -> 
     quickest = min(found, key=lambda pair: pair[0].seconds or 0)
     best = max(found, key=lambda pair: quality(pair[0]) or 0)
     if len(found) == 1:
-        return _sentence(f"{best[1]} reaches {_cost(best[0])}.")
+        return f"**{best[1]}: {_cost(best[0])}.**"
+    text = f"best: {best[1]} with {_cost(best[0])}."
     if best is quickest:
-        what = f"both the quickest and the best of {len(found)}"
-        if len(found) == 2:
-            what = "quicker and better than the other"
-        text = f"{best[1]} is {what}: {_cost(best[0])}."
+        text = f"Quickest and {text}"
     else:
-        text = f"{quickest[1]} reaches {_cost(quickest[0])}, {best[1]} {_cost(best[0])}"
-        text += (
-            "." if len(found) == 2 else f": the quickest and the best of {len(found)}."
-        )
+        text = f"Quickest: {quickest[1]} with {_cost(quickest[0])}; {text}"
     second = max(
         (pair for pair in found if pair is not best),
         key=lambda pair: quality(pair[0]) or 0,
     )
-    return _sentence(text) + _too_close(best[0], second[0], samples)
+    return f"**{text}**" + _too_close(best[0], second[0], samples)
 
 
 def _cost(run: RunSummary) -> str:
     return f"{figure(run)} in {format.duration(run.seconds or 0)}"
-
-
-def _sentence(text: str) -> str:
-    """Bold, with a capital letter at its beginning."""
-    return f"**{text[:1].upper()}{text[1:]}**"
 
 
 def _too_close(best: RunSummary, second: RunSummary, samples: int) -> str:
@@ -235,7 +225,7 @@ def _too_close(best: RunSummary, second: RunSummary, samples: int) -> str:
         return ""
     return (
         f" The two most accurate are too close to call: on {samples:,} test images, "
-        f"chance alone makes a difference of {noise:.1%}.".replace("%", " %")
+        f"chance alone can make a difference of {noise:.1%}.".replace("%", " %")
     )
 
 
@@ -275,7 +265,7 @@ def differences(
     if (mark := level(histories)) is not None:
         seconds = [_or_dash(seconds_to(each, mark), ".1f") for each in histories]
         rows.append((f"Seconds to {100 * mark:.0f} %", seconds))
-    rows.append(("Seconds in all", [_or_dash(run.seconds, ".1f") for run in runs]))
+    rows.append(("Total seconds", [_or_dash(run.seconds, ".1f") for run in runs]))
     return [
         {"Setting": title, **dict(zip(called, values, strict=True))}
         for title, values in rows

@@ -196,7 +196,8 @@ def restore(runs: Sequence[RunSummary]) -> str:
     missing = len(ids) - len(found)
     if not missing:
         return ""
-    return f"{format.counted(missing, 'run')} of this address can't be found here."
+    what = f"{format.counted(missing, 'run')} in this address"
+    return f"{what} {'are' if missing > 1 else 'is'} not yours, or was deleted."
 
 
 def remember() -> None:

@@ -105,14 +105,14 @@ def test_the_finding_names_the_quickest_and_the_best() -> None:
     runs = [run("a", 0.884, seconds=9.8), run("b", 0.879, seconds=3.1, batch_size=256)]
     called = listing.names(runs)
     assert listing.finding(runs, called, 0) == (
-        "**Batch 256 reaches 87.90 % in 3.1 s, batch 64 88.40 % in 9.8 s.**"
+        "**Quickest: batch 256 with 87.90 % accuracy in 3.1 s; "
+        "best: batch 64 with 88.40 % accuracy in 9.8 s.**"
     )
     runs[0] = replace(runs[0], seconds=2.0)
     found = listing.finding(runs, called, 0)
-    assert "Batch 64 is quicker and better than the other" in found
-    assert (
-        listing.finding(runs[:1], ["mine"], 0) == "**Mine reaches 88.40 % in 2.0 s.**"
-    )
+    assert "**Quickest and best: batch 64" in found
+    found = listing.finding(runs[:1], ["mine"], 0)
+    assert found == "**mine: 88.40 % accuracy in 2.0 s.**"
     assert listing.finding([run("a", None)], ["mine"], 0) == ""
 
 
@@ -145,7 +145,7 @@ def test_only_what_differs_is_in_the_table() -> None:
         "Flip images": ["off", "on"],
         "Test accuracy": ["86.00 %", "91.00 %"],
         "Seconds to 85 %": ["4.0", "2.0"],
-        "Seconds in all": ["10.0", "10.0"],
+        "Total seconds": ["10.0", "10.0"],
     }
     assert listing.level([(), epochs(0.9)]) is None
 
