@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from core.compare.candidates import candidates
 from core.compare.results import Cell
 from core.measure import records
-from tests.pages.walk import finish, open_page, press, texts, wait
+from tests.pages.walk import finish, open_page, press, status, texts, wait
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -75,7 +75,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     at.button(key="cancel_measure_map").click().run()
     finish(at, engine, job.id)
     assert len(at.get("vega_lite_chart")) == before + 1
-    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert "Cancelled. What was measured until then stays" in status(at)
     assert "too close to call" in texts(at.markdown)
 
 
