@@ -68,7 +68,7 @@ SIGHTS = {
     "Speed": Sight(  # the code that is climbed with, and how far the climb is
         "[data-testid=stCode] span",
         "run_ladder",
-        ("[data-testid=stProgress]",),
+        ("[data-testid=stMain] [data-testid=stProgress]",),
         "cancel_ladder",
     ),
     "Mistakes": Sight(
