@@ -42,7 +42,7 @@ def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
     y = alt.Y("quality:Q").title(title).scale(zero=False)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
-        y=y.axis(format=base.PERCENT if percent else "~g"),
+        y=y.axis(format=base.PERCENT if percent else "~r"),
         color=color,
         strokeDash=dash,
         tooltip=base.tips(run="Run", epoch="Epoch")
@@ -66,14 +66,14 @@ def frontier(
     scale = (
         alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
     )
-    axis = alt.Axis(format="~g")
+    axis = alt.Axis(format="~r")
     hues = [colors.quiet if each == ELSEWHERE else colors.of(each) for each in backends]
     chart = alt.Chart(LATER).encode(
         x=alt.X("seconds:Q").title("Seconds in all").scale(scale).axis(axis),
         y=alt.Y("quality:Q")
         .title(title)
         .scale(zero=False, padding=8)
-        .axis(format=base.PERCENT if percent else "~g"),
+        .axis(format=base.PERCENT if percent else "~r"),
     )
     best = chart.transform_filter("datum.best")
     line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)
