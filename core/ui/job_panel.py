@@ -126,12 +126,11 @@ class JobPanel:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
-        """Start and Cancel, in a row."""
-        job = self.going_on
-        with st.container(horizontal=True):
-            self._start(label, arguments, key, job is not None)
-            if job is not None:
-                cancel_button(job, f"cancel_{self.key}")
+        """Start; in its place, while a job goes on, Cancel."""
+        if job := self.going_on:
+            cancel_button(job, f"cancel_{self.key}")
+        else:
+            self._start(label, arguments, key, going_on=False)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
         """The newest job, drawn by `draw`, and above it how it ended badly.
