@@ -65,6 +65,12 @@ SIGHTS = {
     "Model": Sight(
         "[data-testid=stImage] img", "step_on", ("[data-testid=stImage] img",)
     ),
+    "Compare": Sight(
+        CHART,
+        "compare",
+        (".st-key-race_result [data-testid=stProgress]", CHART),
+        "cancel_compare",
+    ),
     "Speed": Sight(  # the code that is climbed with, and how far the climb is
         "[data-testid=stCode] span",
         "run_ladder",

@@ -24,7 +24,7 @@ def waterfall(frame: pd.DataFrame, backend: str) -> Chart:
     """
     colors = base.palette()
     hue = colors.of(backend)
-    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~g")
+    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~r")
     room = base.before(frame["label"])
     x = x.scale(domain=[0, frame["before"].max()], nice=False, range=room)
     rows = base.rows(frame, "rung", tooltip=base.tips(rung="Rung", label="Seconds"))
