@@ -68,7 +68,7 @@ SIGHTS = {
     "Compare": Sight(
         CHART,
         "compare",
-        (".st-key-race_result [data-testid=stProgress]", CHART),
+        ("[data-testid=stMain] [data-testid=stProgress]", CHART),
         "cancel_compare",
     ),
     "Speed": Sight(  # the code that is climbed with, and how far the climb is

@@ -21,7 +21,7 @@ from core.measure.records import Record
 from core.ui import controls, downloads, figures
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.crossover:measure", "The map", "measure_map")
 BUDGETS = (10, 30, 60, 120)  # seconds
@@ -53,8 +53,8 @@ def result(job: Job) -> None:
     if done is not None and not cells:
         st.warning("The time was over before the first cell. Give it more.")
     if not job.ended:
-        share, text = len(cells) / PLANNED, f"{len(cells)} of {PLANNED} cells"
-        st.progress(share, f"Coarse to fine: {text}")
+        text = f"Coarse to fine: {len(cells)} of {PLANNED} cells"
+        slot(text, len(cells) / PLANNED)
     _draw(cells, job.arguments[0])
     if done is not None and cells:
         caption(done)

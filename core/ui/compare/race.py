@@ -26,7 +26,7 @@ from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, latest, reported
+from core.ui.job_panel import JobPanel, latest, reported, slot
 
 Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
 EXAMPLE = (  # seconds of training of two contenders, the warm-up first
@@ -135,13 +135,13 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     race = gather(job)
     if race is None:
         if not job.ended:
-            st.info("A worker is taking the race.", icon=":material/hourglass_top:")
+            slot("A worker is taking the race.")
         return
+    if not job.ended:
+        slot(*_progress(job, race))
     done = job.status == "finished"
     chart, beside = st.columns([6, 4], gap="medium")
-    with beside, st.container(key="race_result"):
-        if not job.ended:
-            _progress(job, race)
+    with beside:
         for failure in race.failures:
             st.error(
                 failure.message,
@@ -160,7 +160,8 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
         downloads.both("race", race.rows())
 
 
-def _progress(job: Job, race: Race) -> None:
+def _progress(job: Job, race: Race) -> tuple[str, float]:
+    """Whose heat it is, and which share of the race is run."""
     progress = latest(job, TrialProgress)
     trials = 2 * (race.repeats + 1) - len(race.failures)
     text = "The data is being loaded"
@@ -170,7 +171,7 @@ def _progress(job: Job, race: Race) -> None:
         which = which if progress.repeat else "warm-up"
         text = f"{race.candidates[progress.candidate].name}, {which}"
         share += progress.step / progress.steps / trials
-    st.progress(min(1.0, share), text)
+    return text, min(1.0, share)
 
 
 def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:

@@ -15,7 +15,7 @@ from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.format import NAMES
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.step_profile:measure", "The profile", "take_apart")
 REMEDIES = {
@@ -69,7 +69,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
     found = list(job.value or reported(job, StepProfile))
     if not job.ended:
         setups = len(job.arguments[1])
-        st.progress(len(found) / setups, f"Profiling: {len(found)} of {setups} done")
+        slot(f"Profiling: {len(found)} of {setups} done", len(found) / setups)
     if not found:
         return
     _draw(found, elsewhere)

@@ -13,7 +13,7 @@ from core.measure.speedup import paired
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
 EXAMPLE = tuple(  # milliseconds of nobody's machine
@@ -45,7 +45,7 @@ def result(job: Job, guessed: str | None) -> None:
     if not job.ended:
         ways = len(reported(job, Reading))
         text = f"Each way in a process of its own: {ways} of {len(WAYS)} done"
-        st.progress(ways / len(WAYS), text)
+        slot(text, ways / len(WAYS))
     if done is None or guess.missing(guessed):
         return
     assert guessed is not None
