@@ -12,14 +12,12 @@ from torch import nn
 
 from core import devices
 from core.compare.candidates import Candidate
-from core.compare.results import Cell, Crossover
+from core.compare.results import BATCH_SIZES, WIDTHS, Cell, Crossover
 from core.errors import is_out_of_memory
 from core.measure import timing
 from core.measure.environment import Environment, now
 from core.watch import UNWATCHED, Watch
 
-WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
-BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
 INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
 REPEATS = 5
 READING_SECONDS = 0.004  # of steps in one reading, so that the clock is not the news

@@ -7,7 +7,7 @@ core.compare.crossover, core.compare.timing_pitfalls and core.compare.step_profi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean, median
 from typing import ClassVar
 
@@ -136,6 +136,10 @@ class Race:
         return rows
 
 
+WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
+BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
+
+
 @dataclass(frozen=True)
 class Cell:
     """A training step of one width at one batch size, timed on both candidates."""
@@ -260,6 +264,17 @@ class TimingLab:
 
 
 PARTS = ("load", "copy", "forward", "backward", "optimizer")
+HOST, DEVICE = "host", "device"
+
+
+@dataclass(frozen=True)
+class Span:
+    """When one of PARTS went on in a step that waits for nothing, and where."""
+
+    lane: str  # HOST, which asks for work, or DEVICE, which does it
+    part: str
+    start: float  # seconds since the step began
+    end: float
 
 
 @dataclass(frozen=True)
@@ -274,6 +289,7 @@ class StepProfile:
     environment: Environment
     date: str
     trace: bytes | None = None  # Chrome's format, gzipped; None: of a record
+    timeline: tuple[Span, ...] = ()  # of a typical step; none in older records
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # a damaged record
@@ -298,6 +314,22 @@ class StepProfile:
         middle = order[quarter : len(order) - quarter]
         seconds = self.step if part == "step" else self.parts[part]
         return fmean(seconds[index] for index in middle)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The timeline; without one, the typical parts one after the other."""
+        if self.timeline:
+            return self.timeline
+        ends = list(accumulate(map(self.typical, PARTS), initial=0.0))
+        return tuple(
+            Span(HOST, part, *ends[place : place + 2])
+            for place, part in enumerate(PARTS)
+        )
+
+    def stopwatch(self, lane: str) -> float:
+        """What a clock reads that is stopped when that lane has nothing more to do."""
+        ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
+        return max(ends)
 
     @property
     def largest(self) -> str:

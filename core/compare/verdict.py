@@ -67,7 +67,7 @@ def why(race: Race, winner: int) -> str:
         )
     return (
         "Each operation costs an accelerator some microseconds to start, however small "
-        f"it is, and a batch of {batch:,} is small. The map at the end of this page "
+        f"it is, and a batch of {batch:,} is small. The map, the last tab here, "
         "shows from where on that turns."
     )
 

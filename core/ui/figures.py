@@ -1,6 +1,8 @@
 """Figures as the pages show them: tables, metrics, and what charts of readings need."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -9,6 +11,7 @@ import streamlit as st
 
 from core.measure.environment import Environment
 from core.ui import format
+from core.ui.charts.base import faded
 from core.ui.server import engine
 
 # How wide the characters of a metric are, and what is around them.
@@ -52,8 +55,14 @@ def caption(text: str, result: Any) -> None:
     And where, if not with what is here now, which the sidebar of every page tells.
     """
     where = getattr(result, "environments", None) or [result.environment]
+    told, machine = elsewhere(*where), engine().machine()
+    if machine and hasattr(result, "candidates"):
+        # How many threads each of them had is in its name.
+        threads = machine.devices[0].threads
+        alike = (each and replace(each, threads=threads) for each in where)
+        told = elsewhere(*alike) and told
     day = f"{result.date[:10]}." if hasattr(result, "date") else ""
-    st.caption(" ".join(filter(None, (text, elsewhere(*where), day))))
+    st.caption(" ".join(filter(None, (text, told, day))))
 
 
 def elsewhere(*environments: Environment | None) -> str:
@@ -62,6 +71,14 @@ def elsewhere(*environments: Environment | None) -> str:
     here = {format.provenance(each) for each in machine.devices} if machine else set()
     known = dict.fromkeys(format.provenance(each) for each in environments if each)
     return "" if known.keys() <= here else f"Measured on {'; '.join(known)}."
+
+
+@contextmanager
+def example(button: str) -> Iterator[None]:
+    """In the place of figures that are not measured yet: a pale example of them."""
+    st.markdown(f":gray-badge[Example] Made-up figures. **{button}** measures yours.")
+    with faded():
+        yield
 
 
 def bullets(lines: Iterable[str]) -> None:

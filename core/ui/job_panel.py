@@ -5,6 +5,7 @@ visitor, so that results survive a reload and are the same in all tabs. Who has 
 shown what was measured on this machine last, by whomever.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ import streamlit as st
 
 from core.errors import ExplainedError
 from core.jobs.job import Job
-from core.ui import measured
+from core.ui import format, measured
 from core.ui.server import engine, visitor
 
 # From one look at a job to the next. A look at a run takes the server some 10 ms, so
@@ -125,12 +126,11 @@ class JobPanel:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
-        """Start and Cancel, in a row."""
-        job = self.going_on
-        with st.container(horizontal=True):
-            self._start(label, arguments, key, job is not None)
-            if job is not None:
-                cancel_button(job, f"cancel_{self.key}")
+        """Start; in its place, while a job goes on, Cancel."""
+        if job := self.going_on:
+            cancel_button(job, f"cancel_{self.key}")
+        else:
+            self._start(label, arguments, key, going_on=False)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
         """The newest job, drawn by `draw`, and above it how it ended badly.
@@ -152,6 +152,9 @@ class JobPanel:
 
         def with_end(now: Job) -> None:
             ended_badly(now, self.failed or f"{self.what} failed", self.cancelled)
+            if now.status == "finished":
+                ago = format.ago(time.time() - (now.stopped or now.submitted))
+                slot(f"Done {ago}.", 1.0)
             draw(now)
 
         follow(job, self.what, with_end)
@@ -177,34 +180,34 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 
 
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
-    """Draw a job, live while it runs; before that its place in the queue."""
-    if job.ended:
-        draw(job)
-        return
-    if engine().problem:
-        title = f"There are no workers; your {noun} waits"
-        st.error(engine().problem, title=title)
+    """Draw a job, live while it runs; before that its place in the queue.
 
+    `draw` begins with a `slot`, while it runs and when it has ended, so that what is
+    below stays where it is.
+    """
     seconds = look_seconds(job)
 
+    # Of one that has ended too: a chart in another place would be drawn anew.
     @st.fragment(run_every=seconds)
     def live() -> None:
         now = engine().job(job.id)
         if now is None or look_seconds(now) != seconds:
             st.rerun()
         if now.status == "queued":
-            text = f"{place_in_queue(now)}. {what} starts by itself."
-            st.info(text, icon=":material/hourglass_top:")
-        else:
-            if now.message:  # why it has not begun
-                st.info(f"{what}: {now.message}", icon=":material/hourglass_top:")
+            slot(f"{place_in_queue(now)}. {what} starts by itself.")
+        elif now.message and not now.ended:  # why it has not begun
+            slot(f"{what}: {now.message}")
+        if engine().problem and not now.ended:
+            title = f"There are no workers; your {noun} waits"
+            st.error(engine().problem, title=title)
+        if now.status != "queued":
             draw(now)
 
     live()
 
 
-def slot(text: str, share: float) -> None:
-    """How far a job is, or how it ended: as high before, while and after it runs."""
+def slot(text: str, share: float = 0.0) -> None:
+    """How far a job is, or how it ended; as high before, while and after it runs."""
     st.progress(share, text)
 
 
@@ -243,8 +246,9 @@ def latest(job: Job, kind: type[Event]) -> Event | None:
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
-    """The sentence for a job that did not come to its end; `failed` is a title."""
+    """The slot of a job that did not come to its end; `failed` is a title."""
     if job.status == "failed":
+        slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")
     elif job.status == "cancelled":
-        st.info(cancelled, icon=":material/cancel:")
+        slot(cancelled)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core.compare import candidates, crossover
+from core.compare.results import BATCH_SIZES, WIDTHS
 from core.errors import CancelledError
 from core.watch import Watch
 
@@ -31,7 +32,7 @@ def test_every_cell_of_a_small_map_is_measured():
 
 def test_the_order_is_coarse_to_fine_and_complete():
     """Corners come first, every cell comes once, and a level begins with the cheap."""
-    plan = crossover.coarse_to_fine(crossover.WIDTHS, crossover.BATCH_SIZES)
+    plan = crossover.coarse_to_fine(WIDTHS, BATCH_SIZES)
     assert len(plan) == len(set(plan)) == 72
     assert plan[0] == (32, 16)
     assert set(plan[:9]) == {(w, b) for w in (32, 512, 4096) for b in (16, 256, 4096)}

@@ -3,12 +3,15 @@
 import gzip
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.autograd import DeviceType
 
+from core import devices
 from core.compare import step_profile
-from core.compare.results import PARTS
+from core.compare.results import DEVICE, HOST, PARTS, Span
 from core.config import RunConfig
 from core.data import datasets
 from core.errors import CancelledError
@@ -70,12 +73,47 @@ def test_a_step_in_ranges_is_a_step_of_the_loop():
         if ranged:
             batch = iter(trained.feed)
             for _ in range(2):
-                step_profile.step(trained, batch)
+                step_profile.step(trained, batch, devices.synchronize)
         else:
             list(trained.train_epoch())
         parameters = trained.model.parameters()
         weights.append(torch.cat([p.detach().flatten() for p in parameters]))
     assert torch.equal(*weights)
+
+
+def test_a_timeline_has_every_part_once_and_in_order(found):
+    """On the CPU there is one lane: it does what it asks for."""
+    for each in found:
+        assert tuple(span.part for span in each.timeline) == PARTS
+        assert {span.lane for span in each.timeline} == {HOST}
+        ends = [(span.start, span.end) for span in each.timeline]
+        assert ends == sorted(ends)
+        assert each.stopwatch(HOST) == each.stopwatch(DEVICE) > 0
+
+
+def test_the_host_is_done_before_the_device():
+    """What the device does for a step is told with it, though it comes later."""
+
+    def event(name: str, start: float, end: float, device: bool = False):
+        kind = DeviceType.CUDA if device else DeviceType.CPU
+        times = SimpleNamespace(start=start, end=end)
+        return SimpleNamespace(name=name, device_type=kind, time_range=times)
+
+    events = [
+        each
+        for number in range(step_profile.WARM_UP + 1)
+        for at in [number * 1000.0]
+        for each in (
+            event("step", at, at + 10),
+            event("forward", at, at + 10),
+            event("step", at + 5, at + 800, device=True),
+            event("forward", at + 5, at + 800, device=True),
+            event("aten::mm", at, at + 3),
+        )
+    ]
+    found = step_profile.timeline(events)
+    assert [each.lane for each in found] == [HOST, DEVICE]
+    assert found[1] == Span(DEVICE, "forward", pytest.approx(5e-6), pytest.approx(8e-4))
 
 
 def test_it_can_be_cancelled():

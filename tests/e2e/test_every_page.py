@@ -65,10 +65,16 @@ SIGHTS = {
     "Model": Sight(
         "[data-testid=stImage] img", "step_on", ("[data-testid=stImage] img",)
     ),
+    "Compare": Sight(
+        CHART,
+        "compare",
+        ("[data-testid=stMain] [data-testid=stProgress]", CHART),
+        "cancel_compare",
+    ),
     "Speed": Sight(  # the code that is climbed with, and how far the climb is
         "[data-testid=stCode] span",
         "run_ladder",
-        ("[data-testid=stProgress]",),
+        ("[data-testid=stMain] [data-testid=stProgress]",),
         "cancel_ladder",
     ),
     "Mistakes": Sight(

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from core.compare.candidates import candidates
 from core.compare.results import Cell
 from core.measure import records
-from tests.pages.walk import finish, open_page, press, texts, wait
+from tests.pages.walk import finish, open_page, press, status, texts, wait
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -23,9 +23,10 @@ def test_a_race_ends_with_a_verdict_and_files(engine):
     said = texts(at.info)
     assert "wins" in said or "Too close to call" in said
     assert "bit for bit" in texts(at.markdown)
-    assert len(at.get("vega_lite_chart")) == 3
+    tab = at.tabs[0]
+    assert len(tab.get("vega_lite_chart")) == 3
     assert "n = 3" in texts(at.caption)
-    labels = [button.proto.label for button in at.get("download_button")]
+    labels = [button.proto.label for button in tab.get("download_button")]
     assert labels == ["CSV", "JSON"]
 
 
@@ -54,7 +55,8 @@ def test_the_learner_guesses_before_the_readings_show(engine):
     at = press(at, engine, "time_it", "core.compare.timing_pitfalls:measure")
     said = texts(at.info) + texts(at.success)
     assert "The first call took" in said
-    assert len(at.get("vega_lite_chart")) == 1
+    assert len(at.tabs[1].get("vega_lite_chart")) == 1
+    assert not [row for row in at.tabs[1].markdown if "Example" in row.value]
 
 
 def test_a_step_is_taken_apart_and_the_map_measured(engine):
@@ -67,15 +69,14 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     first = at.selectbox(key="second_contender")
     first.set_value(next(o for o in compared() if o.threads == 1))
     at.selectbox(key="budget").set_value(60).run()
-    before = len(at.get("vega_lite_chart"))
     at.button(key="measure_map").click().run()
     job = engine.jobs("core.compare.crossover:measure")[-1]
     wait(engine, job.id, lambda job: any(isinstance(e, Cell) for e in job.events))
     at.run()
     at.button(key="cancel_measure_map").click().run()
     finish(at, engine, job.id)
-    assert len(at.get("vega_lite_chart")) == before + 1
-    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert len(at.tabs[3].get("vega_lite_chart")) == 1
+    assert "Cancelled. What was measured until then stays" in status(at)
     assert "too close to call" in texts(at.markdown)
 
 
@@ -99,8 +100,9 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     monkeypatch.setattr(records, "records", lambda: found)
     at = open_page("pages/5_Compare.py")
     labels = [expander.label for expander in at.expander]
-    assert len(labels) >= 3
-    assert all("Testing card, recorded 2026-11-20" in label for label in labels)
+    recorded = [label for label in labels if label.startswith("Recorded: ")]
+    assert len(recorded) == 3
+    assert all("Testing card, recorded 2026-11-20" in label for label in recorded)
     assert "old.json is left out" in texts(at.warning)
     assert "Testing card wins" in texts(at.markdown)
 
@@ -125,7 +127,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
     at = AppTest.from_function(draw).run()
     assert not at.exception
     assert "The worker process ended" in texts(at.error)
-    assert len(at.get("vega_lite_chart")) == 2
+    assert len(at.get("vega_lite_chart")) == 3
     assert not at.info  # no verdict on half a race
 
 

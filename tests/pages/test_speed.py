@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.speed.headline import DirectProgress
 from core.speed.ladder import Result
-from tests.pages.walk import finish, open_page, press, texts, wait
+from tests.pages.walk import finish, open_page, press, status, texts, wait
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
     wait(engine, job.id)
     assert time.monotonic() - asked < 10
     finish(at, engine, job.id)
-    assert "Cancelled. What was measured until then stays" in texts(at.info)
+    assert "Cancelled. What was measured until then stays" in status(at)
     assert "The fastest cell" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
@@ -246,7 +246,7 @@ def test_a_rung_that_failed_is_a_sentence():
 def test_a_cancelled_climb_keeps_its_rungs():
     """What was measured stays on the page."""
     at = drawn_climb("cancelled", 3, ladder_show_all=True)
-    assert "Cancelled after 3 of 14 rungs" in texts(at.info)
+    assert "Cancelled after 3 of 14 rungs" in status(at)
     assert "a climb that ended early has no such figure" in texts(at.markdown)
     assert len(at.dataframe[0].value) == 3
 
@@ -274,7 +274,7 @@ def test_a_climb_is_started_cancelled_and_resumed(engine):
     at.run()
     at.button(key="cancel_ladder").click().run()
     finish(at, engine, job.id)
-    assert "can be resumed" in texts(at.info)
+    assert "can be resumed" in status(at)
     assert at.button(key="run_ladder").label == "Resume the climb"
     at.selectbox(key="ladder_model").set_value("cnn").run()
     assert at.button(key="run_ladder").label == "Climb the ladder"

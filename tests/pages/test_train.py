@@ -255,7 +255,7 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
     at.button(key="cancel_fetch").click().run()
     assert wait(engine, job.id).status == "cancelled"
     at.run()
-    assert "had arrived whole" in texts(at.info)
+    assert "had arrived whole" in status(at)
     assert at.button(key="fetch_data")
 
 

@@ -24,6 +24,7 @@ from core.ui.charts import (
     train,
 )
 from core.ui.charts import runs as side_by_side
+from core.ui.compare import crossover
 from core.ui.my_runs import compare as my_runs
 from core.ui.train import fits
 
@@ -101,13 +102,17 @@ LIVE = {
     ),
     "fit": (lambda: train.fit("CPU"), fits.table(None).column_names),
     "race": (lambda: compare.race_losses(PAIR, "step"), RACE),
+    "heats": (
+        lambda: compare.race_bars(PAIR, ("c",), "Seconds"),
+        ("contender", "kind", "seconds", "text"),
+    ),
+    "crossover": (lambda: compare.crossover(PAIR), crossover.COLUMNS),
     "resumed": (lambda: checkpoints.resumed("CPU", 9, 4), ("part", "step", "loss")),
     "loader": (lambda: speed.loader(("64",), (0, 1)), CELLS),
     "share": (lambda: base.share("CPU"), ("share",)),
 }
 TRANSFERS = "where direction memory bytes size us rate low high"
 MODES = frame("mode milliseconds low high megabytes", ("no_grad", 2.0, 1.0, 3.0, 4.0))
-MAP = "batch width batch_size hidden log2 label interval"
 WAYS = [
     ("1 point", way, 2.0, 1.0, 3.0, "2 µs") for way in (PYTHON, NUMPY, TORCH, "GPU")
 ]
@@ -125,25 +130,12 @@ STATIC = {
             ("there", "device to host", "pinned", 4096, "4 KiB", 1.0, 4.0, 3.0, 5.0),
         )
     ),
-    "race": lambda: compare.race_bars(
-        frame(
-            "contender seconds low high warm_up speed",
-            ("a", 2.0, 1.0, 3.0, None, "5 samples/s"),
-            ("b, elsewhere", 2.0, 1.0, 3.0, 4.0, "5 samples/s"),
-        ),
-        PAIR,
-    ),
     "readings": lambda: compare.readings(
-        frame("way call milliseconds", ("naive", 1, 2.0)), ("naive", "synchronize")
+        frame("way call milliseconds", ("naive", 1, 2.0)), {"naive": True, "b": False}
     ),
-    "parts": lambda: compare.parts(
-        frame("bar part milliseconds share recorded", ("a", "copy", 1.0, 0.5, False)),
-        ("load", "copy", "forward", "backward", "optimizer"),
-    ),
-    "crossover": lambda: compare.crossover(
-        frame(MAP, (4.0, 5.0, 16, 32, 1.0, "2", "1 to 3")),
-        frame("x y joined", (4.5, 5.0, True)),
-        PAIR,
+    "lanes": lambda: compare.lanes(
+        frame("lane part start end recorded", ("a", "copy", 0.0, 1.0, False)),
+        frame("lane at text wrong", ("a", 1.0, "1 ms", True)),
     ),
     "waterfall": lambda: speed.waterfall(
         frame("rung left before label whole", ("a", 1.0, 2.0, "−1.00 s", False)), "CUDA"
@@ -197,7 +189,10 @@ def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colo
         for column in row
     }
     assert columns(found) <= set(data) | inline
-    assert {colors.of("CPU"), colors.runs[0]} & set(re.findall(r"#\w{6}", str(found)))
+    seen = base.mixed(colors.of("CPU"), colors.ground, 0.5)  # of a cell on the map
+    assert {colors.of("CPU"), seen, colors.runs[0]} & set(
+        re.findall(r"#\w{6}", str(found))
+    )
 
 
 @pytest.mark.parametrize("name", STATIC)
@@ -227,7 +222,7 @@ def test_texts_of_charts_are_legible_and_devices_are_seen(colors):
     """4.5 : 1 on the page for what is read, 3 : 1 for what is looked at."""
     for color in (colors.text, colors.quiet):
         assert contrast(color, colors.page) >= 4.5
-    for color in (colors.cpu, colors.accelerator, *colors.again):
+    for color in (colors.cpu, colors.accelerator):
         assert contrast(color, colors.page) >= 3
 
 

@@ -4,8 +4,10 @@ What all charts share stands here once: the colours of a device, the size of tex
 where there are grid lines, and that an axis has at most seven ticks.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from math import ceil, floor, log10
 from typing import Any, Concatenate, ParamSpec
@@ -23,7 +25,6 @@ class Palette:
 
     accelerator: str
     cpu: str
-    again: tuple[str, str]  # a second CPU, a second accelerator, beside the first
     further: tuple[str, ...]  # of runs that came earlier, and of what is no device
     pale: str  # beside the first of `further`, and of its kind
     text: str
@@ -43,7 +44,6 @@ class Palette:
 LIGHT = Palette(
     accelerator="#c2410c",
     cpu="#2563a8",
-    again=("#5596d3", "#e06a30"),
     further=("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
     pale="#9cc4a6",
     text="#1f2430",
@@ -62,7 +62,6 @@ LIGHT = Palette(
 DARK = Palette(
     accelerator="#f0834a",
     cpu="#6aa9e9",
-    again=("#3d78b8", "#b8571f"),
     further=("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
     pale="#4c7a57",
     text="#e7e9ec",
@@ -93,9 +92,47 @@ CHARACTER_PIXELS = 6.6  # how wide one is, of a text of that size, on average
 PERCENT = "~%"
 
 
+_faded = ContextVar("faded", default=False)
+
+
 def palette() -> Palette:
     """The colours of the theme that this visitor sees."""
-    return DARK if st.context.theme.type == "dark" else LIGHT
+    colors = DARK if st.context.theme.type == "dark" else LIGHT
+    return _pale(colors) if _faded.get() else colors
+
+
+@contextmanager
+def faded() -> Iterator[None]:
+    """What is drawn in it is pale, but for its texts: an example, nothing measured."""
+    token = _faded.set(True)
+    try:
+        yield
+    finally:
+        _faded.reset(token)
+
+
+@lru_cache
+def _pale(colors: Palette) -> Palette:
+    def pale(color: str) -> str:
+        return mixed(color, colors.page, 0.35)
+
+    return replace(
+        colors,
+        accelerator=pale(colors.accelerator),
+        cpu=pale(colors.cpu),
+        further=tuple(map(pale, colors.further)),
+        right=pale(colors.right),
+        wrong=pale(colors.wrong),
+        runs=tuple(map(pale, colors.runs)),
+    )
+
+
+def mixed(color: str, other: str, share: float) -> str:
+    """That share of a colour, and the rest of another."""
+    parts = (
+        (int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)
+    )
+    return "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in parts)
 
 
 @alt.theme.register("to(device)", enable=True)

@@ -43,7 +43,7 @@ def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
     y = alt.Y("quality:Q").title(title).scale(zero=False)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
-        y=y.axis(format=base.PERCENT if percent else "~g"),
+        y=y.axis(format=base.PERCENT if percent else "~r"),
         color=color,
         strokeDash=dash,
         tooltip=base.tips(run="Run", epoch="Epoch")
@@ -74,7 +74,7 @@ def frontier(
         y=alt.Y("quality:Q")
         .title(title)
         .scale(zero=False, padding=8)
-        .axis(format=base.PERCENT if percent else "~g"),
+        .axis(format=base.PERCENT if percent else "~r"),
     )
     best = chart.transform_filter("datum.best")
     line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)

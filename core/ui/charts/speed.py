@@ -24,7 +24,7 @@ def waterfall(frame: pd.DataFrame, backend: str) -> Chart:
     """
     colors = base.palette()
     hue = colors.of(backend)
-    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~g")
+    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~r")
     room = base.before(frame["label"])
     x = x.scale(domain=[0, frame["before"].max()], nice=False, range=room)
     rows = base.rows(frame, "rung", tooltip=base.tips(rung="Rung", label="Seconds"))
@@ -131,7 +131,7 @@ def pieces(frame: pd.DataFrame, backend: str) -> Chart:
     x = alt.X("pieces:Q").title("Pieces")
     y = alt.Y("microseconds:Q", axis=TIMES).title("Time")
     chart = alt.Chart(frame).encode(
-        x=x.scale(type="log", domain=[0.7, right], nice=False).axis(
+        x=x.scale(type="log", domain=[0.4, right], nice=False).axis(
             base.ticks(frame["pieces"], format=",d")
         ),
         y=y.scale(type="log", domain=ends, nice=False),

@@ -96,7 +96,7 @@ def per_epoch(
     figure = alt.Y(f"{y}:Q").title(None).scale(zero=False)
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
-        y=figure.axis(format=base.PERCENT if percent else "~g"),
+        y=figure.axis(format=base.PERCENT if percent else "~r"),
         color=run_color(looks, colors),
         tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
         + base.tips(".2%" if percent else ".4f", **{y: y}),

@@ -8,7 +8,7 @@ import streamlit as st
 from core.checkpoints.results import RoundTrip
 from core.jobs.job import Job
 from core.ui import controls, figures, format
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, slot
 from core.ui.runs import Run
 
 PANEL = JobPanel(
@@ -50,7 +50,7 @@ def result(job: Job) -> None:
     """How far the answers of both models are apart."""
     if job.value is None:
         if not job.ended:
-            st.info("Saving, loading, and answering all test images twice.")
+            slot("Saving, loading, and answering all test images twice.")
         return
     found: RoundTrip = job.value
     figures.metrics(

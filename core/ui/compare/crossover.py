@@ -1,36 +1,48 @@
 """The crossover map: from which size on the second contender is worth it."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import dist, log2
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.compare.candidates import Candidate
-from core.compare.results import Cell, Crossover, equal_points
+from core.compare.results import (
+    BATCH_SIZES,
+    WIDTHS,
+    Cell,
+    Crossover,
+    equal_points,
+)
 from core.jobs.job import Job
 from core.measure.records import Record
 from core.ui import controls, downloads, figures
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.crossover:measure", "The map", "measure_map")
 BUDGETS = (10, 30, 60, 120)  # seconds
+PLANNED = len(WIDTHS) * len(BATCH_SIZES)
+Place = tuple[float, float]  # batch size and width, as powers of two
+COLUMNS = (
+    *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
+    *("label", "interval", "batch_size", "hidden", "joined"),
+)
 
 
 def draw(pair: tuple[Candidate, Candidate], recorded: Sequence[Record]) -> None:
     """The budget, the button, the map; then what was recorded."""
-    seconds = controls.budget("budget", BUDGETS)
-    PANEL.buttons("Measure the map", (pair, seconds))
-    PANEL.follow(
-        result,
-        ":material/grid_on: The map appears here, cell by cell, with the line where "
-        "both are equally fast.",
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        seconds = controls.budget("budget", BUDGETS)
+        PANEL.buttons("Measure the map", (pair, seconds))
+    if not PANEL.follow(result):
+        _draw((), pair)
     for label, other in records.of(recorded, "crossovers"):
         with st.expander(f"Recorded: {label}"):
-            heat_map(other.cells, other.candidates)
+            _draw(other.cells, other.candidates, label)
             caption(other)
 
 
@@ -38,47 +50,95 @@ def result(job: Job) -> None:
     """The map as far as it is measured."""
     done: Crossover | None = job.value
     cells = list(done.cells) if done else reported(job, Cell)
-    candidates: tuple[Candidate, Candidate] = job.arguments[0]
+    if done is not None and not cells:
+        st.warning("The time was over before the first cell. Give it more.")
     if not job.ended:
-        st.info(f"Measuring, coarse to fine: {len(cells)} cells so far.")
-    if not cells:
-        if done is not None:
-            st.warning("The time was over before the first cell. Give it more.")
-        return
-    heat_map(cells, candidates)
-    if done is not None:
+        text = f"Coarse to fine: {len(cells)} of {PLANNED} cells"
+        slot(text, len(cells) / PLANNED)
+    _draw(cells, job.arguments[0])
+    if done is not None and cells:
         caption(done)
         downloads.both("crossover", done.rows())
 
 
-def heat_map(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> None:
-    """The heat map with the line where both are equal, and what it says."""
+def _draw(
+    cells: Sequence[Cell], candidates: tuple[Candidate, Candidate], where: str = ""
+) -> None:
+    """The map, and beside it what it says."""
     first, second = candidates
-    rows = [
-        {
-            "batch": math.log2(cell.batch_size),
-            "width": math.log2(cell.width),
+    chart, beside = st.columns([6, 4], gap="medium")
+    with chart:
+        st.vega_lite_chart(
+            pd.DataFrame(rows(cells), columns=COLUMNS),
+            charts.crossover(candidates),
+            key=f"map_{where}",
+            alt=f"Speed-up of {second.name} over {first.name}, over batch and width",
+        )
+    with beside:
+        st.markdown(
+            in_words(cells, candidates)
+            if cells
+            else "**Nothing is measured yet.** Cell by cell, the map fills: the "
+            "corners first, what lies between them later."
+        )
+        st.markdown(
+            f"A number says how many times as fast **{second.name}** is as "
+            f"**{first.name}**. Pale cells are guessed from the nearest one that is "
+            "measured, hatched ones are too close to call; on the diamonds both are "
+            "equally fast."
+        )
+
+
+def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """What charts.crossover draws of them."""
+    known = {(log2(c.batch_size), log2(c.width)): log2(c.speedup.median) for c in cells}
+    found = [
+        _square("blank", *place, log2=known[_nearest(place, known)] if known else 0.0)
+        for place in product(map(log2, BATCH_SIZES), map(log2, WIDTHS))
+        if place not in known
+    ]
+    for cell in cells:
+        at = log2(cell.batch_size), log2(cell.width)
+        tells: dict[str, Any] = {
+            "log2": known[at],
             "batch_size": cell.batch_size,
             "hidden": cell.width,
-            "log2": math.log2(cell.speedup.median),
-            "label": f"{cell.speedup.median:.2g}",
+            "label": f"{cell.speedup.median:.2g}×",
             "interval": "{:.2g}× to {:.2g}×".format(*cell.speedup.interval),
         }
-        for cell in cells
-    ]
-    table = pd.DataFrame(rows)
-    points = pd.DataFrame(
-        [(math.log2(x), math.log2(y)) for x, y in equal_points(cells)],
-        columns=["x", "y"],
-    )
+        found.append(_square("cell", *at, **tells))
+        if cell.speedup.winner is None:
+            found += _hatching(*at)
+    points = [(log2(x), log2(y)) for x, y in equal_points(cells)]
     # One line where each row of the map is crossed at most once; else points alone.
-    in_rows = points[points["y"].isin(table["width"])]
-    points["joined"] = not in_rows["y"].duplicated().any()
-    st.altair_chart(
-        charts.crossover(table, points, candidates),
-        alt=f"Speed-up of {second.name} over {first.name}, over batch size and width",
-    )
-    st.markdown(in_words(cells, candidates))
+    in_rows = [y for _, y in points if y in {width for _, width in known}]
+    joined = len(in_rows) == len(set(in_rows))
+    return found + [
+        {"kind": "equal", "left": x, "bottom": y, "joined": joined} for x, y in points
+    ]
+
+
+def _nearest(place: Place, known: Iterable[Place]) -> Place:
+    return min(known, key=lambda each: dist(each, place))
+
+
+def _square(kind: str, batch: float, width: float, **more: Any) -> dict[str, Any]:
+    sides = {"left": batch - 0.5, "right": batch + 0.5}
+    sides |= {"bottom": width - 0.5, "top": width + 0.5}
+    return {"kind": kind, "batch": batch, "width": width, **sides, **more}
+
+
+def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
+    """Three lines across a cell, from the lower left to the upper right."""
+    lines = []
+    for shift in (-0.5, 0.0, 0.5):
+        whole = _square("tie", batch, width)
+        whole["left"] += max(shift, 0.0)
+        whole["right"] += min(shift, 0.0)
+        whole["bottom"] -= min(shift, 0.0)
+        whole["top"] -= max(shift, 0.0)
+        lines.append(whole)
+    return lines
 
 
 def in_words(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> str:
@@ -86,10 +146,8 @@ def in_words(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
     first, second = candidates
     winners = [cell.speedup.winner for cell in cells]
     text = (
-        f"A number says how many times as fast **{second.name}** is as "
-        f"**{first.name}**; the diamonds stand where they are equal. Of {len(cells)} "
-        f"cells {second.name} wins {winners.count(1)}, {first.name} "
-        f"{winners.count(0)}; {winners.count(None)} are too close to call."
+        f"**Of {len(cells)} cells {second.name} wins {winners.count(1)}, {first.name} "
+        f"{winners.count(0)}; {winners.count(None)} are too close to call.**"
     )
     on_cpu = [index for index in (0, 1) if candidates[index].device == "cpu"]
     index = on_cpu[0] if on_cpu else 0

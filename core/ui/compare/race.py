@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +17,7 @@ from core.compare.results import (
     TrialProgress,
 )
 from core.compare.verdict import agreement, verdict
-from core.config import RunConfig
+from core.config import IMAGE_MODELS, RunConfig
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
@@ -27,8 +26,13 @@ from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, latest, reported
+from core.ui.job_panel import JobPanel, latest, reported, slot
 
+Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
+EXAMPLE = (  # seconds of training of two contenders, the warm-up first
+    (0.72, 0.49, 0.47, 0.5, 0.48, 0.53),
+    (0.8, 0.36, 0.33, 0.34, 0.39, 0.35),
+)
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 HELP = {
     "Steps": "Training steps in a heat. Fewer where the slower contender would take "
@@ -49,19 +53,16 @@ def draw(
     machine: Machine, has_data: bool, recorded: Sequence[Record]
 ) -> tuple[Candidate, Candidate]:
     """The controls, the race, and those that were recorded; returns the contenders."""
-    with st.container(border=True):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         contenders = pair(machine)
         wanted = None
         with controls.startable():
             config, steps, repeats = settings(has_data)
             wanted = (config, contenders, steps, repeats)
+        PANEL.buttons("Start the race", wanted)
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
-    PANEL.buttons("Start the race", wanted)
-    PANEL.follow(
-        lambda job: result(job, elsewhere),
-        ":material/flag: Both train the same model on the same batches and evaluate "
-        "it, in turn, after a warm-up. Who wins, by how much and why appears here.",
-    )
+    if not PANEL.follow(lambda job: result(job, elsewhere)):
+        _example(contenders)
     for label, other in elsewhere:
         _recorded(label, other)
     return contenders
@@ -70,35 +71,32 @@ def draw(
 def pair(machine: Machine) -> tuple[Candidate, Candidate]:
     """The two contenders that the learner has chosen."""
     found = candidates(machine)
-    with st.container(horizontal=True):
-        first, second = (
-            controls.choice(
-                f"{number} contender",
-                f"{number.lower()}_contender",
-                found,
-                index=found.index(default),
-                format_func=lambda each: each.name,
-                width=320,
-            )
-            for number, default in zip(
-                ("First", "Second"), default_pair(found), strict=True
-            )
+    first, second = (
+        controls.choice(
+            label,
+            key,
+            found,
+            index=found.index(default),
+            format_func=lambda each: each.name,
+            width=170,
         )
-    if len(found) == 1:
-        st.markdown(
-            "This machine has one core and no accelerator: it can only race itself. "
-            "An honest timer then finds no winner."
+        for label, key, default in zip(
+            ("First", "Second"),
+            ("first_contender", "second_contender"),
+            default_pair(found),
+            strict=True,
         )
+    )
     return tell_apart(first, second)
 
 
 def settings(has_data: bool) -> tuple[RunConfig, int, int]:
     """The configuration, the steps and the repeats; ValueError where they can't be."""
-    with st.container(horizontal=True):
+    model = controls.choice("Model", "race_model", IMAGE_MODELS, width=100)
+    size = RunConfig.with_recipe(model=model).batch_size
+    size = controls.number("Batch size", f"race_batch_{model}", size, 16, width=120)
+    with st.popover("More", icon=":material/tune:"):
         task = controls.task("race_task", has_data)
-        model = controls.model("race_model")
-        size = RunConfig.with_recipe(model=model).batch_size
-        size = controls.number("Batch size", f"race_batch_{model}", size, 16)
         steps, repeats = (
             controls.number(name, key, value, step, help=HELP[name])
             for name, key, value, step in (
@@ -133,121 +131,118 @@ def gather(job: Job) -> Race | None:
 
 
 def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
-    """Progress while it runs; then who wins, by how much, why, and all figures."""
+    """The heats as they are run; beside them, then, who wins, by how much and why."""
     race = gather(job)
-    done = job.status == "finished"
-    if race is None and not job.ended:
-        st.info("A worker is taking the race.", icon=":material/hourglass_top:")
     if race is None:
+        if not job.ended:
+            slot("A worker is taking the race.")
         return
     if not job.ended:
-        _progress(job, race)
-    for failure in race.failures:
-        st.error(
-            failure.message,
-            title=f"{race.candidates[failure.candidate].name} is out",
-            icon=":material/error:",
-        )
+        slot(*_progress(job, race))
+    done = job.status == "finished"
+    chart, beside = st.columns([6, 4], gap="medium")
+    with beside:
+        for failure in race.failures:
+            st.error(
+                failure.message,
+                title=f"{race.candidates[failure.candidate].name} is out",
+                icon=":material/error:",
+            )
+        if done:
+            st.info(verdict(race), icon=":material/flag:")
+            _speedups(race)
+            st.markdown(agreement(race))
+    with chart:
+        _bars(race, elsewhere)
+        _curves(job, race)
     if done:
-        st.info(verdict(race), icon=":material/flag:")
-    _bars(race, elsewhere)
-    if done:
-        _speedups(race)
-    _curves(job, race)
-    if done:
-        st.markdown(agreement(race))
         _caption(race)
         downloads.both("race", race.rows())
 
 
-def _progress(job: Job, race: Race) -> None:
+def _progress(job: Job, race: Race) -> tuple[str, float]:
+    """Whose heat it is, and which share of the race is run."""
     progress = latest(job, TrialProgress)
     trials = 2 * (race.repeats + 1) - len(race.failures)
     text = "The data is being loaded"
     share = len(race.trials) / trials
     if progress is not None:
-        which = f"repeat {progress.repeat} of {race.repeats}"
+        which = f"heat {progress.repeat} of {race.repeats}"
         which = which if progress.repeat else "warm-up"
-        name = race.candidates[progress.candidate].name
-        text = f"{name}, {which}: step {progress.step:,} of {progress.steps:,}"
+        text = f"{race.candidates[progress.candidate].name}, {which}"
         share += progress.step / progress.steps / trials
-    st.progress(min(1.0, share), text)
+    return text, min(1.0, share)
 
 
 def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
-    """Training and evaluation, side by side, as far as there are heats of them."""
-    if not race.trials:
-        return
-    for column, loop in zip(st.columns(2), ("training", "evaluation"), strict=True):
-        rows = bars(race, loop, race.steps)
+    """Training and evaluation, one below the other, with every heat of them."""
+    images = {"training": race.steps * race.config.batch_size, "evaluation": 0}
+    for trial in race.trials[:1]:
+        images["evaluation"] = trial.evaluate_samples
+    for loop, count in images.items():
+        names = [each.name for each in race.candidates]
+        rows = heats(race, loop, race.steps, names)
+        recorded: list[str] = []
         for label, other in elsewhere:
-            there = bars(other, loop, race.steps) if fits(other, race) else []
-            rows += [
-                row | {"contender": f"{row['contender']}, {label}"} for row in there
-            ]
-        with column:
-            st.markdown(f"**{loop.capitalize()}**")
-            if not rows:
-                st.markdown("No counted heat yet.")
-                continue
-            st.altair_chart(
-                charts.race_bars(pd.DataFrame(rows), race.candidates),
-                alt=f"Seconds of {loop} of each contender: median, spread, warm-up",
-            )
+            if fits(other, race):
+                called = [f"{each.name}, {label}" for each in other.candidates]
+                rows += heats(other, loop, race.steps, called)
+                recorded += called
+        title = f"Seconds of {loop}{f', {count:,} images' * (count > 0)}"
+        st.vega_lite_chart(
+            pd.DataFrame(rows, columns=["contender", "kind", "seconds", "text"]),
+            charts.race_bars(race.candidates, tuple(recorded), title),
+            key=f"race_{loop}",
+            alt=f"Seconds of {loop} of each contender: every heat, and their median",
+        )
 
 
-def bars(race: Race, loop: str, steps: int) -> list[dict[str, Any]]:
-    """A row a contender, as charts.race_bars has it, with the seconds of so many steps.
+def heats(race: Race, loop: str, steps: int, names: Sequence[str]) -> list[Heat]:
+    """The rows of charts.race_bars, with the seconds of so many steps.
 
     The warm-up may have had more of them than the others, and a record has its own.
     """
-    rows = []
+    rows: list[Heat] = []
     training = loop == "training"
-    for index, candidate in enumerate(race.candidates):
-        if not (measured := race.seconds(index, loop)):
-            continue
+    for index, name in enumerate(names):
         trials = [trial for trial in race.trials if trial.candidate == index]
-        warm_up, *seconds = (
+        seconds = [
             getattr(t, f"{LOOPS[loop]}seconds") * (steps / t.steps if training else 1)
             for t in trials
-        )
-        samples = getattr(trials[-1], f"{LOOPS[loop]}samples")
-        row = {
-            "contender": candidate.name,
-            "seconds": median(seconds),
-            "low": min(seconds),
-            "high": max(seconds),
-            "warm_up": warm_up,
-            "speed": f"{samples / median(measured):,.0f} samples/s",
-        }
-        rows.append(row)
+        ]
+        kinds = ("heat" if trial.repeat else "warm-up" for trial in trials)
+        rows += [(name, *each, "") for each in zip(kinds, seconds, strict=True)]
+        if measured := race.seconds(index, loop):
+            speed = getattr(trials[-1], f"{LOOPS[loop]}samples") / median(measured)
+            rows.insert(0, (name, "median", median(seconds[1:]), ""))
+            rows.append((name, "end", max(seconds), f"{speed:,.0f} images/s"))
     return rows
 
 
 def _speedups(race: Race) -> None:
-    """A row a loop: how many times as fast, with its interval."""
+    """A row a loop: how many times as fast the second is, and its interval."""
     if not (both := race.speedup()):
         return
     names = [each.name for each in race.candidates]
-    called = {None: "too close to call"} | dict(enumerate(names))
+    called = {None: "too close", 0: names[0], 1: names[1]}
+    rows = []
+    for loop in LOOPS:
+        if found := race.speedup(loop):
+            ratios = [found.median, *found.interval]
+            if found.winner == 0:
+                ratios = [1 / each for each in (found.median, *found.interval[::-1])]
+            typical, low, high = (f"{each:.2f}×" for each in ratios)
+            winner = called[found.winner]
+            rows.append((loop.capitalize(), winner, typical, f"{low} to {high}"))
     figures.table(
-        [
-            {
-                "Loop": loop,
-                "Speed-up": f"{found.median:.3g}×",
-                "Interval": "{:.3g}× to {:.3g}×".format(*found.interval),
-                "Faster": called[found.winner],
-            }
-            for loop in LOOPS
-            if (found := race.speedup(loop))
-        ],
-        alt="Speed-up of the second contender over the first, for each loop",
+        rows,
+        ("Loop", "Faster", "By", "Least to most"),
+        alt="Who is faster in each loop, and by how much",
     )
-    st.markdown(
-        f"Speed-up: seconds of {names[0]} over seconds of {names[1]}, the median "
-        f"of n = {both.n} pairs. The interval spans the least and the most of them, "
-        f"which holds the true median in {both.confidence:.0%} of such races"
-        + (", so take it lightly: n is small." if both.n < 5 else ".")
+    st.caption(
+        f"Medians of n = {both.n} pairs of heats; least to most holds the true median "
+        f"in {both.confidence:.0%} of such races"
+        + (": take it lightly, n is small." if both.n < 5 else ".")
     )
     for index, name in enumerate(names):
         trials = race.counted(index)
@@ -264,23 +259,22 @@ def _speedups(race: Race) -> None:
 def _curves(job: Job, race: Race) -> None:
     """The losses of the first counted heat of each."""
     # A heat that goes on has reported what it will hold when it has ended.
-    heats: list[Trial | TrialProgress] = [*race.trials, *reported(job, TrialProgress)]
+    trials: list[Trial | TrialProgress] = [*race.trials, *reported(job, TrialProgress)]
     rows = [
         (race.candidates[heat.candidate].name, *loss)
-        for heat in heats
+        for heat in trials
         if heat.repeat == 1
         for loss in heat.losses
     ]
-    if not rows:
-        return
-    curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
-    x = st.radio(
-        "Training loss of the first counted heat, over",
+    x = st.segmented_control(
+        "The first heat, over",
         ["seconds", "step"],
-        horizontal=True,
         format_func=AXES.__getitem__,
+        default="seconds",
+        required=True,
         key="race_axis",
     )
+    curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
     st.vega_lite_chart(
         curves.drop_duplicates(["contender", "step"]),
         charts.race_losses(race.candidates, x),
@@ -291,17 +285,28 @@ def _curves(job: Job, race: Race) -> None:
 
 def _caption(race: Race) -> None:
     config = race.config
-    made = race.trials[0].steps if race.trials else race.steps
-    scaled = f" ({made:,} steps, scaled)" if made != race.steps else ""
     n = max(len(race.counted(index)) for index in (0, 1))
     cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
     figures.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
-        f"{config.batch_size:,}, {race.steps:,} steps and the whole test set in each "
-        f"heat, seed {config.seed}; bars are medians of n = {n}{cut}, the thin "
-        f"line spans least to most, the hollow point is the warm-up{scaled}.",
+        f"{config.batch_size:,}, seed {config.seed}. A dot is one of n = {n}{cut} "
+        "heats of each, in turn, the hollow one the warm-up; the bar is the median.",
         race,
     )
+
+
+def _example(pair: tuple[Candidate, Candidate]) -> None:
+    """A race that nobody has run, of these contenders, until there is one."""
+    config = RunConfig.with_recipe(task="sprites", model="ann", epochs=1)
+    steps, samples = RACE_STEPS["ann"], RACE_STEPS["ann"] * config.batch_size
+    trials = tuple(
+        Trial(index, repeat, steps, seconds, samples, 0.1 * seconds, 10_000, None, ())
+        for index, heats in enumerate(EXAMPLE)
+        for repeat, seconds in enumerate(heats)
+    )
+    race = Race(pair, (None, None), config, steps, 5, trials, (), "")
+    with figures.example("Start the race"):
+        _bars(race, ())
 
 
 def fits(other: Race, race: Race) -> bool:

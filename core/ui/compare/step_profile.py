@@ -1,19 +1,21 @@
 """A training step taken apart: its five parts, the bottleneck, the traces."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 import pandas as pd
 import streamlit as st
 
-from core.compare.results import PARTS, StepProfile
+from core.compare.results import DEVICE, HOST, PARTS, Span, StepProfile
 from core.config import FEEDS, RunConfig
 from core.jobs.job import Job
 from core.measure.records import Record
 from core.ui import controls, downloads, figures, format
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, reported
+from core.ui.format import NAMES
+from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.step_profile:measure", "The profile", "take_apart")
 REMEDIES = {
@@ -28,34 +30,49 @@ REMEDIES = {
     "optimizer": "The optimizer is the bottleneck: it touches every parameter in every "
     "step, whatever the batch. A larger batch means fewer steps.",
 }
+EXAMPLE = {  # a step of each feed, on nobody's machine
+    feed: tuple(
+        Span(HOST, part, start / 1e3, end / 1e3)
+        for part, (start, end) in zip(PARTS, pairwise(ends), strict=True)
+    )
+    for feed, ends in {
+        "dataloader": (0.0, 3.0, 3.1, 3.4, 3.8, 4.0),
+        "memory": (0.0, 0.1, 0.2, 0.5, 0.9, 1.1),
+        "device": (0.0, 0.05, 0.1, 0.4, 0.8, 1.0),
+    }.items()
+}
 
 
 def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
-    """The model, the button, and the bars of every feed on every device."""
-    config = RunConfig.with_recipe(task=task, model=controls.model("profiled_model"))
-    feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
+    """The model, the button, and the lanes of every feed on every device."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        model = controls.model("profiled_model")
+        feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
+        setups = tuple((feed, device) for device in devices for feed in feeds)
+        config = RunConfig.with_recipe(task=task, model=model)
+        PANEL.buttons("Take it apart", (config, setups))
     elsewhere = records.of(recorded, "breakdowns")
-    setups = tuple((feed, device) for device in devices for feed in feeds)
-    PANEL.buttons("Take it apart", (config, setups))
     shown = PANEL.follow(
         lambda job: result(
             job, [e for e in elsewhere if e[1].config.model == job.arguments[0].model]
-        ),
-        ":material/bar_chart: A bar for each, in its five parts, appears here, and "
-        "which part is the bottleneck.",
+        )
     )
     if not shown and elsewhere:
-        bars([], elsewhere)
+        _draw([], elsewhere)
+    elif not shown:
+        with figures.example("Take it apart"):
+            _lanes([(NAMES[feed], each, False) for feed, each in EXAMPLE.items()])
 
 
 def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
-    """Stacked bars, a sentence for each, and the traces."""
+    """The lanes, a sentence for each, and the traces."""
     found = list(job.value or reported(job, StepProfile))
     if not job.ended:
-        st.info(f"Profiling: {len(found)} of {len(job.arguments[1])} done.")
+        setups = len(job.arguments[1])
+        slot(f"Profiling: {len(found)} of {setups} done", len(found) / setups)
     if not found:
         return
-    bars(found, elsewhere)
+    _draw(found, elsewhere)
     downloads.both("breakdown", [row for each in found for row in each.rows()])
     traces = {_bar(each): each.trace for each in found if each.trace is not None}
     if traces and job.ended:
@@ -73,43 +90,78 @@ def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
         )
 
 
-def bars(
+def _draw(
     found: Sequence[StepProfile], elsewhere: Sequence[tuple[str, StepProfile]] = ()
 ) -> None:
-    """The bars of what was measured here, then of what was recorded."""
-    here = [(_bar(each), each, False) for each in found]
-    there = [(f"{_bar(each)}, {label}", each, True) for label, each in elsewhere]
-    rows = [
-        (bar, part, each.typical(part) * 1e3, each.typical(part) / step, recorded)
-        for bar, each, recorded in here + there
-        for step in [each.typical("step")]
-        for part in PARTS
-    ]
-    columns = ["bar", "part", "milliseconds", "share", "recorded"]
-    st.altair_chart(
-        charts.parts(pd.DataFrame(rows, columns=columns), PARTS),
-        alt="Milliseconds of load, copy, forward, backward and optimizer in a step",
-    )
-    figures.bullets(
-        f"**{bar}**: {format.precise(each.typical('step'))} a step, "
-        f"{each.share:.0%} of it **{each.largest}**. {REMEDIES[each.largest]}"
-        for bar, each, _ in here + there
-    )
-    first = found[0] if found else elsewhere[0][1]
-    alone = ", ".join(format.precise(median(e.unprofiled)) for e in found)
+    """The lanes of what was measured here, then of what was recorded."""
+    setups = [(_bar(each), each, False) for each in found]
+    setups += [(f"{_bar(each)}, {label}", each, True) for label, each in elsewhere]
+    chart, beside = st.columns([6, 4], gap="medium")
+    with chart:
+        _lanes([(name, each.spans, recorded) for name, each, recorded in setups])
+        st.markdown(_stopwatches([each for _, each, _ in setups]))
+    with beside:
+        figures.bullets(
+            f"**{name}**: {format.precise(each.typical('step'))} a step, "
+            f"{each.share:.0%} of it **{each.largest}**."
+            for name, each, _ in setups
+        )
+        for part in dict.fromkeys(each.largest for _, each, _ in setups):
+            st.markdown(REMEDIES[part])
+    first = setups[0][1]
     covered = ", ".join(f"{each.covered:.0%}" for each in found)
-    sums = (
-        f" The parts add up to {covered} of the step; without the profiler a step "
-        f"takes {alone}."
-    )
+    alone = ", ".join(format.precise(median(each.unprofiled)) for each in found)
+    sums = f" The parts are {covered} of it; not profiled, a step takes {alone}."
     figures.caption(
-        f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}; mean "
-        f"over the middle half of n = {len(first.step)} steps after a warm-up. "
-        "zero_grad is counted with the forward pass. Each range ends when the device "
-        f"has done its work, so nothing overlaps.{sums if found else ''}",
+        f"{NAMES[first.config.model]}, batch {first.config.batch_size:,}. Lanes: a "
+        "median step, waited for at its end alone. Shares: the middle half of n = "
+        f"{len(first.step)} steps, waited for after each part.{sums if found else ''}",
         first,
     )
 
 
+def _lanes(setups: Sequence[tuple[str, Sequence[Span], bool]]) -> None:
+    """A lane for the host of each, and one for its device where that is another."""
+    rows, clocks = [], []
+    for name, spans, recorded in setups:
+        lanes = list(dict.fromkeys(span.lane for span in spans))
+        end = max(span.end for span in spans)
+        for lane in lanes:
+            own = [span for span in spans if span.lane == lane]
+            called = name if len(lanes) == 1 else f"{name}: {lane}"
+            stops = max(span.end for span in own)
+            wrong = stops < end
+            text = f"{format.precise(stops)}{' ✗ too early' * wrong}"
+            clocks.append((called, stops * 1e3, text, wrong))
+            rows += [
+                (called, s.part, s.start * 1e3, s.end * 1e3, recorded) for s in own
+            ]
+    st.altair_chart(
+        charts.lanes(
+            pd.DataFrame(rows, columns=["lane", "part", "start", "end", "recorded"]),
+            pd.DataFrame(clocks, columns=["lane", "at", "text", "wrong"]),
+        ),
+        alt="When load, copy, forward, backward and optimizer go on in a step",
+    )
+
+
+def _stopwatches(found: Sequence[StepProfile]) -> str:
+    """What a clock would read that does not wait for the device."""
+    early = {
+        each.stopwatch(HOST) / each.stopwatch(DEVICE): each
+        for each in found
+        if each.stopwatch(HOST) < each.stopwatch(DEVICE)
+    }
+    if not early:
+        return (
+            "On the CPU one lane does all: a stopwatch that is stopped when `step()` "
+            "returns is right. An accelerator goes on after that, in a lane of its own."
+        )
+    return (
+        "**✗ A stopwatch that does not wait** is stopped when the host is done: "
+        f"it reads {min(early):.0%} of the truth with {_bar(early[min(early)])}."
+    )
+
+
 def _bar(each: StepProfile) -> str:
-    return f"{format.NAMES[each.feed]} on {each.environment.backend}"
+    return f"{NAMES[each.feed]} on {each.environment.backend}"

@@ -13,34 +13,27 @@ from core.measure.speedup import paired
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
+EXAMPLE = tuple(  # milliseconds of nobody's machine
+    Reading(way, tuple(each / 1e3 for each in (first, *[later] * 9)))
+    for way, first, later in zip(WAYS, (60.0, 62.0, 3.0), (0.2, 3.1, 3.0), strict=True)
+)
 PANEL = JobPanel("core.compare.timing_pitfalls:measure", "The measurement", "time_it")
 
 
 def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
     """The guess, the button, every call on a chart; then what was recorded."""
-    st.markdown(
-        "The product of two square matrices, timed 20 times in each of three ways. "
-        + (
-            "The accelerator works through a queue, and `a @ b` returns as soon as it "
-            "is queued."
-            if len(devices) > 1
-            else "On the CPU `a @ b` returns when the product is there, so nothing has "
-            "to be waited for. What is left is the first call."
-        )
-    )
     guessed = guess.ask(
         "timing_guess",
-        "how long does the first call take, compared with a later one?",
+        "how long does the first `a @ b` take, compared with a later one?",
         GUESSES,
     )
     PANEL.buttons("Time it", (devices[0],) if guessed else None)
-    PANEL.follow(
-        lambda job: result(job, guessed),
-        ":material/timer: Choose a guess, then time it: every call appears here.",
-    )
+    if not PANEL.follow(lambda job: result(job, guessed)):
+        with figures.example("Time it"):
+            _chart(EXAMPLE)
     for label, other in records.of(recorded, "labs"):
         with st.expander(f"Recorded: {label}"):
             readings(other)
@@ -50,10 +43,9 @@ def result(job: Job, guessed: str | None) -> None:
     """The readings, once the learner has guessed."""
     done: TimingLab | None = job.value
     if not job.ended:
-        st.info(
-            "Measuring, each way in a process of its own: "
-            f"{len(reported(job, Reading))} of {len(WAYS)} done."
-        )
+        ways = len(reported(job, Reading))
+        text = f"Each way in a process of its own: {ways} of {len(WAYS)} done"
+        slot(text, ways / len(WAYS))
     if done is None or guess.missing(guessed):
         return
     assert guessed is not None
@@ -70,37 +62,59 @@ def first_call(done: TimingLab) -> float:
     return honest[0] / median(honest[1:])
 
 
+def wrong(found: Sequence[Reading]) -> dict[str, bool]:
+    """Of each way, whether the mean of all its calls misleads by a quarter or more.
+
+    The truth is the median of what was both synchronized and warmed up.
+    """
+    truth = median(next(r.seconds for r in found if r.way == WAYS[-1]))
+    means = {reading.way: fmean(reading.seconds) for reading in found}
+    return {way: not 0.75 < mean / truth < 1.25 for way, mean in means.items()}
+
+
 def readings(done: TimingLab) -> None:
-    """Every call on a chart, the figures that each way would report, the threads."""
+    """Every call on a chart, and beside it what each way would report."""
+    misleads = wrong(done.readings)
+    chart, beside = st.columns([6, 4], gap="medium")
+    with chart:
+        _chart(done.readings)
+        size, n = done.size, len(done.readings[0].seconds)
+        figures.caption(
+            f"{size:,} × {size:,}, n = {n} calls in each way, each in a new process.",
+            done,
+        )
+    with beside:
+        figures.table(
+            [
+                {
+                    "Timed": way,
+                    "Later calls": format.precise(median(later)),
+                    "Mean of all": f"{'✗' if misleads[way] else '✓'} "
+                    + format.precise(fmean((first, *later))),
+                }
+                for way, (first, *later) in ((r.way, r.seconds) for r in done.readings)
+            ],
+            alt="Median of the later calls and mean of all for each way of timing",
+        )
+        st.markdown(_in_words(done))
+    _threads(done)
+
+
+def _chart(found: Sequence[Reading]) -> None:
+    """Every call, those of a way that misleads in red and with crosses."""
+    marks = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in wrong(found).items()}
     calls = [
-        {"way": reading.way, "call": call, "milliseconds": seconds * 1e3}
-        for reading in done.readings
+        (marks[reading.way], call, seconds * 1e3)
+        for reading in found
         for call, seconds in enumerate(reading.seconds, 1)
     ]
     st.altair_chart(
-        charts.readings(pd.DataFrame(calls), WAYS),
+        charts.readings(
+            pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
+            dict(zip(marks.values(), wrong(found).values(), strict=True)),
+        ),
         alt="Milliseconds of each call for three ways of timing, logarithmic",
     )
-    figures.table(
-        [
-            {
-                "Timed": way,
-                "First call": format.precise(first),
-                "Later, median": format.precise(median(later)),
-                "Spread": format.spread(later),
-                "Mean of all": format.precise(fmean((first, *later))),
-            }
-            for way, (first, *later) in ((r.way, r.seconds) for r in done.readings)
-        ],
-        alt="First call, median, spread and mean for each way of timing",
-    )
-    st.markdown(_in_words(done))
-    size, n = done.size, len(done.readings[0].seconds)
-    figures.caption(
-        f"{size:,} × {size:,}, n = {n} calls in each way, each way in a new process.",
-        done,
-    )
-    _threads(done)
 
 
 def _in_words(done: TimingLab) -> str:
@@ -128,6 +142,7 @@ def _in_words(done: TimingLab) -> str:
 
 def _threads(done: TimingLab) -> None:
     st.markdown("**The CPU's own trap: threads**")
+    chart, beside = st.columns([6, 4], gap="medium")
     rows = []
     found: dict[str, dict[int, Sequence[float]]] = {}
     for each in done.threads:
@@ -140,7 +155,9 @@ def _threads(done: TimingLab) -> None:
             "Spread": format.spread(each.seconds),
         }
         rows.append(row)
-    figures.table(rows, alt="The same product with one thread and with all of them")
+    with chart:
+        alt = "The same product with one thread and with all of them"
+        figures.table(rows, alt=alt)
     sentences = [
         f"At {size}, {max(times)} threads are {over.median:.2f} times as fast as one "
         f"(middle half of the pairs: {low:.2f} to {high:.2f})."
@@ -149,13 +166,10 @@ def _threads(done: TimingLab) -> None:
         for over in [paired(times[1], times[max(times)])]
         for low, high in [format.middle_half(over.ratios)]
     ]
-    st.markdown(
+    beside.markdown(
         " ".join(sentences)
         + " Threads help where there is enough to share and a core is free for each; "
         "so say how many there were when you quote a time."
     )
-    n, where = len(done.threads[0].seconds), done.cpu_environment
-    st.caption(
-        f"n = {n} in turn, each after a warm-up. {where.device_name}, "
-        f"torch {where.torch}, {done.date[:10]}."
-    )
+    n, where = len(done.threads[0].seconds), figures.elsewhere(done.cpu_environment)
+    st.caption(f"n = {n} in turn, each after a warm-up. {where}")

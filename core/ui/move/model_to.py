@@ -12,7 +12,7 @@ from core.jobs.job import Job
 from core.measure.environment import Environment
 from core.move.results import Move, MoveTime, OptimizerFinding
 from core.ui import controls, figures, format
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, slot
 from core.ui.server import engine, explained
 from core.ui.source import source
 
@@ -105,7 +105,7 @@ def time(job: Job, move: Move) -> None:
     """Seconds of the move, once they are measured."""
     timed: MoveTime | None = job.value
     if not job.ended:
-        st.info("The move is being timed, with a new model for each repeat.")
+        slot("The move is being timed, with a new model for each repeat.")
     if timed is None:
         return
     seconds = median(timed.seconds)

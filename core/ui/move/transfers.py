@@ -11,7 +11,7 @@ from core.measure import records
 from core.move.results import Transfer, Transfers
 from core.ui import figures, format
 from core.ui.charts import move as charts
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 
 HERE = "here"
 FALLS = 1.2  # a peak that is so many times the end of its curve is no plateau
@@ -39,10 +39,7 @@ def result(job: Job) -> None:
     done: Transfers | None = job.value
     measured = list(done.measured) if done else reported(job, Transfer)
     if not job.ended:
-        st.info(
-            f"Measuring: {len(measured)} kinds and sizes of copies so far, each warmed "
-            "up, repeated and synchronized."
-        )
+        slot(f"Measuring: {len(measured)} kinds and sizes of copies so far.")
     if not measured:
         return
     points = frame(measured)

@@ -11,7 +11,7 @@ from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(
@@ -39,9 +39,11 @@ def draw(machine: Machine) -> None:
     """The guess, the curve over the number of pieces, and three ways to fetch."""
     LAB.begin(machine)
     question = "16 MB copied in 10,000 pieces instead of one takes"
-    guessed = guess.ask("copies_guess", question, GUESSES)
     device = machine.devices[0].device
-    LAB.measure((device,) if guessed else None, lambda job: result(job, guessed))
+    with controls_in_a_row():
+        guessed = guess.ask("copies_guess", question, GUESSES)
+        LAB.buttons((device,) if guessed else None)
+    LAB.follow(lambda job: result(job, guessed))
 
 
 def result(job: Job, guessed: str | None) -> None:

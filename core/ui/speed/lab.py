@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.measure.environment import Machine
 from core.ui.frame import PROSE
@@ -25,15 +26,24 @@ class Lab:
     tabs: tuple[tuple[str, str], ...]  # a name and the address of the code
     on_a_cpu: str = ""  # what the text also says where there is no accelerator
 
-    def begin(self, machine: Machine) -> None:
+    def begin(self, machine: Machine, more: str = "") -> None:
         """What it is about."""
         alone = machine.devices[0].backend == "CPU"
-        st.markdown(self.text + (self.on_a_cpu if alone else ""), width=PROSE)
+        text = self.text + (self.on_a_cpu if alone else "")
+        st.markdown(f"{text} {more}", width=PROSE)
 
-    def measure(self, arguments: tuple | None, draw: Draw) -> None:
-        """The buttons, the newest result as `draw` draws it, and the code that ran."""
+    def buttons(self, arguments: tuple | None) -> None:
+        """Start and Cancel."""
         self.panel.buttons(f"Measure {self.what}", arguments)
+
+    def follow(self, draw: Draw) -> None:
+        """The newest result as `draw` draws it, and the code that ran."""
         self.panel.follow(draw, self.empty)
         with st.expander(f"The code that ran: {self.what}", icon=":material/code:"):
             st.markdown(self.code)
             code_tabs(*self.tabs)
+
+
+def controls_in_a_row() -> DeltaGenerator:
+    """Where a lab's guess, its settings and its buttons stand."""
+    return st.container(horizontal=True, vertical_alignment="bottom")

@@ -132,10 +132,10 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
 def unclimbed(backend: str, model: str) -> None:
     """The rungs before there is a climb: each may be guessed already."""
     left, right = st.columns(SHARES)
+    with right:  # first, since it is there sooner
+        rungs.draw(False, (), backend, model)
     with left:
         rungs.rows((), (), backend, model)
-    with right:
-        rungs.draw(False, (), backend, model)
 
 
 def climb(job: Job, backend: str) -> None:
@@ -145,6 +145,9 @@ def climb(job: Job, backend: str) -> None:
     model = job.arguments[0].model
     shown = [each for each in found if rungs.is_revealed(each)]
     left, right = st.columns(SHARES)
+    with right:
+        _status(job)
+        rungs.draw(True, found, backend, model)
     with left:
         rungs.rows(found, limits, backend, model)
         st.toggle(
@@ -157,9 +160,6 @@ def climb(job: Job, backend: str) -> None:
                 "back. Dashed: this machine's limit with the rung's kind of numbers."
             )
             fall(shown, found, backend)
-    with right:
-        _status(job)
-        rungs.draw(True, found, backend, model)
     with st.expander("All figures", icon=":material/table:"):
         table(shown, found)
         if job.value is not None:

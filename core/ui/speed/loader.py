@@ -13,7 +13,7 @@ from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 BUDGETS = (10, 30, 60)  # seconds
 LAB = Lab(
@@ -37,23 +37,21 @@ LAB = Lab(
 
 def draw(machine: Machine) -> None:
     """The guess, the budget, the heat map, and what the usual advice costs here."""
-    LAB.begin(machine)
     best, cores = machine.devices[0], machine.usable_cores
     plan = results.loader_plan(machine)
-    if len(plan.pinned) == 1:
-        st.markdown(_not_pinned(best.backend))
-    guessed = guess.ask(
-        "loader_guess",
-        f"with how many workers does it load fastest here, at batch size "
-        f"{results.TEXTBOOK_BATCH}? There are {format.counted(cores, 'core')}.",
-        plan.workers,
-        lambda workers: str(workers or "None"),
-    )
-    budget = controls.budget("loader_budget", BUDGETS)
-    wanted = (dataset.default_task(machine), best.device, plan, budget)
-    LAB.measure(
-        None if guessed is None else wanted, lambda job: result(job, guessed, cores)
-    )
+    LAB.begin(machine, _not_pinned(best.backend) if len(plan.pinned) == 1 else "")
+    with controls_in_a_row():
+        guessed = guess.ask(
+            "loader_guess",
+            f"how many workers load batches of {results.TEXTBOOK_BATCH} fastest, with "
+            f"{format.counted(cores, 'core')}?",
+            plan.workers,
+            lambda workers: str(workers or "None"),
+        )
+        budget = controls.budget("loader_budget", BUDGETS)
+        wanted = (dataset.default_task(machine), best.device, plan, budget)
+        LAB.buttons(None if guessed is None else wanted)
+    LAB.follow(lambda job: result(job, guessed, cores))
 
 
 def _not_pinned(backend: str) -> str:

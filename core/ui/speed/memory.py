@@ -41,7 +41,8 @@ LAB = Lab(
 def draw(machine: Machine) -> None:
     """Time against peak memory for three ways to train and three to infer."""
     LAB.begin(machine)
-    LAB.measure((machine.devices[0].device,), result)
+    LAB.buttons((machine.devices[0].device,))
+    LAB.follow(result)
 
 
 def result(job: Job) -> None:

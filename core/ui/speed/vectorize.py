@@ -8,7 +8,7 @@ from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 LAB = Lab(
     "Vectorize",
@@ -36,8 +36,11 @@ def draw(machine: Machine) -> None:
     ways = [PYTHON, NUMPY, TORCH]
     if best.backend != "CPU":
         ways.append(f"torch on {best.backend}")
-    guessed = guess.ask("vectorize_guess", "which is fastest for a single point?", ways)
-    LAB.measure((best.device,) if guessed else None, lambda job: result(job, guessed))
+    with controls_in_a_row():
+        question = "which is fastest for a single point?"
+        guessed = guess.ask("vectorize_guess", question, ways)
+        LAB.buttons((best.device,) if guessed else None)
+    LAB.follow(lambda job: result(job, guessed))
 
 
 def result(job: Job, guessed: str | None) -> None:
