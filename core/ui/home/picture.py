@@ -16,6 +16,7 @@ from core.ui.server import ask, explained
 
 SHOWN = 3  # classes
 SIDE = 84  # of the picture on the screen, in pixels
+HEIGHT = 92  # of the chart beside it, from the first moment on
 
 
 @st.cache_data(max_entries=512, show_spinner=False)
@@ -52,6 +53,7 @@ def draw(shown: Run, wrong: frozenset[int], whose: str) -> None:
             st.vega_lite_chart(
                 table(found, likeliest, true),
                 charts.answers(tuple(CLASSES[each] for each in likeliest)),
+                height=HEIGHT,
                 alt=f"The {SHOWN} likeliest classes and their probabilities",
             )
         with st.container(horizontal=True, vertical_alignment="center"):
