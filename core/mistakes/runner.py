@@ -5,7 +5,7 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,8 +92,11 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     curves = {"loss": losses, "waits": waited, "share": shares}
     torch.manual_seed(0)
     try:
-        counting = waits if counted else nullcontext()
-        with counting, watched(losses, waits, waited):
+        with ExitStack() as watching:
+            if counted:
+                watching.enter_context(waits)
+            if not mistake.loud:  # whose traceback would show the hook
+                watching.enter_context(watched(losses, waits, waited))
             value = function(device)
         devices.synchronize(device)
     except Exception as error:

@@ -212,7 +212,8 @@ def _message(mistake: Mistake, found: MistakeRun | None) -> None:
         _failure(failure, mended=False)
     elif mistake.figure is not None:
         if found is None:
-            st.info("It raises nothing. Run it, and see what it costs.")
+            told, _, _ = mistake.symptoms.partition(". ")
+            st.info(f"It raises nothing. “{told}.”", icon=":material/hearing:")
         else:
             _curves(mistake.figure, found)
 

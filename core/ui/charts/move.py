@@ -66,9 +66,12 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = base.palette()
     most = float(np.abs(values).max()) or 1.0
-    ends = colors.further[1], colors.page, colors.further[0]
+    ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
     chart = alt.Chart(frame).encode(
-        x=alt.X("class:N").sort(list(classes)).title(None).axis(labelAngle=-40),
+        x=alt.X("class:N")
+        .sort(list(classes))
+        .title(None)
+        .axis(labelAngle=-40, labelOverlap=False),
         y=alt.Y("image:N").sort(None).title(None),
         tooltip=["image", "class", alt.Tooltip("logit").format(".3f")],
     )

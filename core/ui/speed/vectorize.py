@@ -75,7 +75,7 @@ def result(job: Job, guessed: str | None) -> None:
     st.caption(
         f"Median of repeats in turn, n = {ns}; the line spans the middle half. Each "
         "way starts from its own lists, arrays or tensors; converting is not counted. "
-        f"{figures.elsewhere(*compared)} NumPy {done.numpy}. {done.date[:10]}."
+        f"NumPy {done.numpy}. {done.date[:10]}. {figures.elsewhere(*compared)}"
     )
     downloads.both("vectorize", done.rows())
 
