@@ -21,71 +21,72 @@ if facts is None:
     frame.end("Device")
     st.stop()
 found = diagnose(facts)
-machine.verdict(found)
-
-st.subheader("The devices")
+said, way = st.columns([6, 5], gap="medium")
+with said:
+    machine.verdict(found)
+with way:
+    machine.path(found)
 machine.cards(facts)
-st.markdown(
-    "Memory counts all programs together, and is asked of the worker every "
-    f"{machine.LIVE_SECONDS:.0f} seconds. Train in another tab and watch it here."
-)
 
-st.subheader("Three ways to ask for a device")
-st.markdown("All three ran on the worker just now; their answers stand beside them.")
-machine.idioms(answers)
-st.markdown(
-    "One trap: without `is_available()` in front, "
-    "`torch.accelerator.current_accelerator()` tells what this torch was **built** "
-    f"for, here or not. On this machine it answers **`{answers['unchecked']}`**."
+ask, default, code, report = st.tabs(
+    ["Three ways to ask", "A default device", "The code that ran", "A report"],
+    key="tab",
+    bind="query-params",
 )
+with ask:
+    st.markdown("All three ran on the worker just now; their answers stand with them.")
+    machine.idioms(answers)
+    st.markdown(
+        "One trap: without `is_available()` in front, "
+        "`torch.accelerator.current_accelerator()` tells what this torch was "
+        f"**built** for, here or not. On this machine it answers "
+        f"**`{answers['unchecked']}`**.",
+        width=frame.PROSE,
+    )
 
-st.subheader("A default device")
-with explained("The default device was not tried"):
+with default, explained("The default device was not tried"):
     with st.spinner("Tensors are being made"):
         compared = machine.default_device()
     machine.default_places(compared)
 
-st.subheader("The code that ran")
-code_tabs(
-    (
-        "The check",
-        "`is_available()` asks the driver. Whether the GPU computes shows this, "
-        "on every device. From `core/machine/facts.py`.",
-        "core.machine.facts:try_to_compute",
-    ),
-    (
-        "The diagnosis",
-        f"{len(CAUSES)} functions look at the facts in turn, and the first that "
-        "applies has the say. From `core/machine/diagnosis.py`; under it, all of them.",
-        "core.machine.diagnosis:diagnose",
-        machine.causes(found),
-    ),
-    (
-        "The block",
-        "From `core/machine/default_device.py`; `places` runs the expressions above.",
-        "core.machine.default_device:with_block",
-    ),
-    (
-        "The setting",
-        "The same with the setting, in a process of its own.",
-        "core.machine.default_device:with_setting",
-    ),
-)
+with code:
+    code_tabs(
+        (
+            "The check",
+            "`is_available()` asks the driver. Whether the GPU computes shows this, "
+            "on every device. From `core/machine/facts.py`.",
+            "core.machine.facts:try_to_compute",
+        ),
+        (
+            "The diagnosis",
+            f"{len(CAUSES)} functions look at the facts in turn, and the first that "
+            "applies has the say. From `core/machine/diagnosis.py`; under it, all of "
+            "them.",
+            "core.machine.diagnosis:diagnose",
+            machine.causes(found),
+        ),
+        (
+            "The block",
+            "From `core/machine/default_device.py`; `places` runs the expressions of "
+            "“A default device”.",
+            "core.machine.default_device:with_block",
+        ),
+        (
+            "The setting",
+            "The same with the setting, in a process of its own.",
+            "core.machine.default_device:with_setting",
+        ),
+    )
 
-st.subheader("Ask for help with it")
-report = json.dumps(machine.report(found, facts, devices), indent=2)
-st.markdown(
-    "A question on a forum is answered faster with these facts in it. The report names "
-    "hardware, versions and settings, but no person, no host and no folder."
-)
-downloads.button(
-    "Download the report",
-    report,
-    "device-report.json",
-    "download_report",
-    mime="application/json",
-)
-with st.expander("Read it first", icon=":material/visibility:"):
-    st.code(report, language="json", wrap_lines=True)
+with report:
+    text = json.dumps(machine.report(found, facts, devices), indent=2)
+    st.markdown(
+        "A question on a forum is answered faster with these facts in it. The report "
+        "names hardware, versions and settings, but no person, no host and no folder.",
+        width=frame.PROSE,
+    )
+    name, kind = "device-report.json", "application/json"
+    downloads.button("Download the report", text, name, "download_report", mime=kind)
+    st.code(text, language="json", wrap_lines=True, height=300)
 
 frame.end("Device")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,7 @@ from core.ui.charts.base import faded
 from core.ui.server import engine
 
 # How wide the characters of a metric are, and what is around them.
-LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 7, 13, 36
+LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
 
@@ -44,7 +45,7 @@ def metrics(
         max(LABEL_PIXELS * len(label), VALUE_PIXELS * len(value))
         for label, value in figures.items()
     )
-    with st.grid(columns=len(figures), min_column_width=widest + AROUND_PIXELS):
+    with st.grid(columns=len(figures), min_column_width=ceil(widest + AROUND_PIXELS)):
         for label, value in figures.items():
             st.metric(label, value, border=True, help=(notes or {}).get(label))
 

@@ -13,8 +13,11 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     None where no run has finished.
     """
     state = st.session_state
-    wanted = st.query_params.get("run", state.get("evaluated_run", state.get("run_id")))
     finished = {each.id: each for each in runs.finished()}
+    newest = next(iter(finished), None)
+    chosen_before = newest in (None, state.get("newest_run"))  # else there is a new one
+    before = state.get("evaluated_run") if chosen_before else None
+    wanted = st.query_params.get("run", before or state.get("run_id"))
     shown = runs.run(wanted)
     if wanted and wanted not in finished:
         if shown is not None and shown.result and shown.config.has_images:
@@ -37,13 +40,16 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         help="Finished runs of this server: yours first, the newest first.",
     )
     state.evaluated_run = st.query_params["run"] = chosen
+    state.newest_run = newest
     found = shown if chosen == wanted else runs.run(chosen)
     if found is None:
         st.warning(runs.why_none(chosen), icon=":material/info:")
     return found, row
 
 
-def nothing_yet(what: str) -> None:
-    """In the place of what needs a finished run."""
-    st.markdown(f"{what} No run on images has finished on this server yet.")
-    st.page_link("pages/3_Train.py", label="Train one", icon=":material/play_arrow:")
+def nothing_yet() -> None:
+    """Above what is shown in the place of what needs a finished run."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("No run on images has finished on this server yet.")
+        train = "pages/3_Train.py"
+        st.page_link(train, label="Train one", icon=":material/play_arrow:")

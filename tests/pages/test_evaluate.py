@@ -18,8 +18,9 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
     shown = metrics(at)
     result = engine.job(run_id).value
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
-    assert shown["Correct"] == f"{result.test_correct:,} of {result.test_total:,}"
-    assert len(at.get("image")) == evaluation.PICTURES + 1  # and the one to predict
+    assert shown[f"Correct of {result.test_total:,}"] == f"{result.test_correct:,}"
+    # The matrix' commonest mistake, in one picture, and the one to predict.
+    assert len(at.get("image")) == 1 + evaluation.PICTURES + 1
     assert re.search(r"Measured .+ on .+ torch .+, by ", texts(at.caption))
 
 

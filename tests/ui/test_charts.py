@@ -117,7 +117,9 @@ WAYS = [
     ("1 point", way, 2.0, 1.0, 3.0, "2 µs") for way in (PYTHON, NUMPY, TORCH, "GPU")
 ]
 STATIC = {
-    "confusion": lambda: evaluate.confusion(((3, 0), (1, 2)), ["Bag", "Coat"]),
+    "confusion": lambda: evaluate.confusion(
+        ((3, 0), (1, 2)), ["Bag", "Coat"], ["Coat", "Bag"], ("Coat", "Bag")
+    ),
     "milliseconds": lambda: evaluate.mode_costs(MODES, "milliseconds", "CPU"),
     "megabytes": lambda: evaluate.mode_costs(MODES, "megabytes", "CUDA"),
     "probabilities": lambda: evaluate.probabilities(["Bag", "Coat"], (0.3, 0.7), "CPU"),

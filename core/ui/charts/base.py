@@ -149,6 +149,7 @@ def _theme() -> alt.theme.ThemeConfig:
             # Asked for four, Vega draws three to seven.
             "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},
             "axisX": {"grid": False},
+            "axisBand": {"labelFlush": False},  # a name stands beside its row
             "header": fonts,
             "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
             "rule": {"color": colors.text},

@@ -1,43 +1,68 @@
 """The charts of the Evaluate page."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
 from core.ui.charts import base
 from core.ui.charts.base import Chart
 
+MATRIX_HEIGHT = 420  # pixels
+STRONGEST = 0.6  # share of the full color in the cell of the commonest mistake
 
-def confusion(counts: tuple[tuple[int, ...], ...], classes: list[str]) -> Chart:
+
+def confusion(
+    counts: tuple[tuple[int, ...], ...],
+    classes: list[str],
+    order: list[str],
+    chosen: tuple[str, str],
+) -> Chart:
     """Rows are true classes, columns predicted; select a cell to get (true, predicted).
 
-    A cell's shade is its share of its row.
+    Right answers are grey. The shade of an error is its share of its row. `order` is
+    that of the classes; the cell that is `chosen` is selected at first.
     """
     table = pd.DataFrame(counts, classes, classes).rename_axis("true").reset_index()
     frame = table.melt("true", var_name="predicted", value_name="count")
     of_class = frame.groupby("true")["count"].transform("sum")
     frame["share"] = frame["count"] / of_class.clip(lower=1)
+    frame["right"] = frame["true"] == frame["predicted"]
+    worst = frame.loc[~frame["right"], "share"].max() or 1
     colors = base.palette()
-    across = alt.X("predicted:N").sort(classes).title("Predicted")
+    names: Any = {"labelOverlap": False, "labelColor": colors.text}
     chart = alt.Chart(frame).encode(
-        x=across.axis(labelAngle=-40),
-        y=alt.Y("true:N").sort(classes).title("True"),
+        x=alt.X("predicted:N")
+        .sort(order)
+        .title("Predicted")
+        .axis(labelAngle=-40, **names),
+        y=alt.Y("true:N").sort(order).title("True").axis(**names),
     )
     fields = ["true", "predicted"]
-    cell = alt.selection_point(name="cell", fields=fields, on="click", toggle=False)
+    cell = alt.selection_point(
+        name="cell",
+        fields=fields,
+        on="click",
+        clear=False,
+        toggle=False,
+        value=[dict(zip(fields, chosen, strict=True))],
+    )
     stroke = alt.value(colors.text), alt.value("transparent")
-    power = {"domain": [0, 1], "type": "pow", "exponent": 0.45}  # small shares differ
+    # Small shares differ, and the ink is legible on the largest.
+    scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
+    shade = base.shades("share", colors.ground, colors.wrong, **scale)
     return base.heat_map(
         chart,
-        base.shades("share", colors.ground, colors.cpu, **power),
+        alt.condition("datum.right", alt.value(colors.quiet), shade),
         alt.condition("datum.count > 0", "count:Q", alt.value("")),
         colors,
-        "datum.share > 0.35",
         select=cell,
+        fillOpacity=base.either("datum.right", 0.3, 1),
         tooltip=base.tips(true="True", predicted="Predicted", count="Images")
         + base.tips(".1%", share="Of the true class"),
         stroke=alt.condition(cell, *stroke, empty=False),
         strokeWidth=alt.value(2),
-    ).properties(height=430)
+    ).properties(height=MATRIX_HEIGHT)
 
 
 def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:

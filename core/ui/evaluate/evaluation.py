@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 
@@ -9,18 +10,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.evaluate.results import Evaluation, ModeCost
+from core.evaluate.results import ClassScore, Evaluation, ModeCost
 from core.jobs.job import Job
 from core.jobs.measured import EVALUATE, MODES, keep
-from core.ui import figures, format, measured
+from core.ui import dataset, figures, format, measured, run_choice
 from core.ui.charts import evaluate as charts
+from core.ui.charts.base import palette
 from core.ui.job_panel import JobPanel
+from core.ui.montage import montage, png
 from core.ui.runs import Run, run
-from core.ui.server import ask, explained, store, visitor
+from core.ui.server import ask, engine, explained, store, visitor
 
 MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
 PICTURES = 12
+UNASKED = 42
+OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
 ZOOM = 4  # screen pixels for a pixel of an image
+Pair = tuple[int, int]  # what an image is, and what the model says
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -49,74 +55,133 @@ def _ask(run_id: str) -> Job:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
-    """Test images, enlarged without blur: uint8 (n, 112, 112)."""
-    images = ask("core.evaluate.evaluation:images", task, indices)
-    return images.repeat(ZOOM, axis=1).repeat(ZOOM, axis=2)
+    """Test images by their numbers: uint8 (n, 28, 28)."""
+    return ask("core.evaluate.evaluation:images", task, indices)
+
+
+def before_any_run() -> None:
+    """Where no run has finished: the images that a model will be asked about."""
+    run_choice.nothing_yet()
+    task = dataset.default_task(engine().machine())
+    with explained("The images did not come"):
+        shown = pictures(task, tuple(range(UNASKED)))
+        alt = f"{UNASKED} test images of clothes"
+        st.image(_montage(shown, UNASKED // 3), alt=alt, width="stretch")
+        st.markdown(
+            f"{UNASKED} of the test images of {format.NAMES[task]}, which no model "
+            "trains on. Yours is asked what each of them is, and here stands which "
+            "ones it gets wrong."
+        )
 
 
 def accuracy(found: Evaluation) -> None:
     """Test accuracy, its interval, and how many images are classified correctly."""
     low, high = found.interval
+    hardest = _hardest_first(found)[0]
     figures.metrics(
         {
             "Test accuracy": f"{found.accuracy:.2%}",
-            "95 % interval": f"{low:.1%} – {high:.1%}",
-            "Correct": f"{found.correct:,} of {found.total:,}",
-        },
-        (180, 230, 230),
+            "95 % interval": f"{100 * low:.1f}–{high:.1%}",
+            f"Correct of {found.total:,}": f"{found.correct:,}",
+            f"Hardest: {hardest.name}": f"{hardest.recall:.0%}",
+        }
     )
 
 
-def gallery(shown: Run, found: Evaluation, indices: list[int]) -> None:
-    """The surest of these images, with what they are and what the model says."""
-    indices = sorted(indices, key=lambda i: -found.confidences[i])[:PICTURES]
-    names = [each.name for each in found.classes]
-    images = None
-    with explained("The images did not come"):
-        images = pictures(shown.config.task, tuple(indices))
-    if images is None:
-        return
-    with st.grid(min_column_width=130):
-        for index, image in zip(indices, images, strict=True):
-            true = names[found.targets[index]]
-            predicted = names[found.predictions[index]]
-            said = f"{predicted}, {found.confidences[index]:.1%} sure"
-            with st.container(gap="xxsmall"):
-                st.image(image, alt=f"Test image {index}: {true}, taken for {said}")
-                st.markdown(f"**{true}**  \n:small[{said}]")
+def _hardest_first(found: Evaluation) -> list[ClassScore]:
+    """The classes, first the one of whose images the fewest are recognized."""
+    return sorted(found.classes, key=lambda each: each.recall)
+
+
+def _surest(found: Evaluation, indices: Iterable[int], most: int) -> list[int]:
+    return sorted(indices, key=lambda each: -found.confidences[each])[:most]
 
 
 def mistakes(shown: Run, found: Evaluation) -> None:
     """The surest of the images that are not what the model says."""
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
-    if wrong:
-        gallery(shown, found, wrong)
-    else:
+    if not wrong:
         st.markdown("There is none: all test images are classified correctly.")
-
-
-def confusion(shown: Run, found: Evaluation) -> None:
-    """The confusion matrix, and the images of the cell that is selected."""
-    names = [each.name for each in found.classes]
-    event = st.altair_chart(
-        charts.confusion(found.confusion, names),
-        on_select="rerun",
-        key=f"confusion_{shown.id}",
-        alt="Confusion matrix: true classes against predicted classes",
-    )
-    selected = event.selection.get("cell")
-    if not selected:
         return
-    true, predicted = selected[0]["true"], selected[0]["predicted"]
-    pair = (names.index(true), names.index(predicted))
+    indices = _surest(found, wrong, PICTURES)
+    names = [each.name for each in found.classes]
+    images = None
+    with explained("The images did not come"):
+        images = pictures(shown.config.task, tuple(indices))
+    if images is None:
+        return
+    with st.grid(columns=6, min_column_width=100):
+        for index, image in zip(indices, images, strict=True):
+            true = names[found.targets[index]]
+            predicted = names[found.predictions[index]]
+            said = f"{predicted}, {found.confidences[index]:.1%} sure"
+            with st.container(gap="xxsmall"):
+                alt = f"Test image {index}: {true}, taken for {said}"
+                st.image(_montage(image[np.newaxis], 1), alt=alt)
+                st.markdown(f"**{true}**  \n:small[{said}]")
+
+
+def _montage(images: np.ndarray, columns: int) -> bytes:
+    return png(montage(images, frozenset(), palette(), ZOOM, columns))
+
+
+@st.fragment
+def confusion(shown: Run, found: Evaluation) -> None:
+    """The confusion matrix, and beside it the images of the cell that is selected."""
+    names = [each.name for each in found.classes]
+    worst = _commonest_mistake(found)
+    left, right = st.columns([6, 4], gap="medium")
+    with left:
+        true, predicted = worst
+        count, images = found.confusion[true][predicted], found.classes[true].images
+        st.markdown(
+            f"**The commonest mistake: {names[true]} taken for {names[predicted]}**, "
+            f"{count:,} of {images:,}"
+            if count
+            else "**All images are classified correctly.**"
+        )
+        event = st.altair_chart(
+            charts.confusion(
+                found.confusion,
+                names,
+                [each.name for each in _hardest_first(found)],
+                (names[true], names[predicted]),
+            ),
+            on_select="rerun",
+            key=f"confusion_{shown.id}",
+            alt="Confusion matrix: true classes against predicted classes",
+        )
+    if selected := event.selection.get("cell"):
+        (cell,) = selected[:1]
+        worst = names.index(cell["true"]), names.index(cell["predicted"])
+    with right:
+        _cell(shown, found, worst)
+
+
+def _commonest_mistake(found: Evaluation) -> Pair:
+    count = len(found.classes)
+    pairs = [(t, p) for t in range(count) for p in range(count) if t != p]
+    return max(pairs, key=lambda pair: found.confusion[pair[0]][pair[1]])
+
+
+def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
+    """The images of a cell of the matrix, the surest first, in one picture."""
+    true, predicted = (found.classes[each].name for each in pair)
     answers = zip(found.targets, found.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]
-    count = "1 image" if len(indices) == 1 else f"{len(indices):,} images"
-    some = f", the {PICTURES} surest" if len(indices) > PICTURES else ""
-    st.markdown(f"**{true}** taken for **{predicted}**: {count}{some}")
-    if indices:
-        gallery(shown, found, indices)
+    taken = "recognized" if pair[0] == pair[1] else f"taken for **{predicted}**"
+    st.markdown(f"**{true}** {taken}: {format.counted(len(indices), 'image')}")
+    indices = _surest(found, indices, OF_A_CELL)
+    if not indices:
+        return
+    with explained("The images did not come"):
+        images = pictures(shown.config.task, tuple(indices))
+        sure = [found.confidences[each] for each in indices]
+        told = f"{max(sure):.1%} to {min(sure):.1%} sure"
+        alt = f"{len(indices)} test images: {true}, {taken}, {told}"
+        st.image(_montage(images, IN_A_ROW), alt=alt.replace("*", ""), width="stretch")
+        st.markdown(f":small[The surest first: the model is {told}.]")
 
 
 def class_table(found: Evaluation) -> None:
@@ -129,7 +194,7 @@ def class_table(found: Evaluation) -> None:
     figures.table(
         [
             (each.name, each.precision, each.recall, each.f1, each.images)
-            for each in found.classes
+            for each in _hardest_first(found)
         ],
         ["Class", *meanings, "Images"],
         "Precision, recall and F1 of each class",
@@ -187,8 +252,9 @@ def mode_costs(job: Job) -> None:
                 charts.mode_costs(table, "megabytes", environment.backend),
                 alt="Peak memory in each autograd mode, in megabytes",
             )
-    st.caption(
+    figures.caption(
         f"{measured[0].images:,} test images in batches of 1,000; the thin line spans "
         f"the least and the most of n = {len(measured[0].seconds)} repeats after one "
-        f"warm-up. {format.provenance(environment)}."
+        "warm-up.",
+        measured[0],
     )
