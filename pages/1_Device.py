@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from core.machine.diagnosis import CAUSES, diagnose
-from core.ui import downloads, frame, machine
+from core.ui import diagnosis, downloads, frame, machine
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
@@ -21,11 +21,11 @@ if facts is None:
     frame.end("Device")
     st.stop()
 found = diagnose(facts)
-said, way = st.columns([6, 5], gap="medium")
+said, way = st.columns([5, 4], gap="medium", vertical_alignment="center")
 with said:
     machine.verdict(found)
 with way:
-    machine.path(found)
+    diagnosis.draw(found)
 machine.cards(facts)
 
 ask, default, code, report = st.tabs(

@@ -23,10 +23,12 @@ save, load, trip, wrong, home = st.tabs(
 with save:
     st.markdown(
         "A checkpoint is the model's `state_dict`: a dictionary of names and tensors, "
-        "and nothing else. The layers themselves stay in your code."
+        "and nothing else. The layers themselves stay in your code.",
+        width=frame.PROSE,
     )
     if run is None:
-        run_choice.nothing_yet(":material/save: What is in a checkpoint appears here.")
+        run_choice.nothing_yet()
+        saved.untrained()
     else:
         saved.draw(run)
         st.markdown("**The code that ran**, from `core/state_dict.py`:")
@@ -58,7 +60,7 @@ with trip:
     if len(devices) == 1:
         st.markdown(round_trip.ON_ONE_DEVICE)
     if run is None:
-        run_choice.nothing_yet(":material/save: The comparison appears here.")
+        run_choice.nothing_yet()
     else:
         round_trip.draw(run, devices)
     show("core.checkpoints.round_trip:measure")
@@ -71,7 +73,7 @@ with trip:
         "go on; then once more with what is often done, the weights alone."
     )
     if run is None:
-        run_choice.nothing_yet(":material/save: The curves appear here.")
+        run_choice.nothing_yet()
     else:
         resume.draw(run)
     show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
@@ -94,9 +96,7 @@ with wrong:
 
 with home:
     if run is None:
-        run_choice.nothing_yet(
-            ":material/save: A script that repeats your run appears here."
-        )
+        run_choice.nothing_yet()
     else:
         export.downloads(run)
         st.markdown("**The heart of the script**, which repeats your run:")

@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from core import devices, loops, state_dict
+from core import devices, loops, models, state_dict
 from core.checkpoints.results import RoundTrip, TensorInfo
 from core.config import RunConfig
 from core.data import batches, datasets
@@ -51,6 +51,12 @@ def describe(
 def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
     """Names, shapes, dtypes, bytes and devices in one of our own checkpoints."""
     return describe(*read(checkpoint))
+
+
+def untrained(name: str) -> tuple[bytes, tuple[TensorInfo, ...]]:
+    """The file of a new model with that name, and what is in it."""
+    file = state_dict.save(models.build(name))
+    return file, inspect(file)
 
 
 def to_safetensors(checkpoint: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -12,12 +11,15 @@ from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
 from core.ui import format, frame
 from core.ui.charts import base as charts
-from core.ui.charts.base import palette
 from core.ui.kept import KeptAnswer
 from core.ui.server import engine, explained
 from core.ui.source import source
 
 LIVE_SECONDS = 2.0
+WATCHED = (
+    f"Memory of all programs, asked every {LIVE_SECONDS:.0f} seconds. Train in another "
+    "tab and watch it here."
+)
 SANDBOX = "core.jobs.sandbox:call"
 # In the order in which they are shown; all of them from core.machine.hardware.
 LABELS = {
@@ -35,15 +37,6 @@ LABELS = {
     "driver": "Driver",
     "runtime": "Runtime",
 }
-
-# What the causes of each module are about, in their order in CAUSES: a question, and
-# where a yes leads. The last one, that no GPU is here, is what is left.
-BRANCHES = (
-    ("Does torch see an accelerator?", "it computes, or it fails"),
-    ("Is this a Mac?", "the Python, the build, macOS"),
-    ("A GPU that this torch isn't built for?", "another build"),
-    ("A GPU that torch can't reach?", "driver, permission, setting"),
-)
 
 MISSES = {
     "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
@@ -97,53 +90,6 @@ def verdict(found: Diagnosis) -> None:
             st.code(found.command, language="bash", wrap_lines=True)
 
 
-def path(found: Diagnosis) -> None:
-    """The way through the causes, as far as it was gone here."""
-    cause = _in_words(found.cause)
-    st.mermaid_chart(flowchart(found), alt=f"The way through the causes, to: {cause}")
-
-
-def flowchart(found: Diagnosis) -> str:
-    """The questions in their order and the answers here in bold, for Mermaid."""
-    colors = palette()
-    lines, taken, over = ["flowchart TB"], [], False
-    for at, (_, causes) in enumerate(groupby(CAUSES, lambda each: each.__module__)):
-        here = found.cause in (each.__name__ for each in causes)
-        question, leads_to = BRANCHES[at] if at < len(BRANCHES) else ("", "")
-        if here:
-            leads_to = f"**{_in_words(found.cause)}**"
-        if not question:
-            lines.append(f'q{at}(["`{leads_to or "no GPU"}`"])')
-        else:
-            lines += [
-                f'q{at}["`{question if over else f"**{question}**"}`"]',
-                f'a{at}(["`{leads_to}`"])',
-                f"q{at} {'==>' if here else '-.->'}|yes| a{at}",
-                f"q{at} {'-.->' if here or over else '==>'}|no| q{at + 1}",
-            ]
-        taken += [] if over else [f"q{at}", *([f"a{at}"] if here and question else [])]
-        over = over or here
-    stroke = {
-        "cpu": colors.cpu,
-        "accelerator": colors.accelerator,
-        "broken": colors.wrong,
-    }[found.state]
-    return "\n".join(
-        (
-            *lines,
-            f"classDef default fill:{colors.page},stroke:{colors.quiet},"
-            f"color:{colors.text}",
-            f"classDef taken stroke:{stroke},stroke-width:3px,fill:{colors.ground}",
-            f"class {','.join(taken)} taken",
-        )
-    )
-
-
-def _in_words(cause: str) -> str:
-    """A cause by the name of its function: "no GPU"."""
-    return cause.replace("_", " ").replace("gpu", "GPU")
-
-
 @st.fragment(run_every=LIVE_SECONDS)
 def cards(shown: Facts) -> None:
     """A card a device: what it is, and how full and how busy it is now.
@@ -164,6 +110,8 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(device.device, icon=":material/memory:", color=color)
         st.markdown(f"**{device.device_name}**")
+        if load is not None and load.total_bytes:
+            st.markdown(f":small[{WATCHED}]")
     used, total = (load.used_bytes, load.total_bytes) if load else (None, None)
     shown: dict[str, Any] = {}
     if used is not None and total:
@@ -200,15 +148,15 @@ def _text(value: Any) -> str:
 def idioms(answers: dict[str, str]) -> None:
     """Three ways to ask for a device: what each answers here, and what it misses."""
     labels = ("The classic line", "With MPS", "torch.accelerator")
-    with st.grid(columns=3, min_column_width=280):
-        for label, (name, misses) in zip(labels, MISSES.items(), strict=True):
-            with st.container(border=True, height="stretch"):
-                with st.container(horizontal=True, vertical_alignment="center"):
-                    st.markdown(f"**{label}** answers")
-                    on = "CPU" if answers[name] == "cpu" else "accelerator"
-                    st.badge(answers[name], color=frame.device_color(on))
-                st.code(source(f"core.machine.idioms:{name}"), wrap_lines=True)
-                st.markdown(misses)
+    for label, (name, misses) in zip(labels, MISSES.items(), strict=True):
+        left, right = st.columns([6, 5], gap="medium")
+        left.code(source(f"core.machine.idioms:{name}"))
+        with right:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{label}** answers")
+                on = "CPU" if answers[name] == "cpu" else "accelerator"
+                st.badge(answers[name], color=frame.device_color(on))
+            st.markdown(misses)
 
 
 def report(

@@ -19,19 +19,24 @@ def upload(at: AppTest, content: bytes, name: str = "model.pt") -> AppTest:
 
 
 def test_checkpoints_without_a_run(monkeypatch):
-    """Before any run has finished, the page says how to get one, and loads files."""
+    """Before any run has finished, the page says how to get one, and loads files.
+
+    What is in a file is shown all the same, of a model that was not trained.
+    """
     monkeypatch.setattr(runs, "finished", list)
     at = open_page("pages/7_Checkpoints.py")
     assert "No run on images has finished" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
+    assert "learned nothing yet" in texts(at.markdown)
+    assert at.dataframe[0].value["Bytes"].sum() == 4 * 109_386
 
 
 def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
     """What is in the file is listed, and both formats and the scripts are offered."""
     at = open_checkpoints(run_id)
     result = engine.job(run_id).value
-    assert metrics(at)["Parameters"] == f"{result.parameters:,}"
+    assert f"6 tensors with {result.parameters:,} numbers" in texts(at.markdown)
     table = at.dataframe[0].value
     assert table["Bytes"].sum() == 4 * result.parameters
     keys = {button.key for button in at.download_button}
@@ -98,7 +103,7 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
     press(at, engine, "resume", "core.checkpoints.resume:compare")
     shown = metrics(at)
     assert float(shown["With the weights alone"]) > 0
-    assert len(at.get("vega_lite_chart")) == 1
+    assert len(at.get("vega_lite_chart")) == 2  # and the file as a bar
     if engine.machine().devices[0].backend == "CPU":
         assert shown["Greatest difference"] == "0"
         assert "bit for bit" in texts(at.success)

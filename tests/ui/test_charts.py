@@ -120,6 +120,9 @@ STATIC = {
     "confusion": lambda: evaluate.confusion(
         ((3, 0), (1, 2)), ["Bag", "Coat"], ["Coat", "Bag"], ("Coat", "Bag")
     ),
+    "stacked": lambda: checkpoints.stacked(
+        frame("name shape bytes start end layer", ("0.weight", "2 × 2", 16, 0, 16, 0))
+    ),
     "milliseconds": lambda: evaluate.mode_costs(MODES, "milliseconds", "CPU"),
     "megabytes": lambda: evaluate.mode_costs(MODES, "megabytes", "CUDA"),
     "probabilities": lambda: evaluate.probabilities(["Bag", "Coat"], (0.3, 0.7), "CPU"),

@@ -1,6 +1,7 @@
-"""The chart of the Checkpoints page."""
+"""The charts of the Checkpoints page."""
 
 import altair as alt
+import pandas as pd
 
 from core.ui.charts import base
 from core.ui.charts.base import LATER, LINES, Chart, Palette
@@ -11,6 +12,37 @@ PARTS = {
     "resumed": "Saved, loaded, resumed",
     "weights": "Only the weights loaded",
 }
+
+
+BAR_HEIGHT = 60  # pixels
+LABELLED = 0.16  # of the file: a tensor that has room for its name
+
+
+def stacked(frame: pd.DataFrame) -> Chart:
+    """A file as one bar, from its first byte to its last, with a segment a tensor.
+
+    `frame` has the columns name, shape, bytes, start, end, layer. Layers have two
+    colours in turn; layer -1 is what is no tensor.
+    """
+    colors = base.palette()
+    whole = frame["end"].max()
+    bytes_ = alt.X("start:Q").title("Bytes in the file").axis(format="~s")
+    chart = alt.Chart(frame).encode(
+        x=bytes_.scale(domain=[0, whole], nice=False),
+        x2="end:Q",
+        tooltip=base.tips(name="Tensor", shape="Shape")
+        + base.tips(",d", bytes="Bytes"),
+    )
+    pair = base.either("datum.layer % 2", colors.further[1], colors.further[3])
+    bar = chart.mark_bar(height=BAR_HEIGHT, stroke=colors.page, strokeWidth=1)
+    labels = frame[frame["bytes"] > LABELLED * whole].assign(
+        middle=lambda each: (each["start"] + each["end"]) / 2,
+        label=lambda each: each["name"] + "\n" + each["shape"],
+    )
+    text = alt.Chart(labels).mark_text(lineBreak="\n", color=colors.inverse)
+    return alt.layer(
+        bar.encode(color=pair), text.encode(x="middle:Q", text="label:N")
+    ).properties(height=BAR_HEIGHT + 50)
 
 
 @base.live

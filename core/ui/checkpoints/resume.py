@@ -80,9 +80,10 @@ def result(job: Job) -> None:
         alt="Loss over steps: trained through, resumed, and with only the weights",
     )
     if found is not None:
-        st.caption(
+        figures.caption(
             f"{found.epochs} epochs of {RESUME_IMAGES:,} images, interrupted at step "
-            f"{found.at_step:,}. {format.provenance(found.environment)}."
+            f"{found.at_step:,}.",
+            found,
         )
 
 

@@ -81,7 +81,6 @@ def result(job: Job) -> None:
             "another order, and floats round at every sum. That is what is left.",
             icon=":material/info:",
         )
-    st.caption(
-        f"{format.size(found.bytes)} in the file. Compared on the host; loaded on "
-        f"{format.provenance(found.environment)}."
+    figures.caption(
+        f"{format.size(found.bytes)} in the file. Compared on the host.", found
     )

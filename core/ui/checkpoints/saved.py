@@ -1,11 +1,17 @@
 """What is in the checkpoint of a run, and its files to download."""
 
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
+from core.checkpoints.results import TensorInfo
 from core.jobs.job import Stored
-from core.ui import downloads, figures, format
+from core.ui import downloads, format, frame
+from core.ui.charts import checkpoints as charts
 from core.ui.checkpoints import export, upload
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
@@ -25,14 +31,7 @@ def draw(run: Run) -> None:
         checkpoint, stored = engine().read(run.checkpoint), run.checkpoint
         tensors = _asked("core.checkpoints.round_trip:inspect", stored)
         safetensors = _asked("core.checkpoints.round_trip:to_safetensors", stored)
-        figures.metrics(
-            {
-                "Tensors": str(len(tensors)),
-                "Parameters": f"{run.result.parameters:,}",
-                "File": format.size(len(checkpoint)),
-            },
-            (130, 170, 150),
-        )
+        _contents(len(checkpoint), tensors)
         with st.container(horizontal=True):
             for ending, content, kind in (
                 ("pt", checkpoint, "primary"),
@@ -42,15 +41,61 @@ def draw(run: Run) -> None:
                 downloads.button(f"Download .{ending}", content, file, key, type=kind)
         upload.tensor_table(tensors)
         where = run.result.environment
+        batch_norm = (
+            " Running means and variances of batch norm are in it too: they are not "
+            "parameters, but without them the model answers something else."
+        )
         st.markdown(
             f"Trained on {where.device_name} ({where.backend}). Each tensor was "
             "moved to the CPU before it was saved, so that the file loads anywhere."
+            + (batch_norm if run.config.model == "cnn" else ""),
+            width=frame.PROSE,
         )
-        if run.config.model == "cnn":
-            st.markdown(
-                "Running means and variances of batch norm are in it too: they are not "
-                "parameters, but without them the model answers something else."
-            )
+
+
+def untrained() -> None:
+    """Where no run has finished: the file of a model that was never trained."""
+    with explained("The checkpoint could not be read"):
+        size, tensors = _untrained()
+        st.markdown("Until then, the file of an ANN that has **learned nothing yet**:")
+        _contents(size, tensors)
+        upload.tensor_table(tensors)
+
+
+@st.cache_data(show_spinner=False)
+def _untrained() -> tuple[int, tuple[TensorInfo, ...]]:
+    file, tensors = ask("core.checkpoints.round_trip:untrained", "ann")
+    return len(file), tensors
+
+
+def _contents(size: int, tensors: Sequence[TensorInfo]) -> None:
+    """The file as one bar of its bytes; the order in it is that of the tensors."""
+    largest = max(tensors, key=lambda each: each.bytes)
+    numbers = sum(prod(each.shape) for each in tensors)
+    st.markdown(
+        f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
+        f"`{largest.name}` alone has {largest.bytes / size:.0%} of the bytes."
+    )
+    st.altair_chart(
+        charts.stacked(stack(size, tensors)),
+        key="chart_stacked",
+        alt=f"The file as a bar of {len(tensors)} tensors, as long as their bytes",
+    )
+
+
+def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
+    """A row a tensor, and what is no tensor at the end, with where it is in the bar."""
+    ends = list(accumulate(each.bytes for each in tensors))
+    layers = [each.name.rpartition(".")[0] for each in tensors]
+    places = list(dict.fromkeys(layers))
+    rows = [
+        (each.name, format.shape(each.shape), each.bytes, end, places.index(layer))
+        for each, end, layer in zip(tensors, ends, layers, strict=True)
+    ]
+    rest = size - ends[-1]
+    rows.append(("Names, types and places", "of all tensors", rest, size, -1))
+    found = pd.DataFrame(rows, columns=["name", "shape", "bytes", "end", "layer"])
+    return found.assign(start=found["end"] - found["bytes"])
 
 
 def plain_script(run: Run) -> str:

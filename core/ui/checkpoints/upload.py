@@ -3,7 +3,7 @@
 The web server hands its bytes on and looks at none of them.
 """
 
-from dataclasses import astuple
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,10 +13,9 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
 from core.errors import ExplainedError
 from core.evaluate.results import Evaluation
 from core.measure.environment import Machine
-from core.ui import dataset, format
+from core.ui import dataset, figures, format
 from core.ui.controls import choice
 from core.ui.evaluate import evaluation
-from core.ui.figures import table
 from core.ui.server import ask, explained
 
 MAX_MEGABYTES = 20
@@ -113,23 +112,35 @@ def _contents(found: Opened) -> None:
         tensor_table(found.tensors)
 
 
-def tensor_table(tensors: tuple[TensorInfo, ...]) -> None:
-    """Names, shapes, dtypes, bytes and devices."""
+def tensor_table(tensors: Sequence[TensorInfo]) -> None:
+    """Names, shapes, dtypes, bytes, their share, and devices."""
+    whole = sum(each.bytes for each in tensors) or 1
     rows = [
-        (name, " × ".join(map(str, shape)) or "one number", *rest)
-        for name, shape, *rest in map(astuple, tensors)
+        (
+            each.name,
+            " × ".join(map(str, each.shape)) or "one number",
+            each.dtype,
+            each.bytes,
+            each.bytes / whole,
+            each.device,
+        )
+        for each in tensors
     ]
+    config = st.column_config
     _table(
         rows,
-        ["Name", "Shape", "dtype", "Bytes", "Saved from"],
+        ["Name", "Shape", "dtype", "Bytes", "Share", "Saved from"],
         "Names, shapes, types, bytes and devices of the tensors",
-        column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
+        column_config={
+            "Bytes": config.NumberColumn(format="localized"),
+            "Share": config.NumberColumn(format="percent"),
+        },
     )
 
 
 def _table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
     """At most as high as eight rows; with more it is scrolled."""
-    table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
+    figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
 
 
 def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
@@ -149,4 +160,4 @@ def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
         if key in evaluations:
             result: Evaluation = evaluations[key]
             evaluation.accuracy(result)
-            st.caption(f"Evaluated on {format.provenance(result.environment)}.")
+            figures.caption("On all test images.", result)
