@@ -39,7 +39,7 @@ def stacked(frame: pd.DataFrame) -> Chart:
         middle=lambda each: (each["start"] + each["end"]) / 2,
         label=lambda each: each["name"] + "\n" + each["shape"],
     )
-    text = alt.Chart(labels).mark_text(lineBreak="\n", color=colors.inverse)
+    text = alt.Chart(labels).mark_text(lineBreak="\n", dy=-7, color=colors.inverse)
     return alt.layer(
         bar.encode(color=pair), text.encode(x="middle:Q", text="label:N")
     ).properties(height=BAR_HEIGHT + 50)

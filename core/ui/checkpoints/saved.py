@@ -72,9 +72,10 @@ def _contents(size: int, tensors: Sequence[TensorInfo]) -> None:
     """The file as one bar of its bytes; the order in it is that of the tensors."""
     largest = max(tensors, key=lambda each: each.bytes)
     numbers = sum(prod(each.shape) for each in tensors)
+    share = largest.bytes / sum(each.bytes for each in tensors)
     st.markdown(
         f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
-        f"`{largest.name}` alone has {largest.bytes / size:.0%} of the bytes."
+        f"`{largest.name}` alone has {share:.0%} of them."
     )
     st.altair_chart(
         charts.stacked(stack(size, tensors)),
