@@ -56,6 +56,9 @@ CHART = "[data-testid=stVegaLiteChart]"
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
     "": Sight("[data-testid=stImage] img"),
+    "Device": Sight("[data-testid=stImage] img"),
+    "Evaluate": Sight("[data-testid=stImage] img"),  # its button is for a finished run
+    "Checkpoints": Sight(CHART),
     "Train?task=sprites&epochs=50": Sight(
         "[data-testid=stImage] img",
         "start_training",
@@ -144,6 +147,12 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.get_by_text("All of this run").click()
     expect(page.locator("h1")).to_have_text("Train")
     expect(result(page)).to_be_visible(timeout=SLOW)
+    page.goto(page.url.replace("/Train", "/Evaluate"))
+    key(ready(page), "evaluate").click()
+    for found in ('[aria-roledescription="rect mark"]', "[data-testid=stImage] img"):
+        expect(page.locator(found).first).to_be_visible(timeout=SLOW)
+        assert in_sight(page.locator(found))
+    assert in_sight(page.get_by_text("The commonest mistake"))
 
 
 def test_pages_of_an_open_session_come_at_once(visitor, capsys):
