@@ -158,7 +158,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
 def test_pages_of_an_open_session_come_at_once(visitor, capsys):
     """Through the whole course by its links; prints how long each page took."""
     # The workers have answered somebody before.
-    expect(visitor("Model").get_by_text("The timer")).to_be_visible(timeout=SLOW)
+    expect(visitor("Model").get_by_text("Before you go on")).to_be_visible(timeout=SLOW)
     page = ready(visitor())
     expect(page.locator("h1")).to_be_visible(timeout=SLOW)
     took: dict[str, list[float]] = {lesson.title: [] for lesson in LESSONS}
