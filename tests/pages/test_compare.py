@@ -131,6 +131,41 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
     assert not at.info  # no verdict on half a race
 
 
+def test_a_way_that_misleads_is_marked_and_the_right_one_never_is():
+    """However the machine hiccups: the last way is what the others are held against."""
+    from core.compare.results import WAYS, Reading
+    from core.ui.compare.timing_pitfalls import wrong
+
+    naive, synchronized, right = WAYS
+    found = (
+        Reading(naive, (50.0, 0.1, 0.1)),
+        Reading(synchronized, (3.1, 3.0, 3.0)),
+        Reading(right, (3.0, 3.0, 90.0)),
+    )
+    assert wrong(found) == {naive: True, synchronized: False, right: False}
+
+
+def test_the_map_guesses_its_blanks_and_hatches_its_ties():
+    """A blank has the value of the nearest cell that is measured."""
+    from core.ui.compare import crossover
+
+    cells = (
+        Cell(32, 16, (1.0,) * 6, (2.0,) * 6),
+        Cell(4096, 4096, (2.0,) * 6, (1.0,) * 6),
+        Cell(32, 4096, (1.0, 2.0) * 3, (2.0, 1.0) * 3),
+    )
+    rows = crossover.rows(cells)
+    blanks = {
+        (row["batch"], row["width"]): row["log2"]
+        for row in rows
+        if row["kind"] == "blank"
+    }
+    assert len(blanks) == crossover.PLANNED - len(cells)
+    assert (blanks[5, 5], blanks[11, 12]) == (-1, 1)
+    ties = {(r["batch"], r["width"]) for r in rows if r["kind"] == "tie"}
+    assert ties == {(12, 5)}
+
+
 @pytest.mark.parametrize("key", ["race_task", "race_model", "profiled_model"])
 def test_compare_offers_only_what_it_can_measure(key):
     """Whatever task or model is chosen, the page is drawn to its end."""

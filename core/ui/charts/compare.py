@@ -118,11 +118,11 @@ def readings(frame: pd.DataFrame, wrong: dict[str, bool]) -> Chart:
         y=y.scale(type="log", domain=[low, high], nice=False).axis(
             base.ticks(base.decades(low, high), format="~g")
         ),
-        color=base.hues("way", wrong, hues, **LINES),
+        color=base.hues("way", wrong, hues, **LINES, columns=2),
         tooltip=["way", "call", alt.Tooltip("milliseconds").format(".4g")],
     )
     points = chart.mark_point(filled=True, size=55, opacity=1)
-    legend = alt.Legend(title=None, orient="top")
+    legend = alt.Legend(title=None, orient="top", columns=2)
     return alt.layer(
         base.lines(chart, 1.2, opacity=0.6),
         points.encode(shape=shape.legend(legend)),
@@ -151,7 +151,7 @@ def lanes(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:
             x=x.scale(domain=[0, most], nice=False, range=room),
             x2="end:Q",
             y=lane,
-            color=base.hues("part", PARTS, colors.runs, columns=5),
+            color=base.hues("part", PARTS, colors.runs, columns=3),
             opacity=base.either("datum.recorded", 0.5, 1),
             tooltip=tooltip,
         )
@@ -208,13 +208,17 @@ def crossover(colors: Palette, pair: Pair) -> Chart:
         **edges,
         stroke=alt.value(colors.page),
     )
-    diamonds = equal.mark_point(shape="diamond", filled=True, size=50, opacity=1)
+    diamonds = equal.mark_point(
+        shape="diamond", filled=True, size=50, opacity=1, aria=False
+    )
     line = equal.transform_filter("datum.joined").encode(order="bottom:Q")
-    dashed = line.mark_line(color=colors.text, strokeWidth=2, strokeDash=[5, 3])
+    dashed = line.mark_line(
+        color=colors.text, strokeWidth=2, strokeDash=[5, 3], aria=False
+    )
     return alt.layer(
-        blank.mark_rect(opacity=0.35).encode(color=shade, **edges),
+        blank.mark_rect(opacity=0.35, aria=False).encode(color=shade, **edges),
         cells,
-        tie.mark_rule(color=colors.quiet, opacity=0.5).encode(**edges),
+        tie.mark_rule(color=colors.quiet, opacity=0.5, aria=False).encode(**edges),
         diamonds.encode(**sides, color=alt.value(colors.text)),
         dashed.encode(**sides),
     ).properties(height=TALL)

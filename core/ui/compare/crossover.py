@@ -98,12 +98,12 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         if place not in known
     ]
     for cell in cells:
-        at = log2(cell.batch_size), log2(cell.width)
+        at, ratio = (log2(cell.batch_size), log2(cell.width)), cell.speedup.median
         tells: dict[str, Any] = {
             "log2": known[at],
             "batch_size": cell.batch_size,
             "hidden": cell.width,
-            "label": f"{cell.speedup.median:.2g}×",
+            "label": f"{ratio:.2g}×" if ratio >= 0.1 else "<0.1×",
             "interval": "{:.2g}× to {:.2g}×".format(*cell.speedup.interval),
         }
         found.append(_square("cell", *at, **tells))

@@ -233,7 +233,8 @@ def _speedups(race: Race) -> None:
                 ratios = [1 / each for each in (found.median, *found.interval[::-1])]
             typical, low, high = (f"{each:.2f}×" for each in ratios)
             winner = called[found.winner]
-            rows.append((loop.capitalize(), winner, typical, f"{low} to {high}"))
+            by = "" if found.winner is None else typical
+            rows.append((loop.capitalize(), winner, by, f"{low} to {high}"))
     figures.table(
         rows,
         ("Loop", "Faster", "By", "Least to most"),
@@ -266,12 +267,11 @@ def _curves(job: Job, race: Race) -> None:
         if heat.repeat == 1
         for loss in heat.losses
     ]
-    x = st.segmented_control(
+    x = st.radio(
         "The first heat, over",
         ["seconds", "step"],
+        horizontal=True,
         format_func=AXES.__getitem__,
-        default="seconds",
-        required=True,
         key="race_axis",
     )
     curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
