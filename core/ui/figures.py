@@ -37,7 +37,6 @@ def table(
 
 def metrics(
     figures: Mapping[str, str],
-    _widths: Any = None,
     notes: Mapping[str, str] | None = None,
 ) -> None:
     """Figures side by side, to the margin, or in pairs; `notes` explain some."""

@@ -45,11 +45,10 @@ def draw(run: Run) -> None:
         )
         panel.start_button("Train and resume", (replace(wanted, epochs=2 * half),))
         panel.cancel_button()
-    panel.follow(
-        result,
-        ":material/show_chart: The curves appear here as they are trained, with "
-        f"this run's settings, on the first {RESUME_IMAGES:,} training images.",
+    st.markdown(
+        f":small[With this run's settings, on {RESUME_IMAGES:,} training images.]"
     )
+    panel.follow(result)
 
 
 def result(job: Job) -> None:
@@ -94,7 +93,6 @@ def _in_words(found: Resumed) -> None:
             "Weights that differ": f"{found.differing_weights:,} of {found.weights:,}",
             "With the weights alone": f"{found.weights_only_difference:.3g}",
         },
-        (200, 260, 210),
         {
             "Greatest difference": "Of the losses, trained through against resumed, "
             "over all steps.",

@@ -39,11 +39,7 @@ def draw(run: Run, devices: Sequence[str]) -> None:
             )
         ]
         panel.start_button("Save, load, compare", (*model, *ends))
-    panel.follow(
-        result,
-        ":material/difference: The greatest difference between the model's answers "
-        "before and after appears here.",
-    )
+    panel.follow(result)
 
 
 def result(job: Job) -> None:
@@ -60,7 +56,6 @@ def result(job: Job) -> None:
             "Predictions that differ": f"{found.differing_predictions:,} of "
             f"{found.images:,}",
         },
-        (170, 250, 230),
     )
     way = f"{found.saved_on} → file of {found.dtype} → {found.loaded_on}"
     if found.differing_values == 0:

@@ -43,8 +43,8 @@ def draw(machine: Machine | None, task: str | None) -> None:
         device = choice("Device", "upload_device", devices, width=140)
     if file is None:
         st.markdown(
-            ":material/upload_file: What is in the file appears here, and whether it "
-            "fits. Try the one that you saved on the first tab."
+            ":material/upload_file: No file yet? Try the one that you saved on the "
+            "first tab."
         )
         return
     found = _open(file, None if model == SUGGESTED else model)

@@ -23,7 +23,6 @@ from core.ui.speed import ladder
 
 FRESH_SECONDS = 10.0
 LOOKED_AT = 3  # runs of which the fastest is taken, by what all of each took
-WIDTH = 164  # of a figure, in pixels: two beside each other on a phone
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def draw(found: Earned) -> None:
         shown["People here now"] = f"{here:,}"
     if shown:
         st.subheader("This machine so far")
-        figures.metrics(shown, WIDTH, notes)
+        figures.metrics(shown, notes)
 
 
 def _accelerator_over_cpu(found: Race) -> str:

@@ -160,7 +160,7 @@ def _logits(seen: SteppedBatch, place: int) -> None:
 def _loss(seen: SteppedBatch, place: int) -> None:
     loss = seen.stages[place].tensors[0].mean
     guessing = math.log(10)
-    figures.metrics({"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{guessing:.4f}"}, 160)
+    figures.metrics({"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{guessing:.4f}"})
     figures.table(
         [
             (seen.classes[label], row[label], -math.log(max(row[label], 1e-38)))

@@ -82,7 +82,7 @@ def weight(move: Move) -> None:
     if move.allocated_before is not None:
         shown["On the device before"] = format.size(move.allocated_before)
         shown["On the device after"] = format.size(move.allocated_after)
-    figures.metrics(shown, 160)
+    figures.metrics(shown)
 
 
 def table(move: Move) -> None:
