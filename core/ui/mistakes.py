@@ -150,22 +150,24 @@ def listed(found: Sequence[str], chosen: Mistake) -> None:
     with st.container(height=LIST_PIXELS):
         for title, mistakes in groups.items():
             slugs = [each.slug for each in mistakes]
-            key = f"listed_{title}"
-            # One is chosen in all groups together.
-            st.session_state[key] = chosen.slug if chosen.slug in slugs else None
+            # One is chosen in all groups together, so they are made anew for it.
+            key = f"listed_{title}_{chosen.slug}"
             if slugs:
                 st.radio(
                     f"**{title}**",
                     slugs,
+                    index=slugs.index(chosen.slug) if chosen.slug in slugs else None,
                     format_func=lambda slug: BY_SLUG[slug].title,
                     key=key,
                     on_change=_open,
-                    args=(key,),
+                    args=(key, chosen.slug),
                 )
 
 
-def _open(key: str) -> None:
-    st.query_params["mistake"] = st.session_state[key]
+def _open(key: str, before: str) -> None:
+    """Open another one; a browser that repeats the choice it was given opens none."""
+    if st.session_state[key] not in (None, before):
+        st.query_params["mistake"] = st.session_state[key]
 
 
 # The cards

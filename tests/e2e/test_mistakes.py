@@ -12,7 +12,11 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     """Paste, find, run with many clicks; two people at once, and on a phone."""
     page = ready(visitor("Mistakes"))
     other = visitor("Mistakes?mistake=out_of_memory", **VIEWS["phone"])
-    page.get_by_label("Paste an error").fill(
+    said = page.get_by_label("Paste an error")
+    said.fill("my loss does not go down")
+    page.get_by_role("button", name="Find the mistake").click()
+    expect(key(page, "run_mistake_softmax_before_loss")).to_be_visible(timeout=SLOW)
+    said.fill(
         "RuntimeError: Expected all tensors to be on the same device, but found at "
         "least two devices, cuda:0 and cpu!"
     )

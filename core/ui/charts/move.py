@@ -66,6 +66,9 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = base.palette()
     most = float(np.abs(values).max()) or 1.0
+    # On a light page the amber of what is high is pale enough for dark text.
+    strong = frame["logit"].abs() > most / 2
+    frame["dark"] = strong & ((frame["logit"] < 0) | (colors == base.DARK))
     ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
     chart = alt.Chart(frame).encode(
         x=alt.X("class:N")
@@ -80,6 +83,7 @@ def logits(
         base.shades("logit", *ends, domain=[-most, 0, most]),
         alt.Text("logit:Q").format(".2f"),
         colors,
+        "datum.dark",
         stroke=base.either("datum.true", colors.text, "transparent"),
         strokeWidth=alt.value(2),
     ).properties(height=alt.Step(28))
