@@ -127,6 +127,7 @@ def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):
     page.goto(f"{server.url}/Train?epochs=1")
     ready(page)
     expect(page.get_by_text("train-images-idx3-ubyte")).to_be_visible(timeout=SLOW)
+    expect(key(page, "start_training")).to_have_count(1, timeout=SLOW)
     key(page, "start_training").click()
     expect(page.get_by_text("(2,000 of 2,000)").or_(result(page))).to_be_visible(
         timeout=SLOW
