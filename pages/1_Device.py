@@ -53,15 +53,15 @@ with code:
     code_tabs(
         (
             "The check",
-            "`is_available()` asks the driver. Whether the GPU computes shows this, "
-            "on every device. From `core/machine/facts.py`.",
+            "`is_available()` only asks the driver. This shows whether each device "
+            "really computes. From `core/machine/facts.py`.",
             "core.machine.facts:try_to_compute",
         ),
         (
             "The diagnosis",
             f"{len(CAUSES)} functions look at the facts in turn, and the first that "
-            "applies has the say. From `core/machine/diagnosis.py`; under it, all of "
-            "them.",
+            "applies is the answer. From `core/machine/diagnosis.py`; all of them "
+            "are listed below it.",
             "core.machine.diagnosis:diagnose",
             machine.causes(found),
         ),

@@ -65,10 +65,14 @@ def with_setting(device: str) -> dict[str, Any]:
     return {"made": made, "thread": thread, "after": after}
 
 
-def shuffle() -> str:
-    """What torch says to a shuffled DataLoader; "" where that works."""
+def shuffle(generator: torch.Generator | None = None) -> str:
+    """What torch says to a shuffled DataLoader; "" where that works.
+
+    Without a `generator` its sampler makes one, on the CPU.
+    """
+    data: Any = existing
     try:
-        next(iter(DataLoader(existing, shuffle=True)))  # type: ignore[arg-type]
+        next(iter(DataLoader(data, shuffle=True, generator=generator)))
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return ""
@@ -77,8 +81,9 @@ def shuffle() -> str:
 def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
-    {"device", "plain", "block", "setting", "shuffle"}. The default device is the
-    accelerator, or "meta" where there is none: its tensors have shapes, but no data.
+    {"device", "plain", "block", "setting", "shuffle", "generator"}. The default device
+    is the accelerator, or "meta" where there is none: its tensors have shapes, but no
+    data.
     """
     accelerator = devices.accelerator()
     device = accelerator.type if accelerator is not None else "meta"
@@ -86,7 +91,9 @@ def compare() -> dict[str, Any]:
     try:
         setting = with_setting(device)
         # A shuffle draws a random seed, and meta tensors hold no number to read.
-        said = shuffle() if accelerator is not None else ""
+        said, mended = "", ""
+        if accelerator is not None:
+            said, mended = shuffle(), shuffle(torch.Generator(device))
     finally:
         torch.set_default_device(None)
-    return {**before, "setting": setting, "shuffle": said}
+    return {**before, "setting": setting, "shuffle": said, "generator": mended}

@@ -13,10 +13,10 @@ from core.ui.charts.base import Palette, palette
 # What the causes of each module ask, in their order in CAUSES, and what a yes leads
 # to. What is left when all say no stands alone.
 BRANCHES = (
-    ("Does torch see a GPU?", "does it compute?"),
-    ("Is this a Mac?", "Python, macOS"),
-    ("Built for another GPU?", "another build"),
-    ("A GPU out of reach?", "driver, permission"),
+    ("Does torch see a GPU?", "see if it computes"),
+    ("Is this a Mac?", "check Python, macOS"),
+    ("Built for another GPU?", "get the right build"),
+    ("A GPU out of reach?", "check driver, access"),
 )
 LEFT, RIGHT, STEP, HIGH = 190, 170, 62, 34  # pixels of the picture
 BETWEEN = 48  # for the arrow of a yes

@@ -17,8 +17,8 @@ from core.ui.source import source
 
 LIVE_SECONDS = 2.0
 WATCHED = (
-    f"Memory of all programs, asked every {LIVE_SECONDS:.0f} seconds. Train in another "
-    "tab and watch it here."
+    f"Memory used by all programs, updated every {LIVE_SECONDS:.0f} seconds. Train in "
+    "another tab and watch it here."
 )
 SANDBOX = "core.jobs.sandbox:call"
 # In the order in which they are shown; all of them from core.machine.hardware.
@@ -40,10 +40,10 @@ LABELS = {
 
 MISSES = {
     "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
-    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and nobody notices but you, "
-    "who wait.",
+    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and all you notice is that "
+    "training takes long.",
     "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
-    "each new kind of device is an `if` in every script of yours.",
+    "each new kind of device needs one more `if` in each of your scripts.",
     "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
     "where it does not exist. Like the others it believes the driver: that this build "
     "has code for the GPU shows only when you compute.",
@@ -56,7 +56,7 @@ def _apart(address: str) -> Any:
 
 
 # Everyone sees the same machine: a class that opens the page asks the worker once. It
-# is asked anew since a driver may be mended while the app runs, or a GPU be plugged in.
+# is asked anew since a driver may be fixed while the app runs, or a GPU be plugged in.
 facts: KeptAnswer[Facts] = KeptAnswer(partial(_apart, "core.machine.facts:probe"), 20)
 devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.machine.hardware:describe"), 20
@@ -124,7 +124,7 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         shown["Memory used"] = format.size(used)
         shown["Memory free"] = format.size(total - used)
         shared = ", the CPU's too" if device.shared_memory else ""
-        shown["Memory in all"] = f"{format.size(total)}{shared}"
+        shown["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
         shown["Busy"] = f"{load.busy_percent} % of the time"
     if load and load.celsius is not None:
@@ -216,9 +216,16 @@ def default_places(compared: dict[str, Any]) -> None:
     )
     if compared["shuffle"]:
         st.markdown(
-            "After the setting, a `DataLoader` with `shuffle=True` and a generator on "
-            f"the CPU fails: `{compared['shuffle']}`"
+            "After the setting, a `DataLoader` with `shuffle=True` fails, although "
+            "nobody gave it a generator: its sampler makes one on the CPU.\n\n"
+            f"`{compared['shuffle']}`\n\nGive it one on the device:"
         )
+        st.code(
+            f"generator = torch.Generator({device!r})\n"
+            "DataLoader(data, shuffle=True, generator=generator)"
+        )
+        said = compared["generator"]
+        st.markdown(f"Here that fails too: `{said}`" if said else "Here that works.")
 
 
 def causes(found: Diagnosis) -> str:

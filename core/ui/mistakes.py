@@ -34,7 +34,7 @@ FAILURES = "core.mistakes.runner:failures"
 SECONDS = 60.0  # that a search waits at most for what all mistakes raise here
 SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
-LIST_PIXELS = 400  # how high the list of all mistakes is
+LIST_PIXELS = 412  # how high the list is: its last line is cut, as there are more
 CURVES = {  # what Figure.curve is over: the titles of both axes
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits until then"),
@@ -132,8 +132,8 @@ def opened(found: Sequence[str]) -> Mistake:
         return BY_SLUG[wanted]
     if wanted is not None:
         st.warning(
-            "The address names a mistake that is not on this page. All that are stand "
-            "in the list.",
+            "The address names a mistake that is not on this page. The list has all of "
+            "them.",
             icon=":material/info:",
         )
     return BY_SLUG[found[0]] if found else MISTAKES[0]
@@ -143,7 +143,7 @@ def listed(found: Sequence[str], chosen: Mistake) -> None:
     """All mistakes, those that were found on top; a click opens one."""
     rest = [each for each in MISTAKES if each.slug not in found]
     groups = {
-        "It fits best": [BY_SLUG[slug] for slug in found],
+        "Best match": [BY_SLUG[slug] for slug in found],
         "Loud: an exception": [each for each in rest if each.loud],
         "Silent: a wrong number": [each for each in rest if not each.loud],
     }
@@ -189,8 +189,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
         if found or not opened:
             _message(mistake, found)
         with st.container(horizontal=True, vertical_alignment="center"):
-            asked = f"**{mistake.title}**" if told else "**What's wrong?**"
-            st.markdown(asked, width="stretch")
+            heading = mistake.title if told else _question(mistake)
+            st.markdown(f"**{heading}**", width="stretch")
             if not told:
                 st.button(
                     "Show the cause",
@@ -207,11 +207,17 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             _halves(mistake, told)
 
 
+def _question(mistake: Mistake) -> str:
+    """What the code is looked at for: the title in the list has told its name."""
+    where = "Which line raises it" if mistake.loud else "Which line is to blame"
+    return f"{where}, and what would fix it?"
+
+
 def _message(mistake: Mistake, found: MistakeRun | None) -> None:
     """What it raises here, as all were run once; of a silent one, what it costs."""
     failure = found.broken.failure if found else _raised(mistake)
     if failure is not None:
-        _failure(failure, mended=False)
+        _failure(failure, fixed=False)
     elif mistake.figure is not None:
         if found is None:
             told, _, _ = mistake.symptoms.partition(". ")
@@ -286,7 +292,7 @@ def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> No
         ended = outcomes.get(half, ())
         with column:
             if half == FIXED and not told:
-                st.markdown("Which line is it, and what would mend it? Think first.")
+                st.markdown("Think first. Then show the cause, or run it.")
                 return
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
@@ -313,19 +319,19 @@ def marked(code: str, failure: Failure | None) -> str:
     )
 
 
-def _outcome(mistake: Mistake, mended: bool, outcome: Outcome) -> None:
+def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     if outcome.failure is not None:
-        if mended:  # that of the broken half stands on top
-            _failure(outcome.failure, mended)
+        if fixed:  # that of the broken half stands on top
+            _failure(outcome.failure, fixed)
     elif outcome.died:
-        title = "The fix failed here" if mended else "Its process died"
+        title = "The fix failed here" if fixed else "Its process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
         if outcome.curve:  # it is drawn on top
             return
         value = mistake.figure.format.format(outcome.figure)
         st.metric(mistake.figure.label, value, border=True)
-    elif not mended:
+    elif not fixed:
         st.info(
             f"It ran through on this machine, and returned `{outcome.result}`.",
             icon=":material/info:",
@@ -340,11 +346,11 @@ def _outcome(mistake: Mistake, mended: bool, outcome: Outcome) -> None:
         st.success(text, icon=":material/check:")
 
 
-def _failure(failure: Failure, mended: bool) -> None:
+def _failure(failure: Failure, fixed: bool) -> None:
     message = quoted(" ".join(failure.message.split()), MOST_SHOWN)
-    title = "The fix failed here" if mended else failure.kind
+    title = "The fix failed here" if fixed else failure.kind
     st.error(message, title=title, icon=":material/error:")
-    if failure.poisoned and not mended:
+    if failure.poisoned and not fixed:
         st.markdown(
             "After it, every call to the device failed in that process. The process "
             "has ended, and nobody else noticed: the fix ran in a new one."

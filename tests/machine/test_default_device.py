@@ -41,6 +41,14 @@ def test_a_default_device_moves_what_is_new() -> None:
     assert found["setting"]["after"] == found["device"]
 
 
+def test_a_shuffle_fails_on_its_own_generator_alone() -> None:
+    """What torch says to a generator elsewhere is told; one that fits is no failure."""
+    assert default_device.shuffle() == ""
+    assert default_device.shuffle(torch.Generator("cpu")) == ""
+    with torch.device("meta"):  # it stands for an accelerator: no number can be read
+        assert default_device.shuffle()
+
+
 def test_nothing_leaks_into_the_process_that_asks() -> None:
     """After the comparison, also in this very process, the default is the CPU."""
     default_device.compare()

@@ -103,3 +103,16 @@ def test_images_and_labels_belong_together(second):
     for image, label in zip(second.images, second.labels, strict=True):
         found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
         assert label in train.labels[found.nonzero()[:, 0]]
+
+
+def test_adamw_moves_by_the_learning_rate_in_its_first_step():
+    """Each bias that has a gradient moves by 0.001, and by less ten batches later."""
+    first, tenth = (
+        batch_steps.inspect_batch("sprites", "ann", "cpu", 0, number)
+        .stages[-1]
+        .moved["layers.5.bias"]
+        / 10**0.5
+        for number in (1, 10)
+    )
+    assert 0.9e-3 < first < 1.1e-3
+    assert tenth < 0.6 * first

@@ -45,13 +45,13 @@ def no_gpu(facts: Facts) -> Diagnosis | None:
     }[facts.build]
     return Diagnosis.on_cpu(
         "it has no GPU that torch could use",
-        "No GPU of NVIDIA, AMD or Intel shows on this machine, which is no fault: "
-        f"{build}, and all lessons work on the CPU with the same code. "
-        f"{wording.said(facts)}",
+        "This machine has no NVIDIA, AMD, or Intel GPU that shows. That's fine: "
+        f"{build}, and all lessons work on the CPU with the same code."
+        f"\n\n{wording.said(facts)}".rstrip(),
         "To train on a GPU, start this app on a machine that has one, your own or a "
-        "rented one: nothing in the code changes. If you know that one is built in, "
-        "then it is switched off in the firmware, or not given to this container or "
-        "virtual machine.",
+        "rented one: nothing in the code changes. If you know that there is one in it, "
+        "it is switched off in the firmware, or this container or virtual machine "
+        "was not given it.",
     )
 
 

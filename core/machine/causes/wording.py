@@ -53,7 +53,7 @@ def shown(setting: tuple[str, str]) -> str:
 
 def said(facts: Facts) -> str:
     """What torch said when asked for an accelerator, as a sentence, if it did."""
-    return f"torch said: {quote(facts.complaint)}" if facts.complaint else ""
+    return f"PyTorch said: {quote(facts.complaint)}" if facts.complaint else ""
 
 
 def quote(text: str) -> str:

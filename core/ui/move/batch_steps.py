@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from core.move.results import SteppedBatch
-from core.ui import figures, format
+from core.ui import figures, format, montage
 from core.ui.charts import move as charts
 from core.ui.charts.base import palette
 from core.ui.move import memories
@@ -87,8 +88,9 @@ def _memories(seen: SteppedBatch, place: int) -> None:
     )
     if one:
         st.markdown(
-            ":small[Host and device are one memory here: nothing moves. With an "
-            "accelerator it would be like this; the sizes are real.]"
+            ":small[On the CPU everything already lives in one memory, so nothing "
+            "moves. This is how it would look with an accelerator; the sizes are "
+            "real.]"
         )
 
 
@@ -124,8 +126,9 @@ def _images(seen: SteppedBatch, place: int) -> None:
     with st.grid(min_column_width=70, gap="small"):
         for image, label in zip(seen.images, seen.labels, strict=True):
             with st.container(gap="xxsmall"):
-                large = image.repeat(3, axis=0).repeat(3, axis=1)
-                st.image(large, alt=f"An image of the batch: {seen.classes[label]}")
+                tile = montage.montage(image[np.newaxis], frozenset(), palette())
+                alt = f"An image of the batch: {seen.classes[label]}"
+                st.image(montage.png(tile), alt=alt)
                 st.markdown(f":small[{seen.classes[label]}]")
     _tensors(seen, place)
 
@@ -199,19 +202,20 @@ STEPS = {
         _images,
         ".to(device)",
         "The batch is made on the host. Both its tensors go to the device that the "
-        "model is on: the labels too.",
+        "model is on: the targets too. The images are `uint8`, one byte a pixel; the "
+        "model turns them into floats.",
     ),
     "zero_grad": (
         _zeroed,
         "optimizer.zero_grad()",
-        "Gradients add up. What the batch before has left must go, or this step would "
+        "Gradients add up. What the previous batch left must go, or this step would "
         "follow both.",
     ),
     "Forward pass": (
         _logits,
         "outputs = model(inputs)",
         "Ten logits for each image, larger for a class that the model finds likelier. "
-        "They are not probabilities: softmax makes them so, inside of the loss.",
+        "They are not probabilities: softmax turns them into some, inside the loss.",
     ),
     "Loss": (
         _loss,
@@ -228,8 +232,9 @@ STEPS = {
     "Optimizer step": (
         _moved,
         "optimizer.step()",
-        "Now the weights move, all a little, against their gradients. AdamW moves each "
-        "number by about the learning rate, however small its gradient is.",
+        "Now the weights move a little, against their gradients. In its first step "
+        "AdamW moves each weight that has a gradient by about the learning rate, "
+        "however small that gradient is; later steps are mostly smaller.",
     ),
 }
 NAMES = list(STEPS)

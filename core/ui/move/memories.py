@@ -4,7 +4,6 @@ from core.move.results import Held
 from core.ui import format
 from core.ui.charts.base import Palette
 
-NAMES = {"targets": "labels"}  # of what the code calls otherwise
 ROWS = (  # what may be there, from top to bottom
     *("model", "inputs", "targets", "outputs", "loss"),
     *("gradients", "optimizer state", "step counts"),
@@ -87,7 +86,7 @@ def _tensors(
         f'rx="4" fill="{colors.page}" stroke="{hue if new else colors.quiet}" '
         f'stroke-width="{2.5 if new else 1}"/>'
         f'<text x="{x + 8}" y="{y + 18}" fill="{colors.text}">'
-        f"{NAMES.get(each.name, each.name)}</text>"
+        f"{each.name}</text>"
         f'<text x="{x + BOX - 24}" y="{y + 18}" text-anchor="end" '
         f'fill="{colors.text}">{format.size(each.bytes)}</text></g>'
     )
@@ -100,7 +99,7 @@ def _gone(each: Held, x: int, colors: Palette) -> str:
         f'<rect x="{x + 8}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" rx="4" '
         f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"/>'
         f'<text x="{x + 16}" y="{y + 18}" fill="{colors.quiet}">'
-        f"{NAMES.get(each.name, each.name)}</text>"
+        f"{each.name}</text>"
     )
 
 
@@ -117,9 +116,8 @@ def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
     """What the picture shows, for who can't see it."""
     places: dict[bool, list[str]] = {True: [], False: []}
     for each in now:
-        name = NAMES.get(each.name, each.name)
         places[on_the_host(each, one_memory)].append(
-            f"{name} ({format.size(each.bytes)})"
+            f"{each.name} ({format.size(each.bytes)})"
         )
     host, device = (", ".join(places[where]) or "nothing" for where in (True, False))
     return f"In the memory of the host: {host}. In that of the device: {device}."

@@ -25,6 +25,13 @@ DEMONSTRATIONS = {
     "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
     "module_in_place": "**A module is moved in place**: what it returns is itself.",
 }
+STAND_INS = (
+    "On the CPU nothing moves, so two moves that every machine can make are tried: to "
+    "`meta` and to `float64`. The two differ, and **a GPU behaves like `float64`**: "
+    "the module keeps its parameters and exchanges only their data, so an optimizer "
+    "still holds them. But the state of one that was used stays as it was, and its "
+    "step fails. On `meta` the parameters are new ones."
+)
 PANEL = JobPanel(
     "core.move.model_to:time_move",
     "The timing",
@@ -44,6 +51,13 @@ def settings(devices: Sequence[str]) -> tuple[str, str]:
             index=0 if len(devices) > 1 else 1,  # where there is something to move
             help="Meta keeps shapes and drops values: a device that every machine has.",
         )
+        if device == "meta":
+            real = devices[0]
+            st.caption(
+                "`meta` has shapes but no values: enough to see a model move. The "
+                f"batch needs values, so it runs on {format.NAMES.get(real, real)}.",
+                width=440,
+            )
     return model, device
 
 
@@ -146,10 +160,10 @@ def in_place(device: str, environment: Environment) -> None:
             )
         st.markdown(
             "**And an optimizer that was built before the move?** It holds the "
-            "parameters by reference, and its state has a device too. On the CPU "
-            "nothing moves, so there two moves that every machine has are tried: to "
-            "`meta`, and to `float64`, which goes through the module in the same way."
+            "parameters by reference, and its state has a device too."
         )
+        if device in ("cpu", "meta"):
+            st.markdown(STAND_INS)
         findings = ask("core.move.model_to:optimizer_findings", device)
         moves = [
             (f"`to({each.target})`", WHEN[each.when], outcome(each))

@@ -25,9 +25,9 @@ def test_a_tensor_stands_where_it_is():
     host, device = said.split("In that of the device")
     assert "step counts (24 B)" in host
     assert "model" not in host
-    assert "labels (512 B)" in device  # as the page calls targets
+    assert "targets (512 B)" in device
     texts = [each.text for each in picture((MODEL, *BATCH, *STATE)).iter() if each.text]
-    assert {"model", "inputs", "labels", "optimizer state", "step counts"} <= {*texts}
+    assert {"model", "inputs", "targets", "optimizer state", "step counts"} <= {*texts}
 
 
 def test_the_batch_is_seen_to_move_once():
