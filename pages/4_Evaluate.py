@@ -50,8 +50,8 @@ with sure:
         evaluation.mistakes(run, done.value)
         if run.config.task == "fashion-mnist":
             st.markdown(
-                "In bold what the label says, under it what the model says. About 1 "
-                "image in 100 of Fashion-MNIST is arguably mislabelled (issue 166 of "
+                "In bold what the label says, under it what the model says. Some "
+                "images of Fashion-MNIST are arguably mislabeled (issue 166 of "
                 "zalandoresearch/fashion-mnist): look before you blame the model.",
                 width=frame.PROSE,
             )
@@ -79,8 +79,8 @@ with code:
         ),
         (
             "Score",
-            "Correct over total, over all images at once: the mean of the accuracies "
-            "of batches would be wrong, since the last batch is smaller. From "
+            "Correct over total, over all images at once: averaging the batches' "
+            "accuracies goes wrong as soon as the last batch is smaller. From "
             "`core/loops.py`.",
             "core.loops:score",
         ),
@@ -91,7 +91,7 @@ with code:
         ),
         (
             "Your picture",
-            "A photo made into 28×28 grey pixels, from `core/evaluate/picture.py`.",
+            "A photo made into 28×28 gray pixels, from `core/evaluate/picture.py`.",
             "core.evaluate.picture:prepare",
         ),
     )

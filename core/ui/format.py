@@ -89,18 +89,18 @@ def run_line(config: RunConfig) -> str:
     return " · ".join([*told, counted(config.epochs, "epoch")])
 
 
-def describe(run_id: str, config: RunConfig, accuracy: float) -> str:
-    """A finished run on images in a line that no other run has."""
+def describe(name: str, config: RunConfig, accuracy: float) -> str:
+    """A finished run on images in a line that no other run has: names differ."""
     return (
-        f"{NAMES[config.model]} on {NAMES[config.task]}, "
+        f"{name} · {NAMES[config.model]} on {NAMES[config.task]}, "
         f"{counted(config.epochs, 'epoch')}, "
         f"batch {config.batch_size}, lr {config.learning_rate:g}: "
-        f"{accuracy:.2%} (run {run_id[:6]})"
+        f"{accuracy:.2%}"
     )
 
 
 def quality(result: RunResult) -> str:
-    """How good a finished run's model is: 87.60 %, or for regression R² 0.946."""
+    """How good a finished run's model is: 87.60%, or for regression R² 0.946."""
     if result.test_accuracy is not None:
         return f"{result.test_accuracy:.2%}"
     return f"R² {result.r2:.3f}"

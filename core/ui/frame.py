@@ -101,8 +101,10 @@ def _course() -> None:
     for each in LESSONS:
         mark = " :green[:material/check:]" if each in done else ""
         st.page_link(each.file, label=f"{each.title}{mark}", icon=each.icon)
-    share = len(done) / len(LESSONS)
-    st.progress(share, f":small[{len(done)} of {len(LESSONS)} lessons done]")
+    st.markdown(
+        f":small[{len(done)} of {len(LESSONS)} lessons done]",
+        help="A lesson is done when the question at its end is answered right.",
+    )
 
 
 def _machine_badge() -> None:

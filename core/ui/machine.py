@@ -126,7 +126,7 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         shared = ", the CPU's too" if device.shared_memory else ""
         shown["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
-        shown["Busy"] = f"{load.busy_percent} % of the time"
+        shown["Busy"] = f"{load.busy_percent}% of the time"
     if load and load.celsius is not None:
         shown["Temperature"] = f"{load.celsius} °C"
     told = _told(device)

@@ -30,13 +30,15 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         st.query_params.pop("run", None)
         return None, row
     ids = list(finished)
+    called = {
+        each.id: format.describe(each.name, each.config, each.accuracy)
+        for each in finished.values()
+    }
     chosen = row.selectbox(
         "Run",
         ids,
         index=ids.index(wanted) if wanted in finished else 0,
-        format_func=lambda each: format.describe(
-            each, finished[each].config, finished[each].accuracy
-        ),
+        format_func=called.__getitem__,
         help="Finished runs of this server: yours first, the newest first.",
     )
     state.evaluated_run = st.query_params["run"] = chosen

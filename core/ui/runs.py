@@ -320,6 +320,13 @@ class Finished:
     submitted: float  # seconds since 1970
     accuracy: float
 
+    @property
+    def name(self) -> str:
+        """What its owner calls it; to others, one that no other run has."""
+        if self.owner == visitor():
+            return f"Run {number(self.id, self.owner)}"
+        return f"Somebody's run {self.id[:6]}"
+
     @classmethod
     def of(cls, job: Job) -> "Finished":
         """Of a job that has such a result."""

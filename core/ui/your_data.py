@@ -72,7 +72,7 @@ def draw() -> None:
         st.info(NO_COOKIE, icon=":material/cookie_off:")
         return
     st.markdown(
-        "This app knows your browser by a cookie, not you: it asks for no name. Your "
+        "This app recognizes your browser by a cookie and never asks your name. Your "
         "runs, measurements and answers are kept until you delete them."
     )
     with explained("Your data can't be read right now"):

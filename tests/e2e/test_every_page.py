@@ -155,7 +155,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     for found in ('[aria-roledescription="rect mark"]', "[data-testid=stImage] img"):
         expect(page.locator(found).first).to_be_visible(timeout=SLOW)
         assert in_sight(page.locator(found))
-    assert in_sight(page.get_by_text("The commonest mistake"))
+    assert in_sight(page.get_by_text("Most common mistake"))
 
 
 def test_pages_of_an_open_session_come_at_once(visitor, capsys):

@@ -63,7 +63,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
         f"{accuracy:.2f}%", timeout=SLOW
     )
 
-    # A cell of the confusion matrix shows its images: Shirt taken for T-shirt/top.
+    # A cell of the confusion matrix shows its images: Shirt mistaken for T-shirt/top.
     cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")
     cells.nth(60).scroll_into_view_if_needed()
     cells.nth(60).click()
@@ -266,7 +266,7 @@ def test_a_fit_is_drawn_while_it_is_learnt(visitor):
     expect(lines.first).not_to_have_attribute("d", first, timeout=SLOW)
     expect(progress(page)).to_be_visible()
     key(page, "cancel_run").click()
-    expect(page.get_by_text("What was learnt until then stays here")).to_be_visible(
+    expect(page.get_by_text("What was learned until then stays here")).to_be_visible(
         timeout=SLOW
     )
     expect(lines).to_have_count(2)

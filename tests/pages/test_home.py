@@ -50,7 +50,7 @@ def test_train_now_ends_with_a_wall_and_a_picture(engine, somebody):
     assert len(at.get("vega_lite_chart")) == 2  # the loss, and a picture's answer
     said = texts(at.markdown)
     assert f"**{wrong_of(job)} of these {WALL}** wrong" in said
-    assert "What does your model say to this one?" in said
+    assert "What does your model think this is?" in said
     first = at.session_state.picture_turn
     at.button(key="another_picture").click().run()
     assert at.session_state.picture_turn == first + 1

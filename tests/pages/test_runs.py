@@ -76,8 +76,12 @@ def test_the_newest_runs_are_compared_when_the_page_opens(train):
     train(batch_size=64)
     train(batch_size=256)
     at = open_page(PAGE)
-    assert [name.split(" · ")[1] for name in listed(at)] == ["batch 256", "batch 64"]
-    assert "80.00 % accuracy in 10.5 s" in texts(at.markdown)
+    told = [name.split(" · ") for name in listed(at)]
+    assert [(name, batch) for name, _, batch, *_ in told] == [
+        ("Run 2", "batch 256"),
+        ("Run 1", "batch 64"),
+    ]
+    assert "80.00% accuracy in 10.5 s" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 2
     differences = at.dataframe[1].value
     assert list(differences.columns) == ["Setting", "batch 256", "batch 64"]

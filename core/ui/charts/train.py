@@ -9,7 +9,7 @@ from core.ui.charts import base
 from core.ui.charts.base import AXES, LATER, LINES, Chart, Palette
 
 # Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
-REFERENCES = {"people 83.5 %": 0.835, "small CNN 92.5 %": 0.925}
+REFERENCES = {"people 83.5%": 0.835, "small CNN 92.5%": 0.925}
 FIT_POINTS = 500  # of the training set; more would be a cloud without a middle
 Looks = tuple[tuple[str, int], ...]  # what a run is called, and its number: see `hue`
 TRUTH, MODEL = "The curve without noise", "The model"

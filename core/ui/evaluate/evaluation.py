@@ -13,9 +13,10 @@ import streamlit as st
 from core.evaluate.results import ClassScore, Evaluation, ModeCost
 from core.jobs.job import Job
 from core.jobs.measured import EVALUATE, MODES, keep
-from core.ui import dataset, figures, format, measured, run_choice
+from core.ui import dataset, figures, format, measured
 from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
+from core.ui.course import page
 from core.ui.job_panel import JobPanel
 from core.ui.montage import montage, png
 from core.ui.runs import Run, run
@@ -23,9 +24,10 @@ from core.ui.server import ask, engine, explained, store, visitor
 
 MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
 PICTURES = 12
-UNASKED = 42
+UNASKED, UNASKED_ROWS = 50, 5
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
 ZOOM = 4  # screen pixels for a pixel of an image
+INTERVAL = "95% interval"
 Pair = tuple[int, int]  # what an image is, and what the model says
 
 
@@ -61,15 +63,17 @@ def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
 
 def before_any_run() -> None:
     """Where no run has finished: the images that a model will be asked about."""
-    run_choice.nothing_yet()
+    st.markdown("No run on images has finished on this server yet.")
+    if st.button("Train one", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(page("Train").file)
     task = dataset.default_task(engine().machine())
     with explained("The images did not come"):
         shown = pictures(task, tuple(range(UNASKED)))
         alt = f"{UNASKED} test images of clothes"
-        st.image(_montage(shown, UNASKED // 3), alt=alt, width="stretch")
+        st.image(_montage(shown, UNASKED // UNASKED_ROWS), alt=alt, width="stretch")
         st.markdown(
-            f"{UNASKED} of the test images of {format.NAMES[task]}, which no model "
-            "trains on. Yours is asked what each of them is, and here stands which "
+            f"{UNASKED} of the test images of {format.NAMES[task]}; none of them is "
+            "used for training. Once you've trained a model, this page shows which "
             "ones it gets wrong."
         )
 
@@ -81,10 +85,15 @@ def accuracy(found: Evaluation) -> None:
     figures.metrics(
         {
             "Test accuracy": f"{found.accuracy:.2%}",
-            "95 % interval": f"{100 * low:.1f}–{high:.1%}",
+            INTERVAL: f"{100 * low:.1f}–{high:.1%}",
             f"Correct of {found.total:,}": f"{found.correct:,}",
             f"Hardest: {hardest.name}": f"{hardest.recall:.0%}",
-        }
+        },
+        {
+            INTERVAL: f"Another {found.total:,} images would give a slightly different "
+            "accuracy. In 95 of 100 such tests, an interval computed this way contains "
+            "the true one."
+        },
     )
 
 
@@ -117,7 +126,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
             predicted = names[found.predictions[index]]
             said = f"{predicted}, {found.confidences[index]:.1%} sure"
             with st.container(gap="xxsmall"):
-                alt = f"Test image {index}: {true}, taken for {said}"
+                alt = f"Test image {index}: {true}, mistaken for {said}"
                 st.image(_montage(image[np.newaxis], 1), alt=alt)
                 st.markdown(f"**{true}**  \n:small[{said}]")
 
@@ -130,13 +139,13 @@ def _montage(images: np.ndarray, columns: int) -> bytes:
 def confusion(shown: Run, found: Evaluation) -> None:
     """The confusion matrix, and beside it the images of the cell that is selected."""
     names = [each.name for each in found.classes]
-    worst = _commonest_mistake(found)
+    worst = _most_common_mistake(found)
     left, right = st.columns([6, 4], gap="medium")
     with left:
         true, predicted = worst
         count, images = found.confusion[true][predicted], found.classes[true].images
         st.markdown(
-            f"**The commonest mistake: {names[true]} taken for {names[predicted]}**, "
+            f"**Most common mistake: {names[true]} mistaken for {names[predicted]}**, "
             f"{count:,} of {images:,}"
             if count
             else "**All images are classified correctly.**"
@@ -159,7 +168,7 @@ def confusion(shown: Run, found: Evaluation) -> None:
         _cell(shown, found, worst)
 
 
-def _commonest_mistake(found: Evaluation) -> Pair:
+def _most_common_mistake(found: Evaluation) -> Pair:
     count = len(found.classes)
     pairs = [(t, p) for t in range(count) for p in range(count) if t != p]
     return max(pairs, key=lambda pair: found.confusion[pair[0]][pair[1]])
@@ -170,7 +179,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
     true, predicted = (found.classes[each].name for each in pair)
     answers = zip(found.targets, found.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]
-    taken = "recognized" if pair[0] == pair[1] else f"taken for **{predicted}**"
+    taken = "recognized" if pair[0] == pair[1] else f"mistaken for **{predicted}**"
     st.markdown(f"**{true}** {taken}: {format.counted(len(indices), 'image')}")
     indices = _surest(found, indices, OF_A_CELL)
     if not indices:
@@ -181,7 +190,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {taken}, {told}"
         st.image(_montage(images, IN_A_ROW), alt=alt.replace("*", ""), width="stretch")
-        st.markdown(f":small[The surest first: the model is {told}.]")
+        st.markdown(f":small[Most confident first: the model is {told}.]")
 
 
 def class_table(found: Evaluation) -> None:

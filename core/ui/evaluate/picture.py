@@ -55,8 +55,9 @@ def draw(run: Run) -> None:
         st.markdown(
             "Photos are unlike the training set: that has catalogue pictures, one "
             "piece of clothing each, lit evenly and shot from the front. A model that "
-            "is 90 % right on the test set may be far from it here, and still be sure: "
-            "softmax must give its 100 % to one of ten classes, also for a teapot."
+            "is right 90% of the time on the test set may be far from it here, and "
+            "still be sure: softmax spreads 100% over the ten classes, even for a "
+            "teapot."
         )
 
 
@@ -122,5 +123,5 @@ def _steps(picture: Picture) -> None:
         negated = "not negated, since your background is dark, as the dataset's is"
     st.markdown(
         "It is made into what the dataset has, in the way that the dataset was made: "
-        f"grey, {negated}, trimmed, shrunk to 28 pixels and centred."
+        f"grey, {negated}, trimmed, shrunk to 28 pixels and centered."
     )

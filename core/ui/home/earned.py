@@ -76,7 +76,7 @@ def by_lesson(found: Earned) -> dict[str, str]:
     """A figure for each lesson that has one."""
     earned = {}
     if found.samples_per_second:
-        earned["Train"] = f"{found.samples_per_second:,.0f} samples/s"
+        earned["Train"] = f"up to {found.samples_per_second:,.0f} samples/s"
     if found.best:
         earned["Evaluate"] = f"{found.best.accuracy:.1%} right"
     says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -116,7 +116,7 @@ def draw(found: Earned) -> None:
     shown, notes = {}, {}
     if found.fastest and found.samples_per_second:
         shown["Fastest, samples/s"] = f"{found.samples_per_second:,.0f}"
-        notes["Fastest, samples/s"] = _how(found.fastest)
+        notes["Fastest, samples/s"] = f"The fastest epoch of {_how(found.fastest)}"
     if found.best:
         shown["Best accuracy"] = f"{found.best.accuracy:.2%}"
         notes["Best accuracy"] = _how(found.best)

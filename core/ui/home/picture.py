@@ -44,7 +44,7 @@ def draw(shown: Run, wrong: frozenset[int], whose: str) -> None:
         true = labels[place]
         likeliest = sorted(range(len(found)), key=lambda i: -found[i])[:SHOWN]
         said = likeliest[0]
-        st.markdown(f"**What does {whose} model say to this one?**")
+        st.markdown(f"**What does {whose} model think this is?**")
         framed = frozenset({0} if said != true else ())
         tile = montage.montage(pixels[place : place + 1], framed, palette())
         with st.container(horizontal=True, vertical_alignment="center"):

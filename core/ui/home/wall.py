@@ -67,8 +67,8 @@ def _caption(run: Run | None, wrong: frozenset[int] | None, whose: str) -> str:
     """What the frames say, with their number."""
     if wrong is None or run is None:
         return (
-            f":small[{WALL} images that no model trains on. Yours will have those that "
-            "it gets wrong framed in red.]"
+            f":small[None of these {WALL} images is used for training. The ones your "
+            "model gets wrong will be framed in red.]"
         )
     if run.job.ended:
         when = f"{whose} model".capitalize()

@@ -38,7 +38,7 @@ def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
                 )
             _files(f"All {len(everything):,}", everything, "all")
         if one:
-            st.markdown("Open on", width="content")
+            st.markdown("Open in", width="content")
             for to in table.where(one):
                 query = {"run": one.id}
                 st.page_link(to.file, label=to.title, icon=to.icon, query_params=query)

@@ -45,7 +45,7 @@ def _going_on() -> set[str]:
 
 def _compare(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:
     compared = listing.alike(chosen, chosen[0])[:COMPARED] if chosen else []
-    called = listing.names(compared)
+    called = listing.names(compared, table.looks(compared))
     wholes = [runs.run(each.id) for each in compared]
     for each in (run for run, known in zip(compared, wholes, strict=True) if not known):
         st.warning(runs.why_none(each.id), icon=":material/database_off:")

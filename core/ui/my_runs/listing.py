@@ -4,7 +4,7 @@ Plain functions of what the store knows of runs, without Streamlit.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import sqrt
 
@@ -33,7 +33,7 @@ TITLES = {
 JOIN = " · "
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # of test accuracy
 GOING_ON = ("queued", "starting", "running")
-Z = 1.96  # of a 95 % interval
+Z = 1.96  # of a 95% interval
 
 
 def quality(run: RunSummary) -> float | None:
@@ -47,9 +47,9 @@ def has_figures(run: RunSummary) -> bool:
 
 
 def figure(run: RunSummary) -> str:
-    """How good a run is, in words: 87.60 % accuracy, or R² 0.946."""
+    """How good a run is, in words: 87.60% accuracy, or R² 0.946."""
     if run.accuracy is not None:
-        return f"{run.accuracy:.2%} accuracy".replace("%", " %")
+        return f"{run.accuracy:.2%} accuracy"
     return "–" if run.r2 is None else f"R² {run.r2:.3f}"
 
 
@@ -110,19 +110,22 @@ def label(run: RunSummary) -> str:
     return f"{run.name}{JOIN}{what}" if run.name else what
 
 
-def names(runs: Sequence[RunSummary]) -> list[str]:
+def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
     """What each of some runs is called beside the others; no two are called the same.
 
-    By the name that it was given, else by as few settings as tell them apart.
+    By the name that it was given, else by as few settings as tell them apart, else by
+    its number among its owner's runs.
     """
     fields = _telling(runs)
     called = [
-        run.name or JOIN.join(setting(run, field) for field in fields) or label(run)
+        run.name
+        or JOIN.join(setting(run, field) for field in fields)
+        or f"Run {numbers[run.id]}"
         for run in runs
     ]
     often = Counter(called)
     return [
-        f"{name} (run {run.id[:6]})" if often[name] > 1 else name
+        f"{name} (run {numbers[run.id]})" if often[name] > 1 else name
         for name, run in zip(called, runs, strict=True)
     ]
 
@@ -225,7 +228,7 @@ def _too_close(best: RunSummary, second: RunSummary, samples: int) -> str:
         return ""
     return (
         f" The two most accurate are too close to call: on {samples:,} test images, "
-        f"chance alone can make a difference of {noise:.1%}.".replace("%", " %")
+        f"chance alone can make a difference of {noise:.1%}."
     )
 
 
@@ -264,7 +267,7 @@ def differences(
         rows.append(("Test R²", [_or_dash(run.r2, ".3f") for run in runs]))
     if (mark := level(histories)) is not None:
         seconds = [_or_dash(seconds_to(each, mark), ".1f") for each in histories]
-        rows.append((f"Seconds to {100 * mark:.0f} %", seconds))
+        rows.append((f"Seconds to {100 * mark:.0f}%", seconds))
     rows.append(("Total seconds", [_or_dash(run.seconds, ".1f") for run in runs]))
     return [
         {"Setting": title, **dict(zip(called, values, strict=True))}
@@ -287,4 +290,4 @@ def _value(run: RunSummary, field: str) -> str:
 
 
 def _or_dash(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}".replace("%", " %")
+    return "–" if value is None else f"{value:{form}}"

@@ -79,7 +79,7 @@ def frame(runs: Sequence[RunSummary], numbers: dict[str, int]) -> pd.DataFrame:
         "accuracy": [each.accuracy and 100 * each.accuracy for each in runs],
         "r2": [each.r2 for each in runs],
         "seconds": [each.seconds for each in runs],
-        "run": [_said(each) for each in runs],
+        "run": [_said(each, numbers[each.id]) for each in runs],
         "task": [format.NAMES.get(each.task or "", each.task) for each in runs],
         "model": [format.NAMES.get(each.model or "", each.model) for each in runs],
         "device": [each.device_name or listing.device(each) for each in runs],
@@ -94,10 +94,11 @@ def frame(runs: Sequence[RunSummary], numbers: dict[str, int]) -> pd.DataFrame:
     return found.drop(columns=[*empty, *same])
 
 
-def _said(run: RunSummary) -> str:
+def _said(run: RunSummary, number: int) -> str:
     """What a run is, and before it what is to be known of it."""
     notes = [run.status] if run.status != "finished" else []
     notes += ["hidden"] if run.hidden else []
+    notes += [] if run.name else [f"Run {number}"]
     return listing.JOIN.join([*notes, listing.label(run)])
 
 
@@ -149,7 +150,7 @@ def _columns() -> dict[str, Any]:
     number: dict[str, Any] = {"alignment": "right"}
     return {
         "swatch": COLUMN.ImageColumn(" ", width=36),
-        "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f %%", **number),
+        "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f%%", **number),
         "r2": COLUMN.NumberColumn("R²", format="%.3f", **number),
         "seconds": COLUMN.NumberColumn("Seconds", format="%.1f", **number),
         "run": COLUMN.TextColumn("Run", help="What differs from the default settings"),
@@ -157,7 +158,7 @@ def _columns() -> dict[str, Any]:
         "model": COLUMN.TextColumn("Model"),
         "device": COLUMN.TextColumn("Device"),
         "when": COLUMN.DatetimeColumn("When", format="distance"),
-        "open": COLUMN.ButtonColumn("Open on", type="tertiary", key="open_run"),
+        "open": COLUMN.ButtonColumn("Open in", type="tertiary", key="open_run"),
     }
 
 

@@ -37,7 +37,7 @@ def finding(before: Run, now: Run) -> str:
     ]
     (fast, quick), (long, slow) = sorted(timed)
     ratio = long / fast
-    to = f"{100 * level:.0f} %"
+    to = f"{100 * level:.0f}%"
     if ratio < CLOSE:
         return (
             f"**{_capital(other)} and {one} take about as long to {to}: "
@@ -94,7 +94,7 @@ def ticked(shown: Sequence[Run], key: str) -> list[Run]:
 
 def _titles(shown: Sequence[Run]) -> tuple[str, str]:
     level = listing.level([run.history for run in shown if run.result])
-    time = "Seconds in all" if level is None else f"Seconds to {100 * level:.0f} %"
+    time = "Seconds in all" if level is None else f"Seconds to {100 * level:.0f}%"
     return time, "Accuracy" if shown[-1].config.has_images else "R²"
 
 
@@ -131,4 +131,4 @@ def _quality(run: Run) -> str | None:
     last = run.history[-1]
     if last.test_accuracy is None:
         return f"{last.test_r2:.3f}"
-    return f"{100 * last.test_accuracy:.2f} %"
+    return f"{100 * last.test_accuracy:.2f}%"

@@ -13,7 +13,7 @@ from core.ui.course import page
 
 HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
-    "is learnt: a loss with a parameter of its own.",
+    "is learned: a loss with a parameter of its own.",
     "device": "Auto is the accelerator if there is one, else the CPU.",
     "feed": "Where batches come from: decoded once into memory, living on the device, "
     "or the textbook's DataLoader that fetches every sample by itself.",
@@ -133,17 +133,20 @@ def fast_setting() -> None:
     """The button that sets the controls to the fast setting, and back again."""
     if st.session_state.model not in FAST:
         return
-    fast = not _is_fast()
+    fast, speed = not _is_fast(), page("Speed")
     # Without help=: a button with a tooltip stands in the page twice, once hidden.
     st.button(
         "Use the fast setting" if fast else "Back to the default setting",
-        icon=":material/fast_forward:" if fast else ":material/undo:",
+        icon=speed.icon if fast else ":material/undo:",
         key="fast_setting",
         type="tertiary",
         on_click=_use_recipe,
         args=(fast,),
     )
-    speed = page("Speed")
+    st.caption(
+        "The fast setting is about as accurate, sooner: all data on the device, a "
+        "one-cycle schedule."
+    )
     st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
 
 

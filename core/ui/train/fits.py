@@ -1,4 +1,4 @@
-"""What a model of the task regression has learnt, over the data it learns from."""
+"""What a model of the task regression has learned, over the data it learns from."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ def draw(fit: Fit | None, backend: str) -> None:
     )
     if fit is not None and fit.noise is not None:
         text += (
-            " The band is twice the noise scale that the criterion has learnt, now "
+            " The band is twice the noise scale that the criterion has learned, now "
             f"{fit.noise:.3f}, to both sides."
         )
     st.caption(text)

@@ -179,17 +179,20 @@ def _backend(current: Run) -> str:
 
 
 def status(current: Run) -> tuple[str, float]:
-    """How far the run is, what it waits for, or how it ended; and the share done."""
+    """How far the run is, what it waits for, or how it ended; and the share done.
+
+    Of a run that has its result that is 0: a full bar would say nothing under it.
+    """
     job, share = current.job, current.share
     latest, started = current.latest, current.started
     if current.result is not None:
         asked = job.owner == visitor() or st.query_params.get("run") == current.id
-        return _result(current.result, asked), 1.0
+        return _result(current.result, asked), 0.0
     if job.status == "cancelled":
         made = "before its first step"
         if latest is not None and started is not None:
             made = f"after step {latest.step:,} of {started.steps:,}"
-        return f"Cancelled {made}. What was learnt until then stays here.", share
+        return f"Cancelled {made}. What was learned until then stays here.", share
     if job.ended:
         return f"The run {job.status}", share
     if started is None:
@@ -257,7 +260,9 @@ def _figures(current: Run) -> None:
         "Samples/s": f"{speed:,.0f}" if speed else "–",
         "Elapsed": format.duration(seconds),
     }
-    figures.metrics(quality | measured)
+    epoch = "the last epoch" if current.job.ended else "this epoch"
+    notes = {"Samples/s": f"Training samples a second in {epoch}, without evaluation."}
+    figures.metrics(quality | measured, notes)
 
 
 def _losses(shown: list[Run]) -> None:

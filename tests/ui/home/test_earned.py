@@ -59,7 +59,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
     assert found.samples_per_second == 1000
     assert found.today == 5
     told = earned.by_lesson(found)
-    assert told["Train"] == "1,000 samples/s"
+    assert told["Train"] == "up to 1,000 samples/s"
     assert told["Evaluate"] == "90.0% right"
 
 

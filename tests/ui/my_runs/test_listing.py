@@ -28,6 +28,11 @@ def run(id: str = "a", accuracy: float | None = 0.88, **more: object) -> RunSumm
     return RunSummary(**known | more)  # type: ignore[arg-type]
 
 
+def names(runs: list[RunSummary]) -> list[str]:
+    """What they are called, where they are their owner's first ones."""
+    return listing.names(runs, {each.id: n for n, each in enumerate(runs, 1)})
+
+
 def epochs(*accuracies: float) -> tuple[Epoch, ...]:
     """A history of epochs of two seconds each."""
     return tuple(
@@ -46,15 +51,14 @@ def test_a_run_is_called_by_what_was_changed() -> None:
 def test_runs_side_by_side_are_called_by_what_tells_them_apart() -> None:
     """By as few settings as do it; no two are called the same."""
     first, second = run("a"), run("b", batch_size=256)
-    assert listing.names([first, second]) == ["batch 64", "batch 256"]
+    assert names([first, second]) == ["batch 64", "batch 256"]
     third = run("c", batch_size=256, epochs=2, seed=3)
-    told = listing.names([first, second, third])
+    told = names([first, second, third])
     assert told[:2] == ["5 epochs · batch 64", "5 epochs · batch 256"]
     assert told[2] == "2 epochs · batch 256"
-    twins = listing.names([run("abcdefgh"), run("ijklmnop"), run("c", name="mine")])
-    assert len(set(twins)) == 3
-    assert twins[2] == "mine"
-    assert listing.names([run()]) == ["default settings"]
+    twins = names([run("abcdefgh"), run("ijklmnop"), run("c", name="mine")])
+    assert twins == ["Run 1", "Run 2", "mine"]
+    assert names([run()]) == ["Run 1"]
 
 
 def test_auto_is_the_device_that_it_was() -> None:
@@ -62,7 +66,7 @@ def test_auto_is_the_device_that_it_was() -> None:
     assert listing.differing([run(), run(device="cpu")]) == []
     card = run(device="cuda", device_name="A card")
     assert listing.differing([run(), card]) == ["device"]
-    assert listing.names([run(), card]) == ["on A processor", "on CUDA"]
+    assert names([run(), card]) == ["on A processor", "on CUDA"]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +107,16 @@ def test_the_frontier_has_the_runs_that_none_beats_in_both() -> None:
 def test_the_finding_names_the_quickest_and_the_best() -> None:
     """With what each reached, and in how many seconds."""
     runs = [run("a", 0.884, seconds=9.8), run("b", 0.879, seconds=3.1, batch_size=256)]
-    called = listing.names(runs)
+    called = names(runs)
     assert listing.finding(runs, called, 0) == (
-        "**Quickest: batch 256 with 87.90 % accuracy in 3.1 s; "
-        "best: batch 64 with 88.40 % accuracy in 9.8 s.**"
+        "**Quickest: batch 256 with 87.90% accuracy in 3.1 s; "
+        "best: batch 64 with 88.40% accuracy in 9.8 s.**"
     )
     runs[0] = replace(runs[0], seconds=2.0)
     found = listing.finding(runs, called, 0)
     assert "**Quickest and best: batch 64" in found
     found = listing.finding(runs[:1], ["mine"], 0)
-    assert found == "**mine: 88.40 % accuracy in 2.0 s.**"
+    assert found == "**mine: 88.40% accuracy in 2.0 s.**"
     assert listing.finding([run("a", None)], ["mine"], 0) == ""
 
 
@@ -120,14 +124,14 @@ def test_the_finding_names_the_quickest_and_the_best() -> None:
 def test_what_chance_explains_is_too_close_to_call(samples: int, close: bool) -> None:
     """Half a percent is nothing on 10,000 images, and much on a million."""
     runs = [run("a", 0.884), run("b", 0.879, batch_size=256)]
-    found = listing.finding(runs, listing.names(runs), samples)
+    found = listing.finding(runs, names(runs), samples)
     assert ("too close to call" in found) is close
 
 
 def test_a_name_that_deceives_is_no_markdown_in_the_finding() -> None:
     """It stands in a code span."""
     deceiving = run(name="[evil](https://evil.example)")
-    found = listing.finding([deceiving], listing.names([deceiving]), 0)
+    found = listing.finding([deceiving], names([deceiving]), 0)
     assert found.startswith("**`[evil](https://evil.example)`")
 
 
@@ -135,7 +139,7 @@ def test_only_what_differs_is_in_the_table() -> None:
     """Then what came of it: accuracy, and seconds to what all have reached."""
     runs = [run("a", 0.86), run("b", 0.91, batch_size=256, augment=True)]
     histories = [epochs(0.7, 0.86), epochs(0.86, 0.91)]
-    called = listing.names(runs)
+    called = names(runs)
     rows = {
         row["Setting"]: list(row.values())[1:]
         for row in listing.differences(runs, called, histories)
@@ -143,8 +147,8 @@ def test_only_what_differs_is_in_the_table() -> None:
     assert rows == {
         "Batch size": ["64", "256"],
         "Flip images": ["off", "on"],
-        "Test accuracy": ["86.00 %", "91.00 %"],
-        "Seconds to 85 %": ["4.0", "2.0"],
+        "Test accuracy": ["86.00%", "91.00%"],
+        "Seconds to 85%": ["4.0", "2.0"],
         "Total seconds": ["10.0", "10.0"],
     }
     assert listing.level([(), epochs(0.9)]) is None

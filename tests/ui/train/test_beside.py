@@ -40,17 +40,17 @@ def numbers(monkeypatch):
         (
             run("1", 2.0, 0.7, 0.86, 0.87),
             run("2", 1.0, 0.8, 0.86, batch_size=256),
-            "Batch 256 reaches 85 % in 2.0 s, batch 64 in 4.0 s: 2.0× as fast.",
+            "Batch 256 reaches 85% in 2.0 s, batch 64 in 4.0 s: 2.0× as fast.",
         ),
         (
             run("1", 1.0, 0.86),
             run("2", 2.0, 0.8, 0.86, model="cnn", epochs=5, augment=True),
-            "Run 1 reaches 85 % in 1.0 s, run 2 in 4.0 s: 4.0× as fast.",
+            "Run 1 reaches 85% in 1.0 s, run 2 in 4.0 s: 4.0× as fast.",
         ),
         (
             run("1", 1.0, 0.9),
             run("2", 1.02, 0.91, seed=1),
-            "Seed 1 and seed 0 take about as long to 90 %: 1.0 s and 1.0 s.",
+            "Seed 1 and seed 0 take about as long to 90%: 1.0 s and 1.0 s.",
         ),
         (
             run("1", 1.0, 0.3),
@@ -76,6 +76,6 @@ def test_the_table_has_a_row_a_run_with_a_color_of_its_own():
     found = beside.table([run("1", 1.0, 0.8, 0.91), run("2", 1.0, 0.91, seed=1)])
     rows = found.to_pylist()
     assert [row["What differs"] for row in rows] == ["seed 0", "seed 1"]
-    assert [row["Seconds to 90 %"] for row in rows] == ["2.0", "1.0"]
-    assert {row["Accuracy"] for row in rows} == {"91.00 %"}
+    assert [row["Seconds to 90%"] for row in rows] == ["2.0", "1.0"]
+    assert {row["Accuracy"] for row in rows} == {"91.00%"}
     assert len({row[" "] for row in rows}) == 2
