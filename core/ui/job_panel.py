@@ -190,7 +190,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
     # Of one that has ended too: a chart in another place would be drawn anew.
     @st.fragment(run_every=seconds)
     def live() -> None:
-        now = engine().job(job.id)
+        now = job if job.ended else engine().job(job.id)
         if now is None or look_seconds(now) != seconds:
             st.rerun()
         if now.status == "queued":
