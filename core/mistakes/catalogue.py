@@ -43,6 +43,7 @@ class Mistake:
     needs_numbers: bool = False  # to be mended: meta has none
     figure: Figure | None = None  # None: it is loud, and raises
     memory_bytes: int | None = None  # that its process may take
+    wordings: str = ""  # what else torch says, a line each: other versions and devices
     note: str = ""  # what to know of the machine when reading the outcome
     without_accelerator: str = ""  # what would be different with one
 

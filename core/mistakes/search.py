@@ -2,7 +2,8 @@
 
 Texts are compared by the cosine of their TF-IDF vectors (Salton and Buckley,
 "Term-weighting approaches in automatic text retrieval", 1988). What the mistakes raise
-is not written down here: it is what they raised when they were run.
+is what they raised when they were run; mistakes.toml adds what other versions of torch
+and other devices say.
 """
 
 import math
@@ -21,6 +22,7 @@ LEAST_SHARED = 4  # words, or all where the message has fewer
 MOST_MATCHES = 3
 CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them apart
 SYMPTOM_WEIGHT = 1.25  # whoever tells of no error has seen none: it was a silent one
+AHEAD = 1.01  # of the others is whose wording it is
 UNKNOWN = 0.5  # how much a word that is in no document weighs, beside a rare one
 
 # An exception's class is one word; other identifiers fall into theirs.
@@ -76,6 +78,11 @@ def split_traceback(text: str) -> tuple[str, str]:
     return "\n".join(code), text[end:]
 
 
+def _says(message: str, wording: str) -> bool:
+    """Whether all parts of the wording are in the message."""
+    return all(part in message for part in wording.split(" ... "))
+
+
 class Corpus:
     """Some documents, and how much each word tells about which is meant."""
 
@@ -119,6 +126,11 @@ class Index:
             texts = (each.title, each.why, each.note, each.without_accelerator, raised)
             told.append("\n".join(texts))
         self.told, self.code = Corpus(told), Corpus(code)
+        self.wordings = [
+            (at, line)
+            for at, each in enumerate(MISTAKES)
+            for line in each.wordings.splitlines()
+        ]
         self.symptoms = Corpus([each.symptoms for each in MISTAKES])
 
     def find(self, text: str) -> list[Match]:
@@ -128,9 +140,12 @@ class Index:
         """
         code, message = split_traceback(text[-MOST_CHARACTERS:])
         told = self.told.cosines(message)
+        worded = [at for at, wording in self.wordings if _says(message, wording)]
+        for at in worded:  # just ahead: where several say it, the code tells them apart
+            told[at] = max(LEAST_SCORE, AHEAD * max(told))
         if not ERROR.search(message):  # somebody tells what they see
             told = list(map(max, told, self._of_symptoms(message)))
-        if not self._fits(message, told):
+        if not worded and not self._fits(message, told):
             return []
         likeness = zip(MISTAKES, told, self.code.cosines(code), strict=True)
         matches = [Match(each.slug, a + CODE_WEIGHT * b) for each, a, b in likeness]
@@ -148,6 +163,8 @@ class Index:
 
     def _fits(self, message: str, told: list[float]) -> bool:
         """Whether the message is about any of the mistakes at all."""
+        if message.startswith("KeyError"):  # no mistake raises one: it quotes a name
+            return False
         best = max(told)
         if not ERROR.search(message):
             return best >= LEAST_SCORE_OF_QUESTION

@@ -15,6 +15,11 @@ TWO_DEVICES = (
     "RuntimeError: Expected all tensors to be on the same device, but found at least "
     "two devices, cuda:0 and cpu!"
 )
+GOT = (  # as today's torch says it
+    "RuntimeError: Expected all tensors to be on the same device, but got {} is on "
+    "cpu, different from other tensors on cuda:0 (when checking argument in method "
+    "wrapper_CUDA_{})"
+)
 # What learners bring: from other machines, other versions, in other programs.
 FOUND = {
     TWO_DEVICES: "data_not_moved",
@@ -23,6 +28,32 @@ FOUND = {
     "RuntimeError: Input type (torch.FloatTensor) and weight type "
     "(torch.cuda.FloatTensor) should be the same or input should be a MKLDNN tensor "
     "and weight is a dense tensor": "data_not_moved",
+    GOT.format("mat1", "addmm"): "data_not_moved",
+    GOT.format("mat2", "mm"): "data_not_moved",
+    GOT.format("index", "_index_select"): "data_not_moved",
+    GOT.format("target", "nll_loss_forward"): "labels_not_moved",
+    GOT.format("weight", "nll_loss_forward"): "loss_not_moved",
+    f"{TWO_DEVICES} (when checking argument for argument target in method "
+    "wrapper_CUDA_nll_loss_forward)": "labels_not_moved",
+    "RuntimeError: Placeholder storage has not been allocated on MPS device!": (
+        "data_not_moved"
+    ),
+    "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) "
+    "should be the same": "data_not_moved",
+    "RuntimeError: Found no NVIDIA driver on your system. Please check that you have "
+    "an NVIDIA GPU and installed a driver": "cuda_hard_coded",
+    "TypeError: can't convert mps:0 device type tensor to numpy. Use Tensor.cpu() to "
+    "copy the tensor to host memory first.": "numpy_on_device",
+    "RuntimeError: MPS backend out of memory (MPS allocated: 8.00 GB, max allowed: "
+    "9.07 GB). Tried to allocate 256.00 MB on private pool.": "out_of_memory",
+    "RuntimeError: Attempting to deserialize object on a CUDA device but "
+    "torch.cuda.is_available() is False. If you are running on a CPU-only machine, "
+    "please use torch.load with map_location": "cuda_checkpoint",
+    "RuntimeError: Error(s) in loading state_dict for ResNetADFDropout: Missing key(s) "
+    'in state_dict: "conv1.weight", "bn1.weight", "bn1.bias"': "wrong_architecture",
+    "Missing key(s) in state_dict": "wrong_architecture",
+    "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, "
+    "to do so you have two options": "pickle_refused",
     "AssertionError: Torch not compiled with CUDA enabled": "cuda_hard_coded",
     "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
     "copy the tensor to host memory first.": "numpy_on_device",
@@ -96,6 +127,9 @@ NOT_FOUND = [
     "IndentationError: unexpected indent",
     "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
     "KeyError: 'label'",
+    "KeyError: 'cuda:0'",
+    "KeyError: 'state_dict'",
+    "KeyError: 'layers.0.weight'",
     "NameError: name 'model' is not defined",
     "IndexError: list index out of range",
     "ZeroDivisionError: division by zero",
