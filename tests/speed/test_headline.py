@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.speed import headline
-from core.ui.speed import ladder
 from tests.samples import CLIMBED
 
 RATIOS = st.floats(1.5, 100.0)
@@ -84,14 +83,3 @@ def test_the_best_rung_is_the_one_that_the_gains_lead_to():
     )
     assert headline.best(lucky).rung == "half_precision"
     assert headline.best(()) is None
-
-
-def test_the_limit_on_the_chart_is_the_fastest_that_was_read():
-    """One reading of a busy moment would stand below what rungs have reached."""
-    half = {"float32": (5e10, 5e10)}
-    slow = replace(CLIMBED.limit, flops_per_second=half)
-    busy_at_first = replace(CLIMBED, limit=slow)
-    last = CLIMBED.results[0]
-    (line,) = ladder.at_best(busy_at_first.limits, last, half=True)
-    assert line == ladder.at_best([CLIMBED.limit], last, half=True)[0]
-    assert ladder.at_best([], last, half=True) == []

@@ -18,6 +18,8 @@ def test_a_limit_is_drawn_where_it_holds():
     limits = {name: bar.limit for name, bar in found.items()}
     half = limits.pop("half_precision")
     assert half > 1.5 * max(limits.values())
+    busy = replace(BOTH, flops_per_second={"float32": (5e10,), "bfloat16": (2e11,)})
+    assert bars.bars(CLIMBED.results, [busy, BOTH]) == found, "the fastest reading"
     alone = bars.bars(CLIMBED.results, [LIMIT])
     assert alone["fused"].limit == limits["fused"]
     assert alone["half_precision"].limit is None  # it was not measured
