@@ -153,8 +153,7 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     ids = one_that_runs_and_two_that_wait(app)
     lost = app._connection._client
     elsewhere.kill("scheduler")
-    wait(lambda: lost.status == "closed" and app.problem)
-    assert "can't be reached" in app.problem
+    wait(lambda: lost.status == "closed" and "can't be reached" in app.problem)
     assert [status(app, job_id) for job_id in ids] == ["failed", "queued", "queued"]
     elsewhere.start("scheduler")
     all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
