@@ -17,7 +17,7 @@ racing, timing, profile, mapping = st.tabs(
 with racing:
     st.subheader("Which one is faster?")
     pair = race.draw(machine, dataset.is_here(machine), recorded)
-    with st.expander("The code that ran", icon=":material/code:"):
+    with st.expander(race.PANEL.code_title, icon=":material/code:"):
         show(
             "The race calls this for each contender in turn: the loops of the course, "
             "with a clock that is read when the device is idle.",
@@ -27,13 +27,13 @@ with racing:
 with timing:
     st.subheader("Why is your timing wrong?")
     timing_pitfalls.draw(devices, recorded)
-    with st.expander("The code that ran", icon=":material/code:"):
+    with st.expander(timing_pitfalls.PANEL.code_title, icon=":material/code:"):
         show("core.compare.timing_pitfalls:time_it")
 
 with profile:
     st.subheader("Where does the time go?")
     step_profile.draw(dataset.default_task(machine), devices, recorded)
-    with st.expander("The code that ran", icon=":material/code:"):
+    with st.expander(step_profile.PANEL.code_title, icon=":material/code:"):
         show("core.compare.step_profile:step")
 
 with mapping:
@@ -42,7 +42,7 @@ with mapping:
         f"A training step of a two-layer MLP: {pair[0].name} against {pair[1].name}."
     )
     crossover.draw(pair, recorded)
-    with st.expander("The code that ran", icon=":material/code:"):
+    with st.expander(crossover.PANEL.code_title, icon=":material/code:"):
         show("core.compare.crossover:training_step")
 
 frame.end("Compare")

@@ -22,8 +22,8 @@ save, load, trip, wrong, home = st.tabs(
 
 with save:
     st.markdown(
-        "A checkpoint is the model's `state_dict`: a dictionary of names and tensors, "
-        "and nothing else. The layers themselves stay in your code.",
+        "The file saved here holds only the model's `state_dict`: a dictionary of "
+        "names and tensors. The layers themselves stay in your code.",
         width=frame.PROSE,
     )
     if run is None:
@@ -39,8 +39,8 @@ with save:
 with load:
     st.markdown(
         "The file is opened by a worker, in a process of its own with little memory "
-        "and time, and never with `weights_only=False`. Missing, unexpected and "
-        "misshapen entries are listed."
+        "and time, and never with `weights_only=False`. Entries that are missing, "
+        "unexpected or of the wrong shape are listed."
     )
     upload.draw(machine, run.config.task if run else None)
     st.markdown(

@@ -114,7 +114,8 @@ def _introduction(result: RunResult) -> str:
         f"({here.backend}), {threads}, torch {here.torch}, Python "
         f"{here.python}. On the same machine with the same versions and data you "
         "get the same number, to the last digit. Elsewhere the last digits may differ: "
-        f"sums are taken in another order.{feed * (config.feed == 'dataloader')}"
+        "sums are taken in another order, and convolutions on NVIDIA GPUs may round to "
+        f"TF32.{feed * (config.feed == 'dataloader')}"
     )
 
 

@@ -54,9 +54,9 @@ def why(race: Race, winner: int) -> str:
             )
         if won.threads < lost.threads:
             return (
-                f"A step of {step:.2g} ms is worth sharing, so there was no free core "
-                "for every thread: all wait for the one that shares its core with "
-                "another program. Race again when the machine is idle."
+                f"A step of {step:.2g} ms is worth sharing. Perhaps there was no free "
+                "core for every thread: then all wait for the one that shares its core "
+                "with another program. Race again when the machine is idle."
             )
         return "Both are the same device, so the machine itself has changed meanwhile."
     if lost.backend == "CPU":
@@ -89,7 +89,7 @@ def agreement(race: Race) -> str:
     if most < AGREE:
         return (
             f"Over steps, the two curves agree within {most:.1g} of the loss. What is "
-            "left is rounding: they add the same numbers in another order."
+            f"left is rounding: they add the same numbers in another order{tf32(race)}."
         )
     if race.config.model == "cnn" and len(devices) > 1:
         return (
@@ -100,5 +100,13 @@ def agreement(race: Race) -> str:
     return (
         f"Over steps, the two curves start {start:.1g} apart and end up to {most:.1%} "
         "apart. Weights and batches are the same; they add the same numbers in another "
-        "order, and each step makes that rounding grow."
+        f"order{tf32(race)}, and each step makes that rounding grow."
     )
+
+
+def tf32(race: Race) -> str:
+    """What rounds too where a convolution runs on an NVIDIA GPU, within a sentence."""
+    on_cuda = any(each.backend == "CUDA" for each in race.candidates)
+    if race.config.model != "cnn" or not on_cuda:
+        return ""
+    return ", and convolutions on NVIDIA GPUs may round their inputs to TF32"

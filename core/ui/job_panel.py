@@ -67,6 +67,12 @@ class JobPanel:
         """The one that has not ended, whatever it is about: after a reload too."""
         return self._unfinished(self._jobs())
 
+    @property
+    def code_title(self) -> str:
+        """What the code is called that its jobs run, on a page that shows it."""
+        ran = self.job is not None or self.before is not None
+        return "The code that ran" if ran else "The code that will run"
+
     def _jobs(self) -> list[Job]:
         """All of this visitor, about whatever."""
         return engine().jobs(self.address, visitor())

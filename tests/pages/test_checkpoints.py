@@ -28,7 +28,7 @@ def test_checkpoints_without_a_run(monkeypatch):
     assert "No run on images has finished" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
-    assert "learned nothing yet" in texts(at.markdown)
+    assert "untrained" in texts(at.markdown)
     assert at.dataframe[0].value["Bytes"].sum() == 4 * 109_386
 
 

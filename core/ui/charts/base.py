@@ -345,16 +345,19 @@ def heat_map(
     select: alt.Parameter | None = None,
     size: int = 11,
     dy: int = 0,
+    aria: bool = True,
     **cell: Any,
 ) -> Chart:
     """Cells and their texts, which are inverse where the test `dark` is passed.
 
     A click on a cell sets `select`. `size` and `dy` are the texts' size and how far
-    they are below the middle; `cell` are channels of the cells.
+    they are below the middle; `cell` are channels of the cells. Without `aria` screen
+    readers are told by the texts alone, as where there are no cells at first: a layer
+    without any would be an image without a name.
     """
-    cells = chart.mark_rect().encode(color=shade, **cell)
+    cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:
-        cells = cells.mark_rect(cursor="pointer").add_params(select)
+        cells = cells.mark_rect(aria=aria, cursor="pointer").add_params(select)
     ink = either(dark, colors.inverse, colors.text)
     texts = chart.mark_text(fontSize=size, dy=dy).encode(text=text, color=ink)
     return alt.layer(cells, texts)

@@ -14,8 +14,9 @@ PARTS = {
 }
 
 
-BAR_HEIGHT = 60  # pixels
-LABELLED = 0.16  # of the file: a tensor that has room for its name
+BAR_HEIGHT = 100  # pixels: as long as a name that is turned
+LABELLED = 0.16  # of the file: a tensor that has room for its name and shape
+TURNED = 0.04  # that has room for its name, from bottom to top
 
 
 def stacked(frame: pd.DataFrame) -> Chart:
@@ -35,13 +36,19 @@ def stacked(frame: pd.DataFrame) -> Chart:
     )
     pair = base.either("datum.layer % 2", colors.further[1], colors.further[3])
     bar = chart.mark_bar(height=BAR_HEIGHT, stroke=colors.page, strokeWidth=1)
-    labels = frame[frame["bytes"] > LABELLED * whole].assign(
+    named = (frame["bytes"] > TURNED * whole) & (frame["layer"] >= 0)
+    labels = frame[named].assign(
         middle=lambda each: (each["start"] + each["end"]) / 2,
         label=lambda each: each["name"] + "\n" + each["shape"],
     )
-    text = alt.Chart(labels).mark_text(lineBreak="\n", dy=-7, color=colors.inverse)
+    narrow = labels["bytes"] <= LABELLED * whole
+    ink: dict = {"color": colors.inverse}
+    text = alt.Chart(labels[~narrow]).mark_text(lineBreak="\n", dy=-7, **ink)
+    turned = alt.Chart(labels[narrow]).mark_text(angle=270, **ink)
     return alt.layer(
-        bar.encode(color=pair), text.encode(x="middle:Q", text="label:N")
+        bar.encode(color=pair),
+        text.encode(x="middle:Q", text="label:N"),
+        turned.encode(x="middle:Q", text="name:N"),
     ).properties(height=BAR_HEIGHT + 50)
 
 

@@ -58,7 +58,7 @@ def race_bars(
     """The seconds of each heat as dots, hollow for the warm-up, over their median.
 
     For data with the columns contender, kind ("median", "heat" or "warm-up"), seconds,
-    and text, at the end of the dots. Contenders from `elsewhere` are dashed and pale.
+    and text, right of all dots. Contenders from `elsewhere` are dashed and pale.
     """
     names = [*(each.name for each in pair), *elsewhere]
     hues = [*candidate_hues(pair, colors), *[colors.accelerator] * len(elsewhere)]
@@ -87,7 +87,7 @@ def race_bars(
         bars,
         heat.mark_point(fill=colors.quiet, **dot),
         warm_up.mark_point(fill=colors.page, **dot),
-        end.mark_text(align="left", dx=9).encode(text="text:N"),
+        end.mark_text(align="right").encode(x=alt.value("width"), text="text:N"),
     ).properties(height=alt.Step(38))
 
 
@@ -205,6 +205,7 @@ def crossover(colors: Palette, pair: Pair) -> Chart:
         colors,
         size=FONT_PIXELS,
         dy=9,  # below the middle, where the line of equality may pass
+        aria=False,
         **edges,
         stroke=alt.value(colors.page),
     )

@@ -57,7 +57,7 @@ def untrained() -> None:
     """Where no run has finished: the file of a model that was never trained."""
     with explained("The checkpoint could not be read"):
         size, tensors = _untrained()
-        st.markdown("Until then, the file of an ANN that has **learned nothing yet**:")
+        st.markdown("Until then, here is the file of an **untrained** ANN:")
         _contents(size, tensors)
         upload.tensor_table(tensors)
 

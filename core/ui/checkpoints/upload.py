@@ -82,7 +82,11 @@ def _contents(found: Opened) -> None:
         )
     else:
         lists = ("missing", "unexpected", "misshapen")
-        counts = [f"{n} {what}" for what in lists if (n := len(getattr(found, what)))]
+        counts = [
+            f"{n} {what.replace('misshapen', 'of the wrong shape or type')}"
+            for what in lists
+            if (n := len(getattr(found, what)))
+        ]
         st.error(
             f"Compared by name: {', '.join(counts)}. Choose another architecture, or "
             "save the state_dict of a model with these layers.",
@@ -100,7 +104,7 @@ def _contents(found: Opened) -> None:
         "In the file → in the model": [" → ".join(names) for names in found.renamed],
         "Missing: the model has it, the file does not": found.missing,
         "Unexpected: the file has it, the model does not": found.unexpected,
-        "Misshapen: the name is right, the shape or type is not": [
+        "Wrong shape or type: only the name is right": [
             f"{name}: {theirs} in the file, {ours} in the model"
             for name, theirs, ours in found.misshapen
         ],

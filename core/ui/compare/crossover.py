@@ -158,7 +158,7 @@ def in_words(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
     name = candidates[index].name
     stay = "stay on the CPU" if len(on_cpu) == 1 else f"take {name}"
     return (
-        f"{text} Where {name} wins, {stay}: it is faster and cheaper. The largest "
+        f"{text} Where {name} wins, {stay}: it is faster there. The largest "
         f"such cell is batch size {largest.batch_size:,} with {largest.width:,} hidden "
         "units."
     )

@@ -195,6 +195,10 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
             key=f"race_{loop}",
             alt=f"Seconds of {loop} of each contender: every heat, and their median",
         )
+    st.caption(
+        "Bar: the median heat, with its images/s at the right. Dots: the heats it is "
+        "the median of. Hollow dot: the warm-up, which is not counted."
+    )
 
 
 def heats(race: Race, loop: str, steps: int, names: Sequence[str]) -> list[Heat]:
@@ -289,8 +293,8 @@ def _caption(race: Race) -> None:
     cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
     figures.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
-        f"{config.batch_size:,}, seed {config.seed}. A dot is one of n = {n}{cut} "
-        "heats of each, in turn, the hollow one the warm-up; the bar is the median.",
+        f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats of each, "
+        "in turn, after a warm-up.",
         race,
     )
 

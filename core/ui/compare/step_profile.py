@@ -26,7 +26,8 @@ REMEDIES = {
     "forward": "The forward pass is the bottleneck: the arithmetic itself, or the time "
     "to start each operation where the batch is small.",
     "backward": "The backward pass is the bottleneck: about twice the arithmetic of "
-    "the forward pass. A faster device or a smaller model is what helps.",
+    "the forward pass. A faster device or a smaller model helps; 16-bit numbers and "
+    "`torch.compile` may too, as the Speed page measures.",
     "optimizer": "The optimizer is the bottleneck: it touches every parameter in every "
     "step, whatever the batch. A larger batch means fewer steps.",
 }

@@ -17,7 +17,7 @@ from core.ui import dataset, figures, format, measured
 from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
 from core.ui.course import page
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, slot
 from core.ui.montage import montage, png
 from core.ui.runs import Run, run
 from core.ui.server import ask, engine, explained, store, visitor
@@ -232,7 +232,7 @@ def mode_costs(job: Job) -> None:
     """Seconds and peak memory in each autograd mode, once they are measured."""
     if job.value is None:
         if not job.ended:
-            st.info("Measuring: one warm-up, then five repeats of each, in turn.")
+            slot("Measuring: one warm-up, then five repeats of each, in turn")
         return
     measured: tuple[ModeCost, ...] = job.value
     environment = measured[0].environment

@@ -10,7 +10,7 @@ from core.measure.speedup import paired
 from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, slot
 from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
@@ -50,7 +50,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: CopiesLab | None = job.value
     if done is None:
         if not job.ended:
-            st.info("Measuring. It takes some seconds at most.")
+            slot("Measuring: it takes a few seconds at most")
         return
     if guess.missing(guessed):
         return

@@ -39,7 +39,9 @@ class Lab:
     def follow(self, draw: Draw) -> None:
         """The newest result as `draw` draws it, and the code that ran."""
         self.panel.follow(draw, self.empty)
-        with st.expander(f"The code that ran: {self.what}", icon=":material/code:"):
+        with st.expander(
+            f"{self.panel.code_title}: {self.what}", icon=":material/code:"
+        ):
             st.markdown(self.code)
             code_tabs(*self.tabs)
 

@@ -33,6 +33,11 @@ NO_HEADLINE = (
     "the two in turn: a climb that ended early has no such figure."
 )
 
+TF32 = (
+    " Its float32 is not TF32. Convolutions on NVIDIA GPUs may round to TF32, which is "
+    "faster, so a rung in 32 bits may pass the limit."
+)
+
 
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
@@ -57,7 +62,7 @@ def settings(machine: Machine, has_data: bool) -> Climb:
     device = controls.choice("Device", "ladder_device", devices, width=96)
     epochs, images = ladder.DEFAULTS[model]
     epochs = controls.number(
-        "Epochs a rung",
+        "Epochs per rung",
         f"ladder_epochs_{model}",
         epochs,
         1,
@@ -67,7 +72,7 @@ def settings(machine: Machine, has_data: bool) -> Climb:
         "far they are apart says how sure it is. More of them also learn more.",
     )
     images = controls.number(
-        "Images an epoch",
+        "Images per epoch",
         f"ladder_images_{model}",
         images,
         1000,
@@ -155,7 +160,7 @@ def climb(job: Job, backend: str) -> None:
         )
         if any(each.measured for each in shown):
             st.caption(
-                "Median samples/s and seconds an epoch, "
+                "Median samples/s and seconds per epoch, "
                 f"n = {job.arguments[0].epochs}; lines: least to most. Hollow: taken "
                 "back. Dashed: this machine's limit with the rung's kind of numbers."
             )
@@ -284,7 +289,7 @@ def _figures(each: Result, every: Sequence[Result]) -> dict[str, Any]:
 
 def caption(done: Climbed) -> None:
     """How it was measured, and where the limit comes from."""
-    config, limits = done.climb, done.limits
+    config, limits, backend = done.climb, done.limits, done.environment.backend
     rates = " and ".join(
         f"{max(median(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "
         f"GFLOP/s in {dtype}"
@@ -306,7 +311,8 @@ def caption(done: Climbed) -> None:
                 f"Limit: {done.limit.flops_per_image:,.0f} floating-point operations "
                 f"for an image, at the {rates} of a large matrix product; memory moves "
                 f"{bandwidth / 1e9:,.1f} GB/s in large blocks. The fastest of n = "
-                f"{len(limits)} readings, before the climb and at its end.",
+                f"{len(limits)} readings, before the climb and at its end."
+                + (TF32 if (config.model, backend) == ("cnn", "CUDA") else ""),
             )
         )
         figures.caption("", done)

@@ -12,7 +12,7 @@ from core.speed import results
 from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 BUDGETS = (10, 30, 60)  # seconds
@@ -69,7 +69,8 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     direct = done.direct if done else ()
     cores = done.cores if done else cores
     if not job.ended:
-        st.info(f"Measuring: {len(cells)} of {plan.cells} cells so far.")
+        text = f"Measuring: {len(cells)} of {plan.cells} cells so far"
+        slot(text, len(cells) / plan.cells)
     if done is not None and not cells:
         st.warning("The time was over before the first cell. Give it more.")
     if not cells or guess.missing(guessed):

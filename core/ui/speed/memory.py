@@ -12,7 +12,7 @@ from core.speed import results
 from core.speed.results import MemoryCost, MemoryLab, Peak
 from core.ui import downloads, figures, format
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.speed.lab import SIDES, Lab
 
 WAYS = 6
@@ -92,8 +92,9 @@ def _so_far(job: Job) -> None:
     """The peaks that are known already, as a list."""
     peaks = reported(job, Peak)
     if not job.ended:
-        next_up = "." if len(peaks) < WAYS else "; now their time, in turn."
-        st.info(f"Peak memory of {len(peaks)} of {WAYS} ways measured{next_up}")
+        next_up = "" if len(peaks) < WAYS else "; now their time, in turn"
+        text = f"Peak memory of {len(peaks)} of {WAYS} ways measured{next_up}"
+        slot(text, len(peaks) / WAYS)
     if known := [peak for peak in peaks if peak.bytes is not None]:
         figures.bullets(f"{peak.name}: {format.size(peak.bytes)}" for peak in known)
 

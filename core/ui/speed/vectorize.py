@@ -7,7 +7,7 @@ from core.measure.environment import Machine
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
-from core.ui.job_panel import JobPanel, reported
+from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 LAB = Lab(
@@ -47,7 +47,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: VectorizeLab | None = job.value
     found = list(done.found) if done else reported(job, Vectorized)
     if not job.ended:
-        st.info(f"Measuring: {len(found)} bars so far.")
+        slot(f"Measuring: {len(found)} bars so far")
     if not found or guess.missing(guessed):
         return
     bars = figures.readings(found, "points", "way", microseconds=1e6)
