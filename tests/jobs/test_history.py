@@ -139,7 +139,7 @@ def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
         url = server.empty_database("jobs")
     store = Store(url)
     own = Engine(engine._connection._client.scheduler.address, store=store)
-    going = own.submit(RUN, replace(LONG, epochs=5), owner="ada")
+    going = own.submit(RUN, replace(LONG, epochs=15), owner="ada")
     running(own, going)
     with failure(store, server):
         wait(lambda: cause in store.problem)
