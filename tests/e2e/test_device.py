@@ -19,7 +19,7 @@ def test_the_device_page_lives_and_explains(visitor):
     The timer is the browser's, so nothing but a browser shows that it fires.
     """
     page = ready(visitor("Device"))
-    used = page.get_by_text(re.compile(r"^Memory used")).first
+    used = page.get_by_text(re.compile(r"^Memory used\s+\d")).first
     expect(used).to_be_visible(timeout=SLOW)
     before = used.inner_text()
     ballast = bytearray(os.urandom(2**20)) * 512  # half a gigabyte
