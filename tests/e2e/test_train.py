@@ -21,15 +21,20 @@ pytestmark = pytest.mark.browser
 # counts the shapes that the line has from then on.
 STOPWATCH = """() => {
     const line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]';
-    const before = document.querySelector(line)?.getAttribute("d");
+    const shape = () => document.querySelector(line)?.getAttribute("d");
     window.curves = new Set();
+    let before;
     const look = () => {
-        const curve = document.querySelector(line)?.getAttribute("d");
+        const curve = shape();
         if (curve && curve !== before) window.firstPoint ??= performance.now();
         if (curve) window.curves.add(curve);
         requestAnimationFrame(look);
     };
-    const click = () => { window.clicked = performance.now(); look(); };
+    const click = () => {
+        window.clicked = performance.now();
+        before = shape();
+        look();
+    };
     document.addEventListener("click", click, {capture: true, once: true});
 }"""
 
