@@ -45,6 +45,7 @@ MEASURED: dict[str, dict[str, tuple]] = {  # results with what they were asked
         "core.speed.copies:measure": (samples.COPIES, "cuda"),
     },
 }
+MISTAKES = "pages/8_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "workers** are fastest here", "Best rung"),
     *("For a single point **", "10,000 pieces take", "`.item()` in every step takes"),
@@ -92,7 +93,7 @@ def test_a_page_opens_without_an_exception(page):
     if page != "home.py":
         at.switch_page(page).run()
     assert not at.exception
-    assert not at.error
+    assert not at.error or page == MISTAKES
     assert len(at.title) == 1
 
 
@@ -110,7 +111,7 @@ def test_what_the_address_says_is_never_markdown(page):
     """A link that was made to deceive shows nothing but its letters."""
     names = ("run", "runs", "mistake", "tab", "task", "colour")
     at = open_page(page, **dict.fromkeys(names, " ".join(HOSTILE)))
-    assert not at.error
+    assert not at.error or page == MISTAKES
     assert "evil" not in outside_code(at)
 
 
