@@ -198,21 +198,21 @@ class Connection:
     def _look(self, client: Client) -> None:
         """See which workers there are, and what keeps jobs from beginning or ending."""
         try:
-            self._capacity, given = self.capacity(), self._given(client)
+            self._capacity, now = self.capacity(), time.monotonic()
+            with self._lock:
+                waiting = {
+                    job_id: future.key
+                    for job_id, future in self._futures.items()
+                    if job_id not in self._begun
+                }
+                deaf = [each for each, until in self._patience.items() if now > until]
+            given = self._given(client) if waiting else {}
         except TimeoutError:
             return self._drop(client)
-        now = time.monotonic()
         self._last_seen.update(dict.fromkeys(self._capacity, now))
-        with self._lock:
-            waiting = {
-                job_id: future.key
-                for job_id, future in self._futures.items()
-                if job_id not in self._begun
-            }
-            deaf = [each for each, until in self._patience.items() if now > until]
         strange: set[Any] = set()  # what workers have that other apps keep busy
         stuck: dict[str, float] = {}
-        for address, keys in given.items() if waiting else ():
+        for address, keys in given.items():
             if set(keys) - set(client.futures):
                 strange.update(keys)
             elif keys and set(keys) <= set(waiting.values()):
