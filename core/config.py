@@ -35,11 +35,14 @@ CRITERIA_FOR = {
     "regression": ("mse", "gaussian"),
 }
 RANGES = {
-    "epochs": (1, 50),
-    "batch_size": (16, 4096),
+    "epochs": (1, 200),
+    "batch_size": (1, 4096),
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
+# Both at once would be hours, while others wait: a run has an end for all its epochs.
+TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
+MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
 MOST_NOTICES = 5  # that one address gets
 
@@ -139,6 +142,21 @@ class RunConfig:
                 f"augment must be false for the task {self.task}: it flips images, "
                 "and there are none."
             )
+        self._check_length()
+
+    def _check_length(self) -> None:
+        samples = TRAIN_SAMPLES[self.task] * self.epochs
+        steps = -(-TRAIN_SAMPLES[self.task] // self.batch_size) * self.epochs
+        for what, count, most, way in (
+            ("samples", samples, MOST_SAMPLES, "fewer epochs"),
+            ("steps", steps, MOST_STEPS, "fewer epochs, or a larger batch_size"),
+        ):
+            if count > most:
+                raise ValueError(
+                    f"epochs {self.epochs} with batch_size {self.batch_size} would be "
+                    f"{count:,} {what} of {self.task}, and a run may have {most:,}: "
+                    f"choose {way}."
+                )
 
     @property
     def has_images(self) -> bool:

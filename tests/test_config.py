@@ -29,6 +29,9 @@ ROOT = Path(__file__).parents[1]
 SETTINGS: dict[str, st.SearchStrategy] = {
     **{name: st.sampled_from(choices) for name, choices in CHOICES.items()},
     **{name: st.integers(low, high) for name, (low, high) in RANGES.items()},
+    # What every task may have, together; for the rest see the test of how long.
+    "epochs": st.integers(1, 50),
+    "batch_size": st.integers(16, 4096),
     "learning_rate": st.floats(0, 1e30, exclude_min=True),
     "weight_decay": st.floats(0, 1e30),
     "augment": st.booleans(),
@@ -68,12 +71,12 @@ GIVEN = st.sampled_from(TASKS).flatmap(
         ("feed", ""),
         ("schedule", "Constant"),
         ("epochs", 0),
-        ("epochs", 51),
+        ("epochs", 201),
         ("epochs", 5.0),
         ("epochs", "5"),
         ("epochs", True),
         ("epochs", None),
-        ("batch_size", 15),
+        ("batch_size", 0),
         ("batch_size", 4097),
         ("seed", -1),
         ("seed", 2**32),
@@ -109,11 +112,38 @@ def test_bad_values_are_named(name: str, value: object) -> None:
 def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
     """A whole number is taken exactly where it lies in the field's range."""
     low, high = RANGES[name]
+    small: dict[str, Any] = {"task": "regression", "model": "simple", name: value}
     if low <= value <= high:
-        assert getattr(RunConfig(**{name: value}), name) == value  # type: ignore[arg-type]
+        assert getattr(RunConfig(criterion="mse", **small), name) == value
     else:
         with pytest.raises(ValueError, match=name):
-            RunConfig(**{name: value})  # type: ignore[arg-type]
+            RunConfig(criterion="mse", **small)
+
+
+@pytest.mark.parametrize(
+    ("task", "epochs", "batch_size", "said"),
+    [
+        ("sprites", 100, 10, ""),  # a textbook's
+        ("regression", 200, 4, ""),
+        ("fashion-mnist", 3, 1, ""),
+        ("fashion-mnist", 4, 1, "240,000 steps of fashion-mnist"),
+        ("sprites", 200, 10, "240,000 steps of sprites"),
+        ("fashion-mnist", 51, 4096, "3,060,000 samples of fashion-mnist"),
+    ],
+)
+def test_how_long_a_run_may_be_depends_on_its_task(
+    task: str, epochs: int, batch_size: int, said: str
+) -> None:
+    """Many epochs and small batches are taken as long as others needn't wait for hours.
+
+    What is too long is refused with its size, and with what to choose.
+    """
+    given = {"task": task, "epochs": epochs, "batch_size": batch_size}
+    if not said:
+        assert RunConfig.with_recipe(**given).epochs == epochs
+        return
+    with pytest.raises(ValueError, match=f"{said}.*choose fewer epochs"):
+        RunConfig.with_recipe(**given)
 
 
 @settings(deadline=None)

@@ -80,13 +80,20 @@ class TensorBatches:
 class LoaderBatches:
     """Batches from a DataLoader, which fetches its samples one by one.
 
-    Images it opens as PIL images, every time.
+    Images it opens as PIL images, every time. Pinned ones are on their way to the
+    device already: the loop's own `.to` finds them there.
     """
 
     def __init__(
-        self, split: Split, batch_size: int, order: EpochOrder, **options: Any
+        self,
+        split: Split,
+        batch_size: int,
+        order: EpochOrder,
+        device: torch.device,
+        **options: Any,
     ) -> None:
         self.order = order
+        self.device = device
         self.batch_size = batch_size
         self.indices: list[int] = []  # this epoch's; the loader's sampler
         pixels = split.images.dtype == torch.uint8
@@ -107,8 +114,12 @@ class LoaderBatches:
         self.indices[:] = order.tolist()
         start = 0
         for images, labels in self.loader:
+            if self.loader.pin_memory:  # so that the host need not wait for the copy
+                images = images.to(self.device, non_blocking=True)
+                labels = labels.to(self.device, non_blocking=True)
             if flips is not None:
-                images = flip(images, flips[start : start + len(labels)])
+                some = flips[start : start + len(labels)].to(images.device)
+                images = flip(images, some)
             yield images, labels
             start += len(labels)
 
@@ -164,6 +175,7 @@ def make(
             split,
             batch_size,
             order,
+            device,
             num_workers=num_workers,
             pin_memory=pin_memory,
             persistent_workers=num_workers > 0,

@@ -16,7 +16,7 @@ from core.data import curve, fashion_mnist, sprites
 from core.data.results import DatasetStatus
 from core.errors import ExplainedError
 
-SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
+SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # core.config.TRAIN_SAMPLES too
 
 
 @dataclass(frozen=True, eq=False)

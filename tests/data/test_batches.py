@@ -86,6 +86,20 @@ def test_feeds_of_numbers_are_equal(
             assert numbers.labels[at] == b
 
 
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
+@pytest.mark.parametrize("device", [CPU, accelerator() or torch.device("meta")])
+def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -> None:
+    """They are what others are, and on their way before the loop asks for them."""
+    options = {"augment": device.type != "meta", "pin_memory": True}
+    found = epochs("dataloader", split, device=device, **options)
+    if device.type == "meta":
+        assert {x.device for epoch in found for pair in epoch for x in pair} == {device}
+        return
+    for epoch in found:
+        epoch[:] = [(images.to(CPU), labels.to(CPU)) for images, labels in epoch]
+    assert_equal(found, epochs("memory", split, augment=True))
+
+
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
 def test_loader_processes_change_nothing(split: Split) -> None:
     """Two processes that load batches give what none gives."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from core.config import TRAIN_SAMPLES
 from core.data import datasets, fashion_mnist
 from core.data.results import DatasetStatus
 from core.errors import ExplainedError
@@ -26,6 +27,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], datasets.Dataset]:
 def test_layout(task: str) -> None:
     """Both splits are uint8 (N, 1, 28, 28) and int64 (N,), on the host."""
     dataset = datasets.load(task)
+    assert len(dataset.train) == TRAIN_SAMPLES[task]
     for split in (dataset.train, dataset.test):
         assert split.images.shape == (len(split), 1, 28, 28)
         assert split.images.dtype == torch.uint8

@@ -252,9 +252,9 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
 def test_an_impossible_number_is_answered_in_words(visitor):
     """Too many epochs are not replaced in silence: nothing starts, and it says why."""
     page = ready(visitor(SHORT))
-    enter(page, "Epochs", 99)
+    enter(page, "Epochs", 999)
     key(page, "start_training").click()
-    expect(page.get_by_text("from 1 to 50, not 99")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("from 1 to 200, not 999")).to_be_visible(timeout=SLOW)
     expect(result(page)).to_have_count(0)
 
 

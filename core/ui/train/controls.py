@@ -19,6 +19,10 @@ HELP = {
     "or the textbook's DataLoader that fetches every sample by itself.",
     "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
     "weight_decay": "How strongly AdamW pulls the weights towards 0.",
+    "num_workers": "Processes that open images while the model trains; 0 is none.",
+    "pin_memory": "Batches wait in page-locked memory, from which they are copied with "
+    "`non_blocking=True`: the host goes on while they travel. Only on the way to an "
+    "accelerator does that save anything.",
     "augment": "Mirror half of the training images, drawn anew each epoch.",
 }
 
@@ -91,7 +95,7 @@ def _draw(devices: list[str]) -> None:
     with epochs:
         _number("Epochs", "epochs", 1)
     with batch_size:
-        _number("Batch size", "batch_size", 16)
+        _number("Batch size", "batch_size", 1)
     with st.expander("More settings"):
         _more(task, devices)
 
@@ -107,6 +111,9 @@ def _more(task: str, devices: list[str]) -> None:
     _number("Seed", "seed", 1)
     if st.session_state.feed == "dataloader":
         _number("Loader workers", "num_workers", 1)
+        none = devices == ["cpu"]
+        label = "Pinned memory" + ": no accelerator here" * none
+        st.toggle(label, disabled=none, **_common("pin_memory"))
     if task in configs.IMAGE_TASKS:
         st.toggle("Flip images", **_common("augment"))
 
