@@ -93,5 +93,6 @@ ran = current is not None and current.started is not None
 st.subheader("The code that ran" if ran else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
+code.forget_a_move()
 
 frame.end("Train")

@@ -63,14 +63,25 @@ class Mistake:
         return f"core.mistakes.examples.{self.module}:{half}_{self.slug}"
 
 
+@dataclass(frozen=True)
+class Message:
+    """What torch says of something that is none of the mistakes, and what to do."""
+
+    wording: str  # as those of a mistake
+    say: str
+
+
 def _mistakes() -> Iterator[Mistake]:
-    text = Path(__file__).parents[2].joinpath("mistakes.toml").read_text("utf-8")
-    for module, mistakes in tomllib.loads(text).items():
+    for module, mistakes in _told.items():
         for slug, told in mistakes.items():
             figure = Figure(**told.pop("figure")) if "figure" in told else None
             yield Mistake(module, slug, figure=figure, **told)
 
 
+_told = tomllib.loads(
+    Path(__file__).parents[2].joinpath("mistakes.toml").read_text("utf-8")
+)
+MESSAGES = tuple(Message(**each) for each in _told.pop("messages"))
 MISTAKES = tuple(_mistakes())
 BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.mistakes.catalogue import MISTAKES, Failure
+from core.mistakes.catalogue import MESSAGES, MISTAKES, Failure, Message
 
 MOST_CHARACTERS = 20_000  # of a text that are read; its end, where the error stands
 # What fits: tests/mistakes/test_search.py has messages on both sides of these.
@@ -81,6 +81,13 @@ def split_traceback(text: str) -> tuple[str, str]:
 def _says(message: str, wording: str) -> bool:
     """Whether all parts of the wording are in the message."""
     return all(part in message for part in wording.split(" ... "))
+
+
+def message_in(text: str) -> Message | None:
+    """What there is to say of a text that quotes no mistake, but a message we know."""
+    _, message = split_traceback(text[-MOST_CHARACTERS:])
+    fitting = (each for each in MESSAGES if _says(message, each.wording))
+    return next(fitting, None)
 
 
 class Corpus:

@@ -21,7 +21,7 @@ from core.mistakes.catalogue import (
     MistakeRun,
     Outcome,
 )
-from core.mistakes.search import MOST_CHARACTERS, Index
+from core.mistakes.search import MOST_CHARACTERS, Index, message_in
 from core.ui import format
 from core.ui.charts import mistakes as charts
 from core.ui.charts.mistakes import BROKEN, FIXED
@@ -77,6 +77,9 @@ def searched() -> list[str]:
 
 
 def _fitting(learning: str, text: str) -> list[str]:
+    if told := message_in(text):
+        st.info(told.say, icon=":material/lightbulb:")
+        return []
     with st.spinner("Comparing it with what the mistakes raise on this machine"):
         known = index(learning)
     if known is None:

@@ -1,13 +1,21 @@
 """An error message finds the mistake that it belongs to, or none."""
 
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 
 from core.mistakes import runner
-from core.mistakes.catalogue import MISTAKES, Failure
-from core.mistakes.search import MOST_CHARACTERS, MOST_MATCHES, Index, split_traceback
+from core.mistakes.catalogue import MESSAGES, MISTAKES, Failure
+from core.mistakes.search import (
+    MOST_CHARACTERS,
+    MOST_MATCHES,
+    Index,
+    message_in,
+    split_traceback,
+)
 from core.ui.source import source
 
 LOUD = [each.slug for each in MISTAKES if each.loud]
@@ -29,7 +37,7 @@ FOUND = {
     "(torch.cuda.FloatTensor) should be the same or input should be a MKLDNN tensor "
     "and weight is a dense tensor": "data_not_moved",
     GOT.format("mat1", "addmm"): "data_not_moved",
-    GOT.format("mat2", "mm"): "data_not_moved",
+    GOT.format("mat2", "mm"): "model_not_moved",
     GOT.format("index", "_index_select"): "data_not_moved",
     GOT.format("target", "nll_loss_forward"): "labels_not_moved",
     GOT.format("weight", "nll_loss_forward"): "loss_not_moved",
@@ -39,7 +47,11 @@ FOUND = {
         "data_not_moved"
     ),
     "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) "
-    "should be the same": "data_not_moved",
+    "should be the same": "model_not_moved",
+    "got mat1 is on cpu, different from other tensors on cuda:0": "data_not_moved",
+    GOT.format("mat1", "addmm")
+    .replace("is on cpu", "is on xpu:0")
+    .replace("other tensors on cuda:0", "other tensors on cpu"): "model_not_moved",
     "RuntimeError: Found no NVIDIA driver on your system. Please check that you have "
     "an NVIDIA GPU and installed a driver": "cuda_hard_coded",
     "TypeError: can't convert mps:0 device type tensor to numpy. Use Tensor.cpu() to "
@@ -109,6 +121,8 @@ SYMPTOMS = {  # what somebody sees who has no error; all that may be behind it
     "my accuracy is not the same with another batch size": {"mean_of_batch_means"},
     "the weights of my layers do not change": {"list_never_trained"},
 }
+# What people quoted in public threads on GitHub, by the thread: mistake and message.
+THREADS = json.loads(Path(__file__).with_name("threads.json").read_text("utf-8"))
 NOT_FOUND = [
     "",
     "   \n ",
@@ -138,6 +152,14 @@ NOT_FOUND = [
     "AttributeError: 'NoneType' object has no attribute 'shape'",
     "TypeError: forward() missing 1 required positional argument: 'x'",
     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 512x10)",
+    "RuntimeError: CUDA error: no kernel image is available for execution on the "
+    "device",
+    "RuntimeError: element 0 of tensors does not require grad and does not have a "
+    "grad_fn",
+    "RuntimeError: Trying to backward through the graph a second time",
+    "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] "
+    "at entry 0 and [3, 200, 224] at entry 1",
+    "RuntimeError: expected scalar type Float but found Half",
     "ConnectionError: HTTPSConnectionPool(host='example.com', port=443): Max retries",
 ]
 
@@ -176,7 +198,7 @@ def test_a_whole_traceback_finds_its_mistake_first(index, failures, slug):
         assert all(best.score > 1.02 * other.score for other in others)
 
 
-@pytest.mark.parametrize("slug", LOUD[7:])
+@pytest.mark.parametrize("slug", LOUD[8:])
 def test_a_message_alone_finds_its_mistake(index, failures, slug):
     """Where the message is a mistake's own, it is enough without the code."""
     failure = failures[slug]
@@ -189,6 +211,24 @@ def test_what_learners_bring_is_found(index, text):
     assert index.find(text)[0].slug == FOUND[text]
 
 
+@pytest.mark.parametrize("thread", THREADS)
+def test_a_message_from_a_public_thread_is_known(index, thread):
+    """It finds its mistake, or what there is to say of it; "message" is the latter."""
+    meant, text = THREADS[thread]
+    if meant == "message":
+        assert message_in(text)
+    else:
+        assert message_in(text) is None
+        assert index.find(text)[0].slug == meant
+
+
+def test_what_is_said_of_a_message_is_of_that_one():
+    """A generator on the wrong device is told from a worker that was forked."""
+    said = {each: message_in(text) for each, (_, text) in THREADS.items()}
+    found = [each for each in said.values() if each]
+    assert len(found) == len(set(found)) == len(MESSAGES)
+
+
 @pytest.mark.parametrize("text", SYMPTOMS)
 def test_a_symptom_finds_the_silent_mistakes_behind_it(index, text):
     """Who sees no error but a wrong number finds each mistake that brings it."""
@@ -199,6 +239,7 @@ def test_a_symptom_finds_the_silent_mistakes_behind_it(index, text):
 def test_where_none_fits_none_is_found(index, text):
     """Gibberish, an empty text and unrelated errors find nothing."""
     assert index.find(text) == []
+    assert message_in(text) is None
 
 
 def test_every_title_finds_its_mistake(index):

@@ -102,6 +102,8 @@ def test_a_pasted_error_brings_its_mistake_to_the_top():
     assert opened(at) == "label_outside_classes"
     assert "mistake" not in at.query_params
     assert any("first_label=1" in each.value for each in at.code)
+    find_mistake(at, "Expected a 'cuda' device type for generator but found 'cpu'")
+    assert "generator=torch.Generator(device)" in texts(at.info)
 
 
 @pytest.mark.parametrize("text", ["ModuleNotFoundError: No module named 'x'", "$ <b>"])

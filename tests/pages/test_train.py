@@ -11,6 +11,7 @@ from core.data.results import DatasetStatus
 from core.jobs.engine import Engine
 from core.jobs.job import Jobs, Outcome, PickedUp
 from core.jobs.limits import Limits
+from core.mistakes.catalogue import BY_SLUG
 from core.results import LossPoint, StepProgress
 from core.ui import dataset, runs, server
 from tests.pages.walk import (
@@ -37,6 +38,17 @@ def test_the_address_presets_the_controls():
     assert (state.task, state.model, state.epochs) == ("sprites", "cnn", 2)
     assert state.schedule == "one-cycle"
     assert not at.warning
+
+
+def test_each_move_that_may_be_forgotten_is_one_click_away():
+    """Below the code are links to the mistakes, each to one that there is."""
+    at = open_page("pages/3_Train.py")
+    links = [each.proto for each in at.get("page_link")]
+    asked = [each.query_string for each in links if each.page.endswith("Mistakes")]
+    slugs = [each.partition("=")[2] for each in asked if each]
+    assert slugs[0] == "model_not_moved"
+    assert len(slugs) == 4
+    assert set(slugs) < set(BY_SLUG)
 
 
 def test_bad_values_in_the_address_are_ignored_with_a_notice():

@@ -13,6 +13,20 @@ from core.mistakes.examples.fixtures import ScaledLoss, batch
 from core.models import ANN
 
 
+def broken_model_not_moved(device):
+    model = ANN()
+    inputs, targets = batch()
+    inputs = inputs.to(device)
+    return model(inputs).mean()
+
+
+def fixed_model_not_moved(device):
+    model = ANN().to(device)
+    inputs, targets = batch()
+    inputs = inputs.to(device)
+    return model(inputs).mean()
+
+
 def broken_data_not_moved(device):
     model = ANN().to(device)
     inputs, targets = batch()

@@ -1,9 +1,18 @@
 """The code of a training run, with what its settings are about."""
 
+import streamlit as st
+
 from core.config import IMAGE_TASKS
-from core.ui import format
+from core.mistakes.catalogue import BY_SLUG
+from core.ui import course, format
 from core.ui.source import code_tabs, lines_with
 
+FORGOTTEN = {  # what may be left behind, and the mistake that this is
+    "The model": "model_not_moved",
+    "The inputs": "data_not_moved",
+    "The labels": "labels_not_moved",
+    "The loss": "loss_not_moved",
+}
 LEARNED = (
     "A loss with a parameter of its own, from `core/criteria.py`. It learns how noisy "
     "the data is, along with the weights: a large error costs less where `sigma` is "
@@ -54,3 +63,19 @@ def tabs(task: str, model: str, criterion: str) -> None:
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core.loops:train_epoch", ".to(device)")
     )
+
+
+def forget_a_move() -> None:
+    """The way to what happens without each of the moves, made on purpose."""
+    mistakes = course.page("Mistakes")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("Forget a move on purpose:", width="content")
+        for what, slug in FORGOTTEN.items():
+            st.page_link(
+                mistakes.file,
+                label=what,
+                icon=mistakes.icon,
+                help=BY_SLUG[slug].title,
+                query_params={"mistake": slug},
+                width="content",
+            )

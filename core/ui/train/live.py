@@ -11,7 +11,7 @@ from core.ui import figures, format, job_panel
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES, MIDDLE
 from core.ui.checkpoints import export
-from core.ui.course import RUNS
+from core.ui.course import RUNS, page
 from core.ui.home import wall
 from core.ui.job_panel import RUN_SECONDS, look_seconds, place_in_queue
 from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, on_show, run
@@ -23,6 +23,7 @@ COMPARED = 4  # earlier runs on a chart, at most
 COLUMNS = 17  # images of the wall in a row
 ROW = 48  # pixels: the line that names the run, with its button or without
 LEGEND = "loss_legend"
+MISTAKES = page("Mistakes")
 
 
 def chosen(asks_settings: bool) -> Run | None:
@@ -154,6 +155,7 @@ def draw_run(current: Run) -> None:
     job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
+        st.page_link(MISTAKES.file, label="Find it by its message", icon=MISTAKES.icon)
     if engine().problem and not current.job.ended:
         st.error(engine().problem, title="There are no workers; your run waits")
     shown = [*earlier(current, COMPARED), current]
