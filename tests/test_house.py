@@ -37,7 +37,7 @@ LAYERS = (
     ("core.jobs",),
     (
         *("core.machine", "core.move", "core.evaluate", "core.compare"),
-        *("core.speed", "core.checkpoints", "core.mistakes"),
+        *("core.speed", "core.checkpoints", "core.mistakes", "core.train"),
     ),
     ("core.bench", "core.run", "core.ui"),
     ("app", "home", "pages"),

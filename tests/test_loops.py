@@ -209,3 +209,30 @@ def test_regression_score_is_torchmetrics(device: torch.device) -> None:
     assert score.r2 == pytest.approx(r2.item(), abs=1e-5)
     assert score.rmse == pytest.approx(rmse.item())
     assert score.loss == pytest.approx(rmse.item() ** 2)
+
+
+def test_zero_grad_may_come_before_or_after_the_forward_pass() -> None:
+    """Only backward writes gradients: after a step and before it, any place does."""
+    ends = []
+    for late in (False, True):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            if not late:
+                sgd.zero_grad()
+            loss = model(torch.ones(4, 3)).square().mean()
+            if late:
+                sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+        ends.append(model.weight.detach())
+    assert torch.equal(*ends)
+
+
+def test_the_indices_of_max_are_those_of_argmax() -> None:
+    """torch.max(outputs, 1) is (values, indices); only the indices are classes."""
+    outputs = torch.randn(50, 10)
+    values, indices = torch.max(outputs, 1)
+    assert torch.equal(indices, outputs.argmax(dim=1))
+    assert torch.equal(values, outputs.gather(1, indices.unsqueeze(1)).squeeze(1))

@@ -85,6 +85,13 @@ def test_start_trains_to_the_end(engine):
     assert "classified correctly" in status(at)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
+    for tried, said in (
+        ("try_orders", "sorted by class"),
+        ("try_one_kind", "found **"),
+    ):
+        assert said not in texts(at.markdown)
+        at.button(key=tried).click().run()
+        assert said in texts(at.markdown)
 
 
 def test_an_impossible_setting_starts_nothing(engine):

@@ -1,11 +1,16 @@
 """The code of a training run, with what its settings are about."""
 
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.mistakes.catalogue import BY_SLUG
 from core.ui import course, format
-from core.ui.source import code_tabs, lines_with
+from core.ui.kept import KeptAnswer
+from core.ui.server import engine, explained
+from core.ui.source import code_tabs, lines_with, show
 
 FORGOTTEN = {  # what may be left behind, and the mistake that this is
     "The model": "model_not_moved",
@@ -18,35 +23,78 @@ LEARNED = (
     "the data is, along with the weights: a large error costs less where `sigma` is "
     "large, but a large `sigma` costs by itself."
 )
+ZERO_GRAD = (
+    "Some scripts call `zero_grad` after the forward pass. Both are right: only "
+    "`backward` writes gradients, so the old ones must be gone by then, and not before "
+    "`step` has used them."
+)
+SHUFFLE = (
+    "A slice takes what lies side by side, so shuffle first, anew in every epoch: "
+    "`order = torch.randperm(len(inputs))`, then `inputs[order]` and `targets[order]`. "
+    "Sorted by class instead, an epoch ends with batches of nothing but ankle boots."
+)
+LARGER = (
+    "**How large may a batch be?** As large as memory allows is not the fastest to "
+    "learn: it makes fewer steps. What a batch keeps in memory is measured in the "
+    "[Memory lab](/Speed), and **Out of memory** on [Mistakes](/Mistakes) goes beyond "
+    "it on purpose. Whether loader workers and pinned memory pay is measured in the "
+    "[Loader lab](/Speed)."
+)
+CROSS_ENTROPY = (
+    "`nn.CrossEntropyLoss`, which has no parameters. It wants logits (N, 10) and the "
+    "labels as integers (N,). The class is the greatest logit: "
+    "`outputs.argmax(dim=1)`, or in older code the second of the two that "
+    "`torch.max(outputs, 1)` returns, which is the same."
+)
+ONE_KIND = (
+    "**Only one kind against the rest?** Then one logit an image is enough, and "
+    "`nn.BCEWithLogitsLoss` wants floats of the outputs' shape. From "
+    "`core/train/one_kind.py`, for shirts among the sprites:"
+)
+MOVES = (
+    "The model is moved **once**, before the loop; the batch is moved **in every "
+    "step**, inside it. Forget one, and PyTorch says that it expected all tensors to "
+    "be on the same device; a convolution says that input type and weight type should "
+    "be the same."
+)
+# A class that tries it asks the lab once in ten minutes.
+orders: KeptAnswer[dict[str, float]] = KeptAnswer(
+    lambda: engine().ask("core.train.minibatches:compare"), 600
+)
+one_kind: KeptAnswer[Any] = KeptAnswer(
+    lambda: engine().ask("core.train.one_kind:train"), 600
+)
 
 
 def tabs(task: str, model: str, criterion: str) -> None:
-    """The loop, the model, the criterion, and the moves of all three."""
+    """The loop, the batches, the model, the criterion, and the moves of all three."""
     learned = criterion == "gaussian"
-    none = f"`nn.{format.CLASSES[criterion]}`, which has no parameters."
-    if task not in IMAGE_TASKS:
-        none += " Choose the criterion Gaussian NLL for one that has."
-    moves = code_tabs(
+    images = task in IMAGE_TASKS
+    none = f"`nn.{format.CLASSES[criterion]}`, which has no parameters. Choose the "
+    none += "criterion Gaussian NLL for one that has."
+    file = f"core.models:{format.CLASSES[model]}"
+    _, batches, _, loss, moves = code_tabs(
         (
             "The loop",
             "The five steps that never change: `zero_grad`, forward, loss, "
             "`backward`, `step`. From `core/loops.py`.",
             "core.loops:train_epoch",
+            ZERO_GRAD,
         ),
         (
-            "The model",
-            "The layers, from `core/models.py`.",
-            f"core.models:{format.CLASSES[model]}",
+            "The batches",
+            "A batch can be a slice of a tensor, without any `DataLoader`. From "
+            "`core/train/minibatches.py`.",
+            "core.train.minibatches:slices",
+            SHUFFLE,
         ),
+        ("The model", "The layers, from `core/models.py`.", file),
         ("The criterion", LEARNED, "core.criteria:GaussianLoss")
         if learned
-        else ("The criterion", none),
+        else ("The criterion", CROSS_ENTROPY if images else none),
         (
             "The moves",
-            "The model is moved **once**, before the loop; the batch is moved **in "
-            "every step**, inside it. Forget one, and PyTorch says that it "
-            "expected all tensors to be on the same device; a convolution says that "
-            "input type and weight type should be the same.",
+            MOVES,
             "The **third move** is the criterion's. This one has a parameter: "
             "forget the move, and the loss fails as the model would; forget the "
             "parameter in the optimizer, and it is never learned."
@@ -54,7 +102,7 @@ def tabs(task: str, model: str, criterion: str) -> None:
             else "The criterion is moved too. This one has no parameters, so "
             "nothing happens; with a loss that has some, it is the third move.",
         ),
-    )[-1]
+    )
     moves.code(
         "# once, in core/training.py\n"
         + lines_with("core.training:Training", ".to(device)")
@@ -62,6 +110,42 @@ def tabs(task: str, model: str, criterion: str) -> None:
         + lines_with("core.training:Training", "learned")
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core.loops:train_epoch", ".to(device)")
+    )
+    with batches:
+        _try("Train in both orders", "try_orders", _orders)
+        st.markdown(LARGER)
+    if images:
+        with loss:
+            show(ONE_KIND, "core.train.one_kind:train", "core.train.one_kind:score")
+            _try("Train it on the shirts", "try_one_kind", _one_kind)
+
+
+def _try(label: str, key: str, draw: Callable[[], None]) -> None:
+    """A button, and in its place what it brought, until the page is left."""
+    tried = f"{key}_was_pressed"
+    if st.button(label, key=key, icon=":material/play_arrow:"):
+        st.session_state[tried] = True
+    if st.session_state.get(tried):
+        with explained("The lab has no answer"), st.spinner("It is trained"):
+            draw()
+
+
+def _orders() -> None:
+    found = orders()
+    st.markdown(
+        f"One epoch on the sprites, tried here: **{found['shuffled']:.1%}** of the "
+        f"test images are right after shuffled batches, **{found['sorted']:.1%}** "
+        "after batches sorted by class. Every sample was seen once in both."
+    )
+
+
+def _one_kind() -> None:
+    found = one_kind()
+    st.markdown(
+        f"Tried here: **{found.accuracy:.1%}** of the answers are right. That sounds "
+        f"good, but a model that always says no would reach {found.always_no:.0%}. Of "
+        f"the shirts themselves it found **{found.found:.0%}**: where most answers are "
+        "no, look at both."
     )
 
 
