@@ -17,7 +17,7 @@ def slices(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """An epoch: no loader, no dataset, only a start that moves on."""
     for start in range(0, len(inputs), batch_size):
-        end = start + batch_size  # past the end of a tensor, a slice is just shorter
+        end = start + batch_size  # beyond the tensor's, the slice is shorter
         yield inputs[start:end], targets[start:end]
 
 

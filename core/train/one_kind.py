@@ -39,13 +39,13 @@ def train() -> OneKindScore:
     dataset, cpu = datasets.load("sprites"), torch.device("cpu")
     train, test = dataset.train, dataset.test
     images = as_floats(train.images)
-    # Floats of the outputs' shape (N, 1), where CrossEntropyLoss has integers (N,).
+    # Floats (N, 1), as the outputs are; cross-entropy has integers (N,).
     targets = (train.labels == KIND).float().unsqueeze(1)
 
     model = nn.Sequential(
         nn.Flatten(), nn.Linear(28 * 28, 64), nn.ReLU(), nn.Linear(64, 1)
     )
-    criterion = nn.BCEWithLogitsLoss()  # sigmoid and binary cross-entropy in one
+    criterion = nn.BCEWithLogitsLoss()  # the sigmoid is inside
     optimizer = torch.optim.Adam(model.parameters())
     for _ in range(EPOCHS):
         order = torch.randperm(len(images)).split(BATCH_SIZE)

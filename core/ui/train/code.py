@@ -72,7 +72,6 @@ def tabs(task: str, model: str, criterion: str) -> None:
     images = task in IMAGE_TASKS
     none = f"`nn.{format.CLASSES[criterion]}`, which has no parameters. Choose the "
     none += "criterion Gaussian NLL for one that has."
-    file = f"core.models:{format.CLASSES[model]}"
     _, batches, _, loss, moves = code_tabs(
         (
             "The loop",
@@ -88,7 +87,11 @@ def tabs(task: str, model: str, criterion: str) -> None:
             "core.train.minibatches:slices",
             SHUFFLE,
         ),
-        ("The model", "The layers, from `core/models.py`.", file),
+        (
+            "The model",
+            "The layers, from `core/models.py`.",
+            f"core.models:{format.CLASSES[model]}",
+        ),
         ("The criterion", LEARNED, "core.criteria:GaussianLoss")
         if learned
         else ("The criterion", CROSS_ENTROPY if images else none),
