@@ -6,15 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Question:
-    """A question that the learner answers before the explanation shows."""
-
-    key: str  # of the answer, in all that the learner has answered
-    text: str
-    right: str  # the answer that is
-    answers: dict[str, str]  # each with what to say to somebody who chose it
+from core.errors import ExplainedError
+from core.ui import questions
+from core.ui.questions import Question
 
 
 @dataclass(frozen=True)
@@ -28,25 +22,31 @@ class Lesson:
     package: str = ""  # whose functions do what one asks for on this page
     asks: str = ""  # the question that it answers, in some eight words
     minutes: int = 0  # that it takes
-    question: Question | None = None  # at its end
+    questions: tuple[Question, ...] = ()  # at its end
 
-    def is_done(self, answers: Mapping[str, Any]) -> bool:
-        """Whether the question at its end is among those answered, and rightly."""
-        asked = self.question
-        return asked is not None and answers.get(asked.key) == asked.right
+    def solved(self, given: Mapping[str, Any]) -> int:
+        """How many of its questions were answered right, at whatever try."""
+        return sum(each.is_solved(given) for each in self.questions)
+
+    def is_done(self, given: Mapping[str, Any]) -> bool:
+        """Whether all of them were."""
+        return bool(self.questions) and self.solved(given) == len(self.questions)
 
 
 def _lesson(file: str, told: dict[str, Any]) -> Lesson:
-    told = told | {"icon": f":material/{told['icon']}:"}
-    if "question" in told:
-        asked = told["question"]
-        told["question"] = Question(**asked | {"key": f"question_{asked['key']}"})
-    return Lesson(file, **told)
+    icon, asked = f":material/{told['icon']}:", _bank.get(told["title"], ())
+    return Lesson(file, **told | {"icon": icon, "questions": asked})
 
 
-_course = tomllib.loads(
-    Path(__file__).parents[2].joinpath("course.toml").read_text(encoding="utf-8")
-)
+ROOT = Path(__file__).parents[2]
+_course = tomllib.loads(ROOT.joinpath("course.toml").read_text(encoding="utf-8"))
+_bank: dict[str, tuple[Question, ...]] = {}
+BROKEN = ""  # why nothing is asked, in a sentence; the lessons are there all the same
+try:
+    _titles = [each["title"] for each in _course["lessons"]]
+    _bank = questions.read(ROOT / questions.FILE, _titles)
+except ExplainedError as error:
+    BROKEN = str(error)
 HOME = _lesson("home.py", _course["home"])
 LESSONS = tuple(
     _lesson(f"pages/{number}_{told['title']}.py", told)

@@ -6,7 +6,7 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import answers, course, format, going_on, people, your_data
+from core.ui import answers, course, format, going_on, people, quiz, your_data
 from core.ui.course import HOME, LESSONS, RUNS, after
 from core.ui.server import engine, store, visitor_of_cookie
 
@@ -47,17 +47,9 @@ def begin(title: str, wide: bool = True) -> None:
 
 
 def end(title: str) -> None:
-    """The last call of the lesson of that title: its question, then the way on."""
+    """The last call of the lesson of that title: its questions, then the way on."""
     lesson = course.page(title)
-    if asked := lesson.question:
-        st.subheader("Before you go on")
-        options = list(asked.answers)
-        chosen = answers.radio(asked.text, options, asked.key, width=PROSE)
-        if chosen == asked.right:
-            st.success(asked.answers[chosen], icon=":material/check:", width=PROSE)
-        elif chosen is not None:
-            said = asked.answers[chosen]
-            st.info(said, icon=":material/lightbulb:", width=PROSE)
+    quiz.draw(lesson)
     st.space("small")
     if following := after(lesson):
         label, icon = f"Next: {following.title}", ":material/arrow_forward:"
@@ -103,7 +95,8 @@ def _course() -> None:
         st.page_link(each.file, label=f"{each.title}{mark}", icon=each.icon)
     st.markdown(
         f":small[{len(done)} of {len(LESSONS)} lessons done]",
-        help="A lesson is done when the question at its end is answered right.",
+        help="A lesson is done when you have answered all the questions at its end "
+        "right, at whatever try.",
     )
 
 

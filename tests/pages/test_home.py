@@ -9,7 +9,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.results import WALL
-from core.ui import server
+from core.ui import answers, server
 from core.ui.course import LESSONS
 from core.ui.home import now, picture, wall
 from tests.pages.walk import CURVE, finish, open_page, status, texts, wait
@@ -136,13 +136,19 @@ def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
 
 
 def test_every_lesson_has_a_card():
-    """With its question and its minutes."""
+    """With its question and minutes, and how many of its questions are answered."""
     at = open_page("home.py")
     said = texts(at.markdown)
     for lesson in LESSONS:
         assert lesson.asks in said
         assert f"{lesson.minutes} min" in said
         assert lesson.minutes > 0
+    first, second = LESSONS[:2]
+    asked = [*first.questions[:2], *second.questions]
+    at.session_state[answers.KEPT] = {each.key: [each.right] for each in asked}
+    said = texts(at.run().markdown)
+    assert f"2 of {len(first.questions)} answered" in said
+    assert f"1 of {len(LESSONS)} lessons done" in said
 
 
 def test_pictures_are_right_and_wrong_in_turn():
