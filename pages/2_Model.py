@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.ui import dataset, format, frame
-from core.ui.move import batch_steps, model_to, transfers
+from core.ui.move import batch_steps, forgotten, model_to, transfers
 from core.ui.source import code_tabs
 
 frame.begin("Model", wide=True)
@@ -26,6 +26,7 @@ with stepped:
         f"{format.NAMES.get(real, real)}: the move, then the five steps."
     )
     batch_steps.stepper(task, model, real)
+    forgotten.draw(device)
 
 with moved:
     model_to.draw(model, device)

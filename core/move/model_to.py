@@ -77,14 +77,31 @@ def module_in_place(device: torch.device) -> Found:
     }
 
 
-def both(device_name: str) -> dict[str, dict[str, str]]:
-    """What the expressions of the two functions above are, on this device, now."""
+def what_a_module_moves(device: torch.device) -> Found:
+    module = nn.Module()
+    module.scale = nn.Parameter(torch.ones(3))
+    module.register_buffer("mean", torch.zeros(3))
+    module.note = torch.zeros(3)  # an attribute like any other
+    module.to(device)
+    return {
+        "module.scale.device": module.scale.device,
+        "module.mean.device": module.mean.device,
+        "module.note.device": module.note.device,
+        "list(module.state_dict())": list(module.state_dict()),
+    }
+
+
+DEMONSTRATIONS = (copy_of_a_tensor, module_in_place, what_a_module_moves)
+
+
+def tried(device_name: str) -> dict[str, dict[str, str]]:
+    """What the expressions of the functions above are, on this device, now."""
     device = resolve(device_name)
     return {
         demonstration.__name__: {
             name: str(value) for name, value in demonstration(device).items()
         }
-        for demonstration in (copy_of_a_tensor, module_in_place)
+        for demonstration in DEMONSTRATIONS
     }
 
 

@@ -49,6 +49,14 @@ class OptimizerFinding:
 
 
 @dataclass(frozen=True)
+class Forgotten:
+    """How a step ends of which some moves were forgotten."""
+
+    error: str = ""  # empty if there was none
+    line: int | None = None  # of core.move.forgotten.step, from 1, that raised it
+
+
+@dataclass(frozen=True)
 class TensorSummary:
     """A tensor as one row of a table."""
 

@@ -30,11 +30,22 @@ def test_buffers_are_told_from_parameters():
 
 def test_a_tensor_is_copied_and_a_module_is_moved_in_place():
     """What the page shows of the two: x stays, the module moves."""
-    found = model_to.both("meta")
+    found = model_to.tried("meta")
     assert found["copy_of_a_tensor"]["x.device"] == "cpu"
     assert found["copy_of_a_tensor"]["y is x"] == "False"
     assert found["module_in_place"]["moved is model"] == "True"
     assert found["module_in_place"]["model.weight.device"] == "meta"
+
+
+def test_a_module_moves_its_parameters_and_buffers_and_nothing_else():
+    """Class weights are such a buffer; a tensor that is a mere attribute stays."""
+    found = model_to.tried("meta")["what_a_module_moves"]
+    places = [found[f"module.{name}.device"] for name in ("scale", "mean", "note")]
+    assert places == ["meta", "meta", "cpu"]
+    assert found["list(module.state_dict())"] == "['scale', 'mean']"
+    loss = torch.nn.CrossEntropyLoss(weight=torch.ones(10))
+    assert dict(loss.named_buffers()).keys() == {"weight"}
+    assert not list(loss.parameters())
 
 
 def test_an_optimizer_is_found_out_not_asserted():

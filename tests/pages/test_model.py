@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.measure import records
-from core.ui.move import batch_steps, model_to
+from core.ui.move import batch_steps, forgotten, model_to
 from tests.pages.walk import metrics, open_page, press, texts
 
 
@@ -44,6 +44,10 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     assert "→ outputs = model(inputs)" in texts(at.code)
     at.button(key="step_back").click().run()
     assert at.session_state.batch_place == 1
+    assert "it works" in texts(at.success)
+    at.toggle(key="forget_labels").set_value(True).run()
+    assert "RuntimeError" in texts(at.error)
+    assert "→     loss = criterion(outputs, labels)" in texts(at.code)
 
 
 def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
@@ -52,13 +56,13 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     def ask(*_args, **_options):
         raise ExplainedError("The worker gave no answer.")
 
-    for name in (model_to.ask, batch_steps.batch):
+    for name in (model_to.ask, batch_steps.batch, forgotten.attempt):
         name.clear()
     monkeypatch.setattr(Engine, "ask", ask)
     at = open_page("pages/2_Model.py")
     at.button(key="move_model").click().run()
     assert not at.exception
-    assert texts(at.error).count("no answer") == 3
+    assert texts(at.error).count("no answer") == 4
     assert len(at.title) == 1
 
 

@@ -24,6 +24,8 @@ WHEN = {
 DEMONSTRATIONS = {
     "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
     "module_in_place": "**A module is moved in place**: what it returns is itself.",
+    "what_a_module_moves": "**Its parameters and buffers are moved**, and nothing else "
+    "that it has.",
 }
 STAND_INS = (
     "On the CPU nothing moves, so two moves that every machine can make are tried: to "
@@ -49,15 +51,16 @@ def settings(devices: Sequence[str]) -> tuple[str, str]:
             "moved_to",
             [*devices, "meta"],
             index=0 if len(devices) > 1 else 1,  # where there is something to move
-            help="Meta keeps shapes and drops values: a device that every machine has.",
         )
         if device == "meta":
             real = devices[0]
-            st.caption(
-                "`meta` has shapes but no values: enough to see a model move. The "
-                f"batch needs values, so it runs on {format.NAMES.get(real, real)}.",
-                width=440,
-            )
+            with st.popover("What is `meta`?"):
+                st.markdown(
+                    "A device that every torch has. Its tensors have shapes but no "
+                    "values: enough to see a model move where there is no accelerator. "
+                    "The batch needs values, so it runs on "
+                    f"{format.NAMES.get(real, real)}."
+                )
     return model, device
 
 
@@ -84,6 +87,9 @@ def draw(model: str, device: str) -> None:
             panel.follow(lambda job: time(job, moved))
         with left:
             table(moved)
+        buffers(moved)
+        with st.expander("What makes a buffer", icon=":material/code:"):
+            demonstration("what_a_module_moves", device)
 
 
 def weight(move: Move) -> None:
@@ -112,6 +118,24 @@ def table(move: Move) -> None:
         ["Name", "Before", "After", "Bytes", "Shape", "dtype", "Kind"],
         "Every parameter and buffer with its device before and after the move",
         column_config={"Bytes": st.column_config.NumberColumn(format="localized")},
+    )
+
+
+def buffers(move: Move) -> None:
+    """Which of the tensors are not parameters, and why they are moved too."""
+    found = [each.name for each in move.tensors if each.kind == "buffer"]
+    of_these = (
+        f"{len(found)} of these tensors are **buffers**, such as `{found[0]}`: the "
+        "averages of batch norm, and how many batches they are from. "
+        if found
+        else "All of these are parameters. The CNN has **buffers** too, the averages "
+        "of its batch norm. "
+    )
+    st.markdown(
+        f"{of_these}A buffer is a tensor that belongs to a module but is not learned: "
+        "no gradient, no place in `parameters()`. Because `register_buffer` made it "
+        "known, `.to` moves it and the `state_dict` has it. The class weights of a "
+        "`CrossEntropyLoss` are a buffer as well."
     )
 
 
@@ -147,37 +171,42 @@ def time(job: Job, move: Move) -> None:
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what becomes of an optimizer."""
     with explained("The lab has no answer"):
-        for name, title in DEMONSTRATIONS.items():
-            found = ask("core.move.model_to:both", device)[name]
-            st.markdown(title)
-            code, answers = st.columns([3, 2])
-            code.code(source(f"core.move.model_to:{name}"))
-            rows = [(f"`{expression}`", value) for expression, value in found.items()]
-            answers.table(
-                pd.DataFrame(rows, columns=["Expression", "Is now"]),
-                hide_index=True,
-                alt=f"What the expressions of {name} are",
-            )
-        st.markdown(
-            "**And an optimizer that was built before the move?** It holds the "
-            "parameters by reference, and its state has a device too."
-        )
-        if device in ("cpu", "meta"):
-            st.markdown(STAND_INS)
-        findings = ask("core.move.model_to:optimizer_findings", device)
-        moves = [
-            (f"`to({each.target})`", WHEN[each.when], outcome(each))
-            for each in findings
-        ]
-        st.table(
-            pd.DataFrame(moves, columns=["Move", "AdamW", "What a step does then"]),
-            hide_index=True,
-            alt="What an optimizer does after its model was moved",
-        )
-        st.caption(f"Tried just now with torch {environment.torch}.")
-        st.markdown(
-            "Move the model first, then build the optimizer: that always works."
-        )
+        for name in ("copy_of_a_tensor", "module_in_place"):
+            demonstration(name, device)
+        with st.expander("And an optimizer that was built before the move?"):
+            optimizer(device, environment)
+
+
+def demonstration(name: str, device: str) -> None:
+    """The code of one of DEMONSTRATIONS, and what its expressions are here."""
+    found = ask("core.move.model_to:tried", device)[name]
+    st.markdown(DEMONSTRATIONS[name])
+    code, answers = st.columns([3, 2])
+    code.code(source(f"core.move.model_to:{name}"))
+    rows = [(f"`{expression}`", value) for expression, value in found.items()]
+    answers.table(
+        pd.DataFrame(rows, columns=["Expression", "Is now"]),
+        hide_index=True,
+        alt=f"What the expressions of {name} are",
+    )
+
+
+def optimizer(device: str, environment: Environment) -> None:
+    """What becomes of one that was built before the model was moved."""
+    st.markdown("It holds the parameters by reference, and its state has a device too.")
+    if device in ("cpu", "meta"):
+        st.markdown(STAND_INS)
+    findings = ask("core.move.model_to:optimizer_findings", device)
+    moves = [
+        (f"`to({each.target})`", WHEN[each.when], outcome(each)) for each in findings
+    ]
+    st.table(
+        pd.DataFrame(moves, columns=["Move", "AdamW", "What a step does then"]),
+        hide_index=True,
+        alt="What an optimizer does after its model was moved",
+    )
+    st.caption(f"Tried just now with torch {environment.torch}.")
+    st.markdown("Move the model first, then build the optimizer: that always works.")
 
 
 @st.cache_data(ttl=600, show_spinner=False)
