@@ -23,7 +23,7 @@ from core.ui import dataset, machine, measured
 from core.ui.compare import race
 from core.ui.evaluate import evaluation
 from core.ui.home import wall
-from core.ui.move import batch_steps, model_to, transfers
+from core.ui.move import batch_steps, forgotten, model_to, transfers
 from core.ui.server import engine
 from core.ui.speed import copies, vectorize
 
@@ -84,6 +84,7 @@ def ask() -> None:
         machine.answers,
         machine.default_device,
         partial(model_to.ask, "core.move.model_to:optimizer_findings", elsewhere),
+        partial(forgotten.attempt, elsewhere, forgotten.MOVES),
         partial(batch_steps.batch, task, "ann", device, 1),
         *(partial(evaluation.pictures, each, (0,)) for each in IMAGE_TASKS),
         *(partial(wall.images, each) for each in IMAGE_TASKS),

@@ -161,6 +161,6 @@ def test_nobody_is_the_first_to_ask(monkeypatch):
         open_page(page)
     # In the background, for the badge of every page.
     background = {"core.devices:describe", "core.data.datasets:status"}
-    lives = {"core.machine.hardware:now", "core.move.model_to:both"}
+    lives = {"core.machine.hardware:now", "core.move.model_to:tried"}
     home = {"core.evaluate.evaluation:probabilities"}  # once for each finished run
     assert asked - background - lives - home == set()
