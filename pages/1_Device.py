@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from core.machine.diagnosis import CAUSES, diagnose
-from core.ui import diagnosis, downloads, frame, machine
+from core.ui import diagnosis, downloads, frame, machine, parallel
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
@@ -28,8 +28,11 @@ with way:
     diagnosis.draw(found)
 machine.cards(facts)
 
-ask, default, code, report = st.tabs(
-    ["Three ways to ask", "A default device", "The code that ran", "A report"],
+ask, why, default, code, report = st.tabs(
+    [
+        *("Three ways to ask", "Why a GPU is fast", "A default device"),
+        *("The code that ran", "A report"),
+    ],
     key="tab",
     bind="query-params",
 )
@@ -43,6 +46,9 @@ with ask:
         f"**`{answers['unchecked']}`**.",
         width=frame.PROSE,
     )
+
+with why:
+    parallel.draw()
 
 with default, explained("The default device was not tried"):
     with st.spinner("Tensors are being made"):

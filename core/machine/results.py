@@ -1,7 +1,10 @@
 """What is known of a machine, and what follows: plain data, without torch."""
 
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal, Self
+
+from core.measure.environment import Environment
 
 # Variables that hide GPUs from a build: NVIDIA's CUDA programming guide, AMD's "GPU
 # isolation techniques", Intel's Level Zero specification.
@@ -143,3 +146,30 @@ class DeviceLoad:
         if self.free_bytes is None or self.total_bytes is None:
             return None
         return self.total_bytes - self.free_bytes
+
+
+AT_ONCE, IN_TURN = "At once", "In a chain"  # independent, or each needs the last
+
+
+@dataclass(frozen=True)
+class Multiplied:
+    """Multiplications of two numbers, by one way."""
+
+    work: str  # AT_ONCE or IN_TURN
+    way: str
+    seconds: tuple[float, ...]  # for one multiplication; one for each repeat
+    device: str
+
+
+@dataclass(frozen=True)
+class Multiplications:
+    """Both kinds of work, by every way that is here."""
+
+    found: tuple[Multiplied, ...]
+    cores: int
+    environment: Environment
+    date: str
+
+    def at(self, work: str) -> dict[str, float]:
+        """Median seconds of one multiplication, by each way."""
+        return {e.way: median(e.seconds) for e in self.found if e.work == work}

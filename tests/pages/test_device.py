@@ -11,7 +11,7 @@ from core.machine.diagnosis import CAUSES, diagnose
 from core.machine.results import Facts, VisibleDevice
 from core.ui import machine
 from core.ui.kept import KeptAnswer
-from tests.pages.walk import open_page, texts
+from tests.pages.walk import open_page, press, texts
 
 
 @pytest.fixture
@@ -49,6 +49,8 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     assert report["answers"] == engine.ask("core.machine.idioms:answers")
     assert report["facts"]["torch"] == known.torch
     assert len(at.get("download_button")) == 1
+    press(at, engine, "multiply", "core.machine.parallel:measure")
+    assert "**In a chain**" in texts(at.markdown)
 
 
 def test_the_device_page_is_quick_once_the_app_is_warm(device_page):

@@ -1,0 +1,95 @@
+"""Why a GPU is fast: multiplications that need not wait for each other, or must."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core import devices
+from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
+from core.measure import timing
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+LOOP_SIZE = 32  # of the matrices that Python multiplies: 32³ multiplications
+SIZE, DEVICE_SIZE = 1024, 8192  # of those that torch does
+CHAIN = 1000
+REPEATS = 7
+CPU = torch.device("cpu")
+
+Way = tuple[str, str, int, torch.device, int, Callable[[], Any]]
+
+
+def python_loop(a: list[list[float]], b: list[list[float]]) -> list[list[float]]:
+    """The product of two matrices, one multiplication after the other."""
+    columns = list(zip(*b, strict=True))
+    product = []
+    for row in a:
+        sums = []
+        for column in columns:
+            total = 0.0
+            for x, y in zip(row, column, strict=True):
+                total += x * y
+            sums.append(total)
+        product.append(sums)
+    return product
+
+
+def at_once(a: Tensor, b: Tensor) -> Tensor:
+    """The same product: no multiplication needs another's result."""
+    return a @ b
+
+
+def in_turn(value: Any, factor: Any) -> Any:
+    """A chain: each multiplication needs the result of the one before."""
+    for _ in range(CHAIN):
+        value = value * factor
+    return value
+
+
+def measure(
+    device_name: str, watch: Watch = UNWATCHED, size: int | None = None
+) -> Multiplications:
+    """Seconds for one multiplication, by each way; reported as they are known."""
+    device = devices.resolve(device_name)
+    cores = devices.usable_cores()
+    found = []
+    for work, way, threads, where, count, call in ways(device, cores, size):
+        watch.check()
+        with devices.cpu_threads(threads) if threads else nullcontext():
+            timed = timing.measure(watch.checked(call), where, REPEATS, warmup=2)
+        each = tuple(seconds / count for seconds in timed.seconds)
+        found.append(Multiplied(work, way, each, where.type))
+        watch.report(found[-1])
+    return Multiplications(tuple(found), cores, devices.environment(device), now())
+
+
+def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
+    """What is done, how, with how many threads, where, how many, and the call."""
+    small = torch.rand(LOOP_SIZE, LOOP_SIZE).tolist()
+    yield (
+        AT_ONCE,
+        "Python loop",
+        1,
+        CPU,
+        LOOP_SIZE**3,
+        lambda: python_loop(small, small),
+    )
+    side = size or SIZE
+    a = torch.rand(side, side)
+    yield AT_ONCE, "One core", 1, CPU, side**3, lambda: at_once(a, a)
+    if cores > 1:
+        yield AT_ONCE, f"{cores} cores", cores, CPU, side**3, lambda: at_once(a, a)
+    accelerator = devices.backend(device)
+    if device != CPU:
+        large = size or DEVICE_SIZE
+        there = torch.rand(large, large, device=device)
+        yield AT_ONCE, accelerator, 0, device, large**3, lambda: at_once(there, there)
+    yield IN_TURN, "Python loop", 1, CPU, CHAIN, lambda: in_turn(1.0, 1.000001)
+    one = torch.ones(())
+    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(one, one)
+    if device != CPU:
+        far = one.to(device)
+        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(far, far)

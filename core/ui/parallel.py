@@ -1,0 +1,88 @@
+"""Why a GPU is fast, and when it isn't, as the Device page shows it."""
+
+import streamlit as st
+
+from core.jobs.job import Job
+from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
+from core.ui import figures, format
+from core.ui.charts import machine as charts
+from core.ui.frame import PROSE
+from core.ui.job_panel import JobPanel, reported, slot
+from core.ui.server import engine
+from core.ui.source import code_tabs
+
+PANEL = JobPanel("core.machine.parallel:measure", "The measurement", "multiply")
+
+
+def draw() -> None:
+    """What it is about, the button, the figure and the code."""
+    st.markdown(
+        "A GPU is no faster at a single multiplication. It works on thousands at once, "
+        "which pays where none has to wait for another's result. A layer of a model is "
+        "such work: millions of multiplications that don't need each other.",
+        width=PROSE,
+    )
+    machine = engine().machine()
+    PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)
+    PANEL.follow(
+        result,
+        ":material/scatter_plot: What one multiplication takes, among many at once and "
+        "in a chain, by a Python loop, one core, all cores, and an accelerator if "
+        "there is one.",
+    )
+    with st.expander(PANEL.code_title, icon=":material/code:"):
+        code_tabs(
+            ("Python loop", "", "core.machine.parallel:python_loop"),
+            ("At once", "", "core.machine.parallel:at_once"),
+            ("In turn", "", "core.machine.parallel:in_turn"),
+        )
+
+
+def result(job: Job) -> None:
+    """A dot for each way, and what they say."""
+    done: Multiplications | None = job.value
+    found = list(done.found) if done else reported(job, Multiplied)
+    if not job.ended:
+        slot(f"Measuring: {len(found)} ways so far")
+    if not found:
+        return
+    chart, words = st.columns([6, 4])
+    chart.altair_chart(
+        charts.multiplied(
+            figures.readings(found, "work", "way", "device", nanoseconds=1e9)
+        ),
+        alt="Nanoseconds a multiplication by each way, logarithmic",
+    )
+    if done is None:
+        return
+    with words:
+        figures.bullets(in_words(done))
+    figures.caption(
+        "Float32 matrices, and in Python, which counts in float64, small ones. Time of "
+        "the whole over its multiplications; each comes with an addition. Median of "
+        f"n = {len(found[0].seconds)} repeats, the line spans the middle half.",
+        done,
+    )
+
+
+def in_words(done: Multiplications) -> list[str]:
+    """How many times as fast each is as the one before it, and why."""
+    many, chain = done.at(AT_ONCE), done.at(IN_TURN)
+    loop, core = many["Python loop"], many["One core"]
+    lines = [
+        f"**One core** is {format.rounded(loop / core)} times as fast as the **loop**: "
+        "no interpreter between two multiplications, and vector units that do several "
+        "in one instruction."
+    ]
+    for way, seconds in many.items():
+        if way not in ("Python loop", "One core"):
+            text = f"**{way}**: {format.rounded(core / seconds)} times one core."
+            busy = way == f"{done.cores} cores" and core < 1.2 * seconds
+            lines.append(text + " Perhaps something else keeps them busy." * busy)
+    times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
+    lines.append(
+        "**In a chain** nothing can be done at once, and torch's price for each call "
+        f"is paid for a single multiplication: {times}. That is when a GPU isn't fast: "
+        "small work, step by step."
+    )
+    return lines

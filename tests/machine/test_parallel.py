@@ -1,0 +1,31 @@
+"""Multiplications at once and in turn: the same work, by every way."""
+
+import torch
+
+from core.machine import parallel
+from core.machine.results import AT_ONCE, IN_TURN, Multiplied
+from core.watch import Watch
+
+
+def test_the_loop_and_torch_multiply_the_same() -> None:
+    """They differ in time, not in what they find."""
+    a, b = torch.rand(5, 4), torch.rand(4, 3)
+    found = parallel.python_loop(a.tolist(), b.tolist())
+    assert torch.allclose(torch.tensor(found), parallel.at_once(a, b))
+
+
+def test_a_chain_has_so_many_links() -> None:
+    """Each multiplication takes what the one before it has left."""
+    assert parallel.in_turn(1, 2) == 2**parallel.CHAIN
+
+
+def test_every_way_is_measured_and_reported() -> None:
+    """At once by loop and cores, in turn by loop and core; the threads are reset."""
+    events: list[object] = []
+    threads = torch.get_num_threads()
+    done = parallel.measure("cpu", Watch(events.append, lambda: False), size=16)
+    assert tuple(events) == done.found
+    assert all(isinstance(each, Multiplied) for each in events)
+    assert {"Python loop", "One core"} <= done.at(AT_ONCE).keys()
+    assert done.at(IN_TURN).keys() == {"Python loop", "One core"}
+    assert torch.get_num_threads() == threads
