@@ -19,10 +19,11 @@ CHAIN = 1000
 REPEATS = 7
 CPU = torch.device("cpu")
 
+Matrix = list[list[float]]
 Way = tuple[str, str, int, torch.device, int, Callable[[], Any]]
 
 
-def python_loop(a: list[list[float]], b: list[list[float]]) -> list[list[float]]:
+def python_loop(a: Matrix, b: Matrix) -> Matrix:
     """The product of two matrices, one multiplication after the other."""
     columns = list(zip(*b, strict=True))
     product = []
