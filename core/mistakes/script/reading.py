@@ -1,0 +1,340 @@
+"""A training script as it is read: its names, its loops, and what stands where.
+
+It is parsed and never run, nor is anything that it imports. So all that is known is how
+it is written: a model is what a model's class was called for, or what is asked for its
+parameters.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache, cached_property
+
+MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
+NOTEBOOK = re.compile(r'^\s*\{.*"cells"\s*:\s*\[', re.DOTALL)
+MOST_BYTES = 200_000
+OPTIMIZERS = frozenset(
+    """
+    Adadelta Adafactor Adagrad Adam AdamW Adamax ASGD LBFGS Muon NAdam RAdam RMSprop
+    Rprop SGD SparseAdam
+    """.split()  # noqa: SIM905
+)
+MAKES_TENSOR = frozenset(
+    """
+    arange as_tensor cat empty eye from_numpy full linspace ones ones_like rand randint
+    randn randperm stack tensor zeros zeros_like
+    """.split()  # noqa: SIM905
+)
+KEEPS_MODEL = {"to", "cuda", "cpu", "float", "half", "double", "train", "eval"}
+ASKS_MODEL = {"parameters", "named_parameters", "eval", "modules", "zero_grad"}
+MOVES = {"to", "cuda"}
+WAITS = ("item", "tolist", "cpu")
+GPU = re.compile(r"cuda|gpu|accelerator|is_available|device", re.IGNORECASE)
+
+Located = ast.stmt | ast.expr
+Loop = ast.For | ast.While
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Place = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class UnreadableError(ValueError):
+    """The text is no Python that can be read; says why in a sentence."""
+
+
+def parse(text: str) -> ast.Module:
+    """The syntax tree of a script, or of the cells of a notebook."""
+    text = text.removeprefix("\ufeff")
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise UnreadableError(
+            f"The script has more than {MOST_BYTES // 1000} KB. Paste the file with "
+            "the training loop alone."
+        )
+    if NOTEBOOK.match(text):
+        raise UnreadableError(
+            "This is the file of a notebook. Paste its cells, or save it as a script."
+        )
+    try:
+        with suppress(SyntaxError):
+            return ast.parse(text)
+        return ast.parse(MAGIC.sub(r"\1pass", text))
+    except SyntaxError as error:
+        what = error.msg.partition(". Did you mean")[0]
+        where = f"Line {error.lineno}" if error.lineno else "It"
+        raise UnreadableError(f"{where} can't be read as Python 3: {what}.") from None
+    except (RecursionError, MemoryError, ValueError):
+        raise UnreadableError(
+            "The script can't be read: something in it is nested too deeply, or is no "
+            "text."
+        ) from None
+
+
+def dotted(node: ast.AST | None) -> str:
+    """ "torch.nn.Linear" of such an expression; "" of any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def called(node: ast.AST | None) -> str:
+    """The last word of what is called: "to" of `model.to(device)`; "" of no call."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def owner(call: ast.Call) -> str:
+    """Whose method is called: "model" of `model.to(device)`."""
+    return dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+
+
+def calls(node: ast.AST, *names: str) -> Iterator[ast.Call]:
+    """All calls in it, or those of such names."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and (not names or called(each) in names):
+            yield each
+
+
+def names(node: ast.AST) -> set[str]:
+    """All names in it, with those of attributes: {"self", "self.net", "x"}."""
+    return {dotted(each) for each in ast.walk(node)} - {""}
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """The argument of that name."""
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def losses(loop: ast.AST) -> set[str]:
+    """What goes backward in a loop."""
+    return {owner(each) for each in calls(loop, "backward")} - {""}
+
+
+def parameters_of(optimizer: ast.Call) -> set[str]:
+    """The models whose parameters an optimizer is given."""
+    return {owner(each) for each in calls(optimizer, "parameters")} - {""}
+
+
+def words(node: ast.AST) -> str:
+    """All its identifiers and strings, in one text to search in."""
+    found = []
+    for each in ast.walk(node):
+        for field in ("id", "attr", "arg", "value", "name", "module"):
+            word = getattr(each, field, None)
+            if isinstance(word, str):
+                found.append(word)
+    return " ".join(found)
+
+
+class Script:
+    """A parsed script, and what its names stand for as far as can be told."""
+
+    def __init__(self, text: str) -> None:
+        self.tree = parse(text)
+        self.lines = text.splitlines()
+        self.is_notebook = MAGIC.search(text) is not None
+        self.nodes = sorted(
+            (each for each in ast.walk(self.tree) if isinstance(each, Located)),
+            key=lambda each: (each.lineno, each.col_offset),
+        )
+        self.parents = {
+            child: each
+            for each in ast.walk(self.tree)
+            for child in ast.iter_child_nodes(each)
+        }
+        self.calls = [each for each in self.nodes if isinstance(each, ast.Call)]
+        self.words = words(self.tree)
+        self.words_of = cache(words)  # for what is asked of one place again and again
+
+    def up(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What it stands in, from the inside out."""
+        while (parent := self.parents.get(node)) is not None:
+            yield (node := parent)
+
+    def place(self, node: ast.AST) -> Place:
+        """The function that it stands in, else the class or the module."""
+        return next(each for each in self.up(node) if isinstance(each, Place))
+
+    def all(self, *names: str) -> Iterator[ast.Call]:
+        """All calls of such names, in the order of the lines."""
+        return (each for each in self.calls if called(each) in names)
+
+    @cached_property
+    def assigned(self) -> list[tuple[str, ast.expr, ast.stmt]]:
+        """Each name that is given a value, the value, and where that is done."""
+        found: list[tuple[str, ast.expr, ast.stmt]] = []
+        targets: list[ast.expr]
+        for each in self.nodes:
+            if isinstance(each, ast.Assign):
+                targets, value = each.targets, each.value
+            elif isinstance(each, ast.AnnAssign) and each.value is not None:
+                targets, value = [each.target], each.value
+            else:
+                continue
+            for target in targets:
+                pairs = [(target, value)]
+                if isinstance(target, ast.Tuple):
+                    values = [value] * len(target.elts)
+                    if isinstance(value, ast.Tuple):
+                        values = value.elts + values[len(value.elts) :]
+                    pairs = list(zip(target.elts, values, strict=False))
+                found += [(dotted(a), b, each) for a, b in pairs if dotted(a)]
+        return found
+
+    @cached_property
+    def functions(self) -> dict[str, Function]:
+        """The functions and methods of the script, by their names."""
+        return {each.name: each for each in self.nodes if isinstance(each, Function)}
+
+    def reached(self, node: ast.AST) -> list[ast.AST]:
+        """All that is in a node, and in the functions of the script it calls."""
+        found: list[ast.AST] = []
+        waiting, seen = [node], {node}
+        while waiting:
+            inside = list(ast.walk(waiting.pop()))
+            found += inside
+            for each in inside:
+                known = isinstance(each, ast.Call) and owner(each) in ("", "self")
+                function = self.functions.get(called(each)) if known else None
+                if function is not None and function not in seen:
+                    seen.add(function)
+                    waiting.append(function)
+        return found
+
+    def reaches(self, node: ast.AST, *names: str) -> bool:
+        """Whether one of those is called in the node, or in what it calls."""
+        return any(called(each) in names for each in self.reached(node))
+
+    # What names stand for
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        """The script's own modules."""
+        found: dict[str, ast.ClassDef] = {}
+        for each in self.nodes:
+            if isinstance(each, ast.ClassDef):
+                bases = {dotted(base).rpartition(".")[2] for base in each.bases}
+                if any(base.endswith("Module") or base in found for base in bases):
+                    found[each.name] = each
+        return found
+
+    def makes_model(self, value: ast.AST) -> str:
+        """The class or function that makes a model there; "" where none does."""
+        while called(value) in KEEPS_MODEL and isinstance(value, ast.Call):
+            value = getattr(value.func, "value", value.func)
+        kind = called(value)
+        whole = dotted(value.func) if isinstance(value, ast.Call) else ""
+        known = kind in self.classes or kind == "Sequential"
+        return kind if known or "models." in whole or kind == "create_model" else ""
+
+    @cached_property
+    def models(self) -> set[str]:
+        """The names of models."""
+        made = {name for name, value, _ in self.assigned if self.makes_model(value)}
+        return made | {owner(each) for each in self.all(*ASKS_MODEL) if not each.args}
+
+    @cached_property
+    def moved_models(self) -> set[str]:
+        """Those that are moved, or made and moved in one line."""
+        made = {
+            name
+            for name, value, _ in self.assigned
+            if self.makes_model(value) and any(calls(value, *MOVES))
+        }
+        return made | {owner(each) for each in self.all(*MOVES)} & self.models
+
+    @cached_property
+    def optimizers(self) -> dict[str, ast.Call]:
+        """The optimizers that are built, by their names."""
+        return {
+            name: value
+            for name, value, _ in self.assigned
+            if isinstance(value, ast.Call)
+            and (called(value) in OPTIMIZERS or ".optim." in f".{dotted(value.func)}")
+            and "scheduler" not in dotted(value.func)
+        }
+
+    @cached_property
+    def cross_entropies(self) -> list[ast.Call]:
+        """The calls that compute a cross entropy, of logits as their first argument."""
+        losses = {n for n, v, _ in self.assigned if called(v) == "CrossEntropyLoss"}
+        return [
+            each
+            for each in self.calls
+            if each.args
+            and (
+                called(each) == "cross_entropy"
+                or called(each.func) == "CrossEntropyLoss"
+                or dotted(each.func) in losses
+            )
+        ]
+
+    @cached_property
+    def tensors(self) -> set[str]:
+        """Names that are surely tensors: parts of a batch, and what torch has made."""
+        made = {
+            name
+            for name, value, _ in self.assigned
+            if called(value) in MAKES_TENSOR and "torch" in names(value)
+        }
+        return made.union(*(set(self.batch(each)) for each in self.loops))
+
+    # Loops
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        return [each for each in self.nodes if isinstance(each, Loop)]
+
+    def around(self, node: ast.AST) -> Loop | None:
+        """The nearest loop around it, in its own function."""
+        for each in self.up(node):
+            if isinstance(each, Loop):
+                return each
+            if isinstance(each, Function):
+                return None
+        return None
+
+    @cached_property
+    def training_loops(self) -> list[Loop]:
+        """The loops whose every turn goes backward once, the innermost ones."""
+        found = [self.around(each) for each in self.all("backward")]
+        return list(dict.fromkeys(each for each in found if each is not None))
+
+    def batch(self, loop: Loop) -> list[str]:
+        """The names of a batch's parts, where a loop over batches unpacks them."""
+        if not isinstance(loop, ast.For):
+            return []
+        target = loop.target
+        if called(loop.iter) in {"items", "zip", "range", "product", "named_modules"}:
+            return []
+        if called(loop.iter) == "enumerate" or "enumerate" in names(loop.iter):
+            target = target.elts[-1] if isinstance(target, ast.Tuple) else target
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = target.elts
+        else:
+            parts = [
+                part
+                for each in loop.body
+                if isinstance(each, ast.Assign)
+                and dotted(each.value) == dotted(target) != ""
+                and isinstance(each.targets[0], ast.Tuple)
+                for part in each.targets[0].elts
+            ]
+        return [dotted(each) for each in parts if dotted(each) not in ("", "_")]
+
+    def in_every_turn(self, loop: Loop) -> Iterator[Located]:
+        """What a loop does each time, not only under a condition."""
+        waiting: list[ast.AST] = list(reversed(loop.body))
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, Located):
+                yield each
+            if isinstance(each, ast.If):
+                waiting.append(each.test)
+            elif not isinstance(each, Function | ast.Lambda):
+                waiting += reversed(list(ast.iter_child_nodes(each)))

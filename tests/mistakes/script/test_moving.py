@@ -1,0 +1,115 @@
+"""core.mistakes.script.moving: each rule on a script with its mistake, and without."""
+
+import pytest
+
+from core.mistakes.script.check import check
+from tests.mistakes.script.right import RIGHT, changed, lines, slugs
+
+OPTIMIZER = "optimizer = torch.optim.Adam(model.parameters())"
+MOVE = "    model = model.to(device)\n"
+LATE = (f"{MOVE} -> ", f"    {OPTIMIZER}\n ->     {OPTIMIZER}\n{MOVE}")
+
+
+def found(text: str) -> list[str]:
+    return [each.slug for each in check(text).findings]
+
+
+def test_the_right_script_is_not_blamed():
+    """By no rule."""
+    assert changed() == []
+
+
+def test_a_copy_that_nobody_keeps_is_found():
+    """Of a part of a batch it is sure, and of what is only called like data likely."""
+    moved = "inputs = inputs.to(device)\n -> inputs.to(device)\n"
+    findings = [each for each in changed(moved) if each.slug == "to_not_reassigned"]
+    assert [each.sureness for each in findings] == ["sure"]
+    assert "inputs = inputs.to" in findings[0].say
+    (unknown,) = check("def step(x, device):\n    x.to(device)\n").findings
+    assert unknown.sureness == "likely"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model.to(device)\nopt = SGD(model.parameters())",
+        "self.to(device)",
+        "metric.to(device)",
+        "x = x.to(device)",
+        "f(x.to(device))",
+        "from transformers import AutoTokenizer\ninputs = tok(t)\ninputs.to(device)",
+    ],
+)
+def test_what_moves_in_place_is_not_blamed(text):
+    """A model is moved for good, and so are a metric and a tokenizer's batch."""
+    assert found(text) == []
+
+
+def test_a_model_that_is_not_moved_is_found():
+    """Where the batches are, and nothing else can have moved it."""
+    assert slugs(f"{MOVE} -> ") == [("model_not_moved", "likely")]
+    assert lines(f"{MOVE} -> ") == ["model = Net()"]
+    by_another = "model = Net() -> model = wrap(Net())"
+    assert slugs(f"{MOVE} -> ", by_another) == []
+    assert slugs(f"{MOVE} -> ", "model = Net() -> model = Net().to(device)") == []
+
+
+def test_a_batch_that_is_not_moved_is_found():
+    """The inputs, or the labels: each is a mistake of its own."""
+    inputs = "            inputs = inputs.to(device)\n -> "
+    labels = "            labels = labels.to(device)\n -> "
+    assert slugs(inputs) == [("data_not_moved", "likely")]
+    assert slugs(labels) == [("labels_not_moved", "likely")]
+    assert slugs(inputs, labels) == [
+        ("data_not_moved", "likely"),
+        ("labels_not_moved", "likely"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "inputs, labels = inputs.to(device), labels.to(device)",
+        "inputs, labels = (each.to(device) for each in (inputs, labels))",
+        "inputs, labels = to_device((inputs, labels))",
+        "inputs, labels = inputs.cuda(), labels.cuda()",
+        "inputs = prepare(inputs)\n            labels = prepare(labels)",
+    ],
+)
+def test_a_batch_may_be_moved_in_any_way(move):
+    """Also by a function that the script has from elsewhere."""
+    both = "inputs = inputs.to(device)\n            labels = labels.to(device)"
+    found = {slug for slug, _ in slugs(f"{both} -> {move}")}
+    assert found <= {"cuda_hard_coded"}
+
+
+def test_a_model_moved_after_its_optimizer_is_found():
+    """Some optimizers fail then, and that is sure of them; others may do."""
+    assert slugs(*LATE) == [("", "look")]
+    late = [each.replace("Adam", "Adagrad") for each in LATE]
+    adagrad = f"{OPTIMIZER} -> {OPTIMIZER.replace('Adam', 'Adagrad')}"
+    assert slugs(adagrad, *late) == [("", "sure")]
+    assert lines(*LATE) == ["model = model.to(device)"]
+
+
+def test_a_checkpoint_that_is_loaded_where_it_was_is_pointed_at():
+    """Once, with how often; not where it is told where to."""
+    assert slugs(", map_location=device -> ") == [("cuda_checkpoint", "look")]
+    assert found('a = torch.load(f, "cpu")\nb = torch.load(f, **kwargs)') == []
+    (both,) = check("a = torch.load(f)\nb = torch.load(g)").findings
+    assert "2 times" in both.say
+
+
+def test_cuda_in_the_script_is_pointed_at():
+    """Unless something asks first what is there."""
+    assert slugs("model.to(device) -> model.cuda()") == [("cuda_hard_coded", "look")]
+    asked = "if torch.cuda.is_available():\n    x = x.cuda()\n"
+    chosen = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+    assert found(asked) == found(chosen) == []
+    assert found('device = torch.device("cuda:0")') == ["cuda_hard_coded"]
+
+
+def test_whoever_leaves_devices_to_a_library_is_not_blamed():
+    """Accelerate and its like move model and batches by themselves."""
+    text = RIGHT.replace(".to(device)", "").replace("device=device", "")
+    assert found("from accelerate import Accelerator\n" + text) == []

@@ -1,0 +1,124 @@
+"""core.mistakes.script.training: each rule, with its mistake and without."""
+
+import pytest
+
+from core.mistakes.script.check import check
+from tests.mistakes.script.right import changed, lines, slugs
+
+SOFTMAX = ("softmax_before_loss", "sure")
+FORWARD = "return self.fc(x)"
+LOSS = "loss = criterion(outputs, labels)"
+NO_GRAD = "with torch.inference_mode(): -> if True:"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "criterion(outputs, labels) -> criterion(outputs.softmax(1), labels)",
+        "criterion(outputs, labels) -> F.cross_entropy(torch.softmax(outputs, 1), y)",
+        f"{LOSS} -> outputs = outputs.softmax(1); {LOSS}".replace(
+            "; ", "\n            "
+        ),
+        f"{LOSS} -> outputs = nn.Softmax(dim=1)(outputs); {LOSS}".replace(
+            "; ", "\n            "
+        ),
+    ],
+)
+def test_softmax_before_the_loss_is_found(change):
+    """In the call, or in the line that made what is given."""
+    assert slugs(change) == [SOFTMAX]
+
+
+def test_a_model_that_ends_with_softmax_is_likely_wrong():
+    """Where the script uses a cross entropy, and does not return the logits too."""
+    likely = [("softmax_before_loss", "likely")]
+    assert slugs(f"{FORWARD} -> return self.fc(x).softmax(1)") == likely
+    assert slugs(f"{FORWARD} -> x = F.softmax(x)\n        return x") == likely
+    layer = "nn.Linear(784, 10)\n -> nn.Sequential(nn.Linear(784, 10), nn.Softmax())\n"
+    assert slugs(layer) == likely
+    both = f"{FORWARD} -> return x, F.softmax(x)"
+    assert slugs(both) == []
+    other = "nn.CrossEntropyLoss() -> nn.NLLLoss()"
+    assert slugs(f"{FORWARD} -> return F.softmax(self.fc(x))", other) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "outputs.argmax(1) -> outputs.softmax(1).argmax(1)",
+        f"{FORWARD} -> return F.log_softmax(self.fc(x), 1)",
+    ],
+)
+def test_softmax_elsewhere_is_not_blamed(change):
+    """To tell probabilities, or as a logarithm, which a second time changes nothing."""
+    assert slugs(change) == []
+
+
+def test_a_missing_zero_grad_is_found():
+    """It is sure where the script has none at all; any way to clear them will do."""
+    without = "            optimizer.zero_grad()\n -> "
+    assert slugs(without) == [("no_zero_grad", "sure")]
+    assert lines(without) == ["optimizer.step()"]
+    for other in ("model.zero_grad()", "for p in ps: p.grad = None"):
+        assert slugs(f"optimizer.zero_grad() -> {other}") == []
+    elsewhere = "if __name__ -> def other(o):\n    o.zero_grad()\n\nif __name__"
+    assert slugs(without, elsewhere) == [("no_zero_grad", "likely")]
+    helped = "optimizer.zero_grad() -> clear(optimizer)"
+    helper = "if __name__ -> def clear(o):\n    o.zero_grad()\n\nif __name__"
+    assert slugs(helped, helper) == []
+
+
+def test_a_loss_that_is_kept_with_its_graph_is_found():
+    """Added up or put into a list; a number or a detached tensor is not."""
+    kept = [("item_every_step", "sure")]
+    assert slugs("total += loss.detach() -> total += loss") == kept
+    assert slugs("total += loss.detach() -> total += loss * len(inputs)") == kept
+    assert slugs("total += loss.detach() -> losses.append(loss)") == kept
+    assert slugs("total += loss.detach() -> losses.append(loss.detach())") == []
+
+
+def test_losses_that_go_backward_together_are_not_blamed():
+    """A sum of which `backward` is called keeps its graph on purpose."""
+    text = "for x in xs:\n    loss += f(x)\n    total += loss\n    total.backward()\n"
+    assert [each.sureness for each in check(text).findings] == []
+
+
+def test_an_optimizer_of_another_model_is_found():
+    """The model is made anew after it; to load the best one at the end is fine."""
+    criterion = "    criterion = nn.CrossEntropyLoss()\n"
+    optimizer = "    optimizer = torch.optim.Adam(model.parameters())\n"
+    anew = "    model = Net().to(device)\n"
+    both = optimizer + anew
+    assert slugs(f"{optimizer} -> {both}") == [("", "sure")]
+    assert slugs(f"{criterion} -> {criterion}{anew}") == []
+    end = "if __name__ -> model = Net()\n\nif __name__"
+    assert slugs(end) == []
+
+
+def test_a_missing_eval_is_found():
+    """It is sure where there is something for it to change."""
+    without = "        model.eval()\n -> "
+    assert slugs(without) == [("no_eval_mode", "sure")]
+    assert lines(without) == ["for inputs, labels in test_loader:"]
+    dropout = "        self.dropout = nn.Dropout(0.5)\n -> "
+    unused = "self.dropout(x.flatten(1)) -> x.flatten(1)"
+    assert slugs(without, dropout, unused) == [("no_eval_mode", "look")]
+
+
+def test_gradients_in_an_evaluation_are_found():
+    """With `no_grad` or `inference_mode`, as a block or a decorator, there are none."""
+    assert slugs(NO_GRAD) == [("no_eval_mode", "sure")]
+    assert slugs("torch.inference_mode() -> torch.no_grad()") == []
+    decorated = "def main -> @torch.no_grad()\ndef main"
+    assert slugs(NO_GRAD, decorated) == []
+
+
+def test_a_training_mode_that_is_not_restored_is_found():
+    """`eval()` in the loop over epochs, and `train()` only before it."""
+    before = "    for epoch -> model.train()\n    for epoch".replace(" -> ", " ->     ")
+    without = "        model.train()\n -> "
+    findings = changed(without, before)
+    assert [(each.slug, each.sureness) for each in findings] == [
+        ("no_eval_mode", "sure")
+    ]
+    assert "model.train()" in findings[0].say
