@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.ui import frame, mistakes
+from core.ui import check_script, frame, mistakes
 from core.ui.server import engine
 from core.ui.source import code_tabs
 
@@ -46,5 +46,8 @@ with right:
                 *(f"core.mistakes.examples.fixtures:{name}" for name in FIXTURES),
             ),
         )
+
+st.subheader("Check my script")
+check_script.draw()
 
 frame.end("Mistakes")

@@ -151,3 +151,24 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
     engine._dispatch()
     wait(engine, engine.jobs(mistakes.RUN)[-1].id)
     assert at.run().success
+
+
+def check_script(at: AppTest, text: str) -> AppTest:
+    """Paste a script at the end of the page, and have it checked."""
+    at.text_area(key="script").set_value(text)
+    (check,) = [each for each in at.button if each.label == "Check my script"]
+    return check.click().run()
+
+
+def test_a_pasted_script_is_pointed_at_line_by_line():
+    """What is found, with its line and the mistake to try; or why it can't be read."""
+    at = open_page("pages/8_Mistakes.py")
+    check_script(at, "x = torch.rand(3)\nx.to(device)\nmodel.to(device)")
+    assert not at.exception
+    assert "1 found, 1 of them sure" in texts(at.markdown)
+    assert "**Line 2**" in texts(at.markdown)
+    links = [each.proto.query_string for each in at.get("page_link")]
+    assert "mistake=to_not_reassigned" in links
+    assert "it was" in texts(check_script(at, "x = 1").success).lower()
+    assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
+    assert "Paste a script first" in texts(check_script(at, "").info)

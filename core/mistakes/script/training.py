@@ -40,7 +40,8 @@ def _is_softmax(script: Script, value: ast.AST) -> bool:
     """Whether a layer is called that is a Softmax, or one made on the spot."""
     if not isinstance(value, ast.Call):
         return False
-    layers = {n for n, v, _ in script.assigned if _ends_with_softmax(v)}
+    made = {n for n, v, _ in script.assigned if _ends_with_softmax(v)}
+    layers = made - script.models  # of those it is said once, where they are made
     return called(value.func) == "Softmax" or dotted(value.func) in layers
 
 

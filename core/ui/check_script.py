@@ -1,0 +1,96 @@
+"""Check my script: one is pasted, and lines are pointed at; it is read, never run."""
+
+import re
+from itertools import groupby
+
+import streamlit as st
+
+from core.mistakes.catalogue import BY_SLUG
+from core.mistakes.script.check import RULES, Checked
+from core.mistakes.script.finding import Finding
+from core.mistakes.script.reading import MOST_BYTES
+from core.ui import course
+from core.ui.server import ask, explained
+
+CHECK = "core.mistakes.script.check:check_apart"
+NEWLINE = re.compile(r"\r\n?|\n")  # as Python counts lines; str.splitlines has more
+SURENESS: dict[str, tuple[str, str]] = {
+    "sure": ("Sure", "red"),
+    "likely": ("Likely", "gray"),
+    "look": ("Look at this", "gray"),
+}
+PLACEHOLDER = """\
+model = Net()
+optimizer = torch.optim.Adam(model.parameters())
+for inputs, labels in loader:
+    ..."""
+
+ABOUT = f"""\
+{len(RULES)} mistakes are looked for, from a copy that nobody keeps to a clock that does
+not wait. Each line that is pointed at says how sure it is:
+:red-badge[Sure] it is a mistake, :gray-badge[Likely] unless something else in your
+project mends it, :gray-badge[Look at this] fine in some scripts."""
+
+
+@st.fragment
+def draw() -> None:
+    """The place to paste a script, and what was found in it."""
+    state = st.session_state
+    left, right = st.columns([5, 6], gap="medium")
+    with left, st.form("check_script"):
+        st.text_area(
+            "Paste a training script, or the cells of a notebook",
+            key="script",
+            height=300,
+            placeholder=PLACEHOLDER,
+            persist_state="session",
+        )
+        st.markdown(":small[It is read line by line, and neither run nor kept.]")
+        if st.form_submit_button("Check my script", icon=":material/fact_check:"):
+            state.pop("checked", None)
+            text = state.script[: MOST_BYTES + 1]
+            with explained("The script was not checked"), st.spinner("Reading it"):
+                state.checked = text, ask(CHECK, text)
+    with right:
+        if "checked" in state:
+            _found(*state.checked)
+        else:
+            st.markdown(ABOUT)
+
+
+def _found(text: str, checked: Checked) -> None:
+    """What was found, or that nothing was, which proves little."""
+    if checked.unreadable:
+        st.warning(checked.unreadable, icon=":material/info:")
+    elif not text.strip():
+        st.info("Paste a script first.", icon=":material/content_paste:")
+    elif not checked.findings:
+        st.success(
+            f"None of the {len(RULES)} mistakes that are looked for was found. It was "
+            "read, not run: a run may still fail.",
+            icon=":material/check:",
+        )
+    else:
+        sure = sum(each.sureness == "sure" for each in checked.findings)
+        st.markdown(f"**{len(checked.findings)} found, {sure} of them sure**")
+        lines = NEWLINE.split(text)
+        for number, findings in groupby(checked.findings, lambda each: each.line):
+            with st.container(border=True):
+                st.markdown(f"**Line {number}**")
+                st.code(lines[number - 1].strip(), wrap_lines=True)
+                for finding in findings:
+                    _say(finding)
+
+
+def _say(finding: Finding) -> None:
+    """How sure it is, what to do, and the mistake to make on purpose."""
+    word, color = SURENESS[finding.sureness]
+    st.markdown(f":{color}-badge[{word}] {finding.say}")
+    if finding.slug:
+        page = course.page("Mistakes")
+        st.page_link(
+            page.file,
+            label=BY_SLUG[finding.slug].title,
+            icon=page.icon,
+            query_params={"mistake": finding.slug},
+        )
