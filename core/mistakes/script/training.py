@@ -40,8 +40,13 @@ def _is_softmax(script: Script, value: ast.AST) -> bool:
     """Whether a layer is called that is a Softmax, or one made on the spot."""
     if not isinstance(value, ast.Call):
         return False
-    made = {n for n, v, _ in script.assigned if _ends_with_softmax(v)}
-    layers = made - script.models  # of those it is said once, where they are made
+    layers = {
+        name
+        for name, made, _ in script.assigned
+        if _ends_with_softmax(made)
+        # Of a whole model it is said once, where it is made.
+        and ("." in name or name not in script.models)
+    }
     return called(value.func) == "Softmax" or dotted(value.func) in layers
 
 
