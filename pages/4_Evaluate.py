@@ -63,8 +63,9 @@ with cost:
     st.markdown(
         "The same forward passes three times: with autograd recording as in training, "
         "under `torch.no_grad()`, and under `torch.inference_mode()`. Autograd keeps "
-        "what each layer needs for its backward pass: the deeper the model, the more "
-        "memory it costs. Compare the ANN with the CNN.",
+        "what each layer needs for its backward pass: the deeper the model, and the "
+        "larger its activations, the more memory that costs. So the ANN and the CNN "
+        "are measured, whichever this run has trained.",
         width=frame.PROSE,
     )
     evaluation.modes(run)

@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 import torch
+from torch import nn
 
-from core import devices, loops, state_dict
-from core.config import RunConfig
+from core import devices, loops, models, state_dict
+from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
 from core.evaluate import metrics
 from core.evaluate.results import ClassScore, Evaluation, ModeCost
@@ -76,26 +77,37 @@ def probabilities(
 def compare_modes(
     checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[ModeCost, ...]:
-    """Seconds and peak memory of the same forward passes in each mode."""
+    """Seconds and peak memory of the same forward passes in each mode.
+
+    Through the model of `checkpoint`, and through another one as it is built: what it
+    costs to ask does not depend on the weights.
+    """
     device = devices.resolve("auto")
-    model = state_dict.load(checkpoint, config.model, device).eval()
     test = datasets.load(config.task).test.first(MODE_IMAGES)
     feed = batches.in_order(test, device, "device")
+    built = {config.model: state_dict.load(checkpoint, config.model, device)}
+    for other in IMAGE_MODELS:
+        built.setdefault(other, models.build(other).to(device))
 
-    def forward(mode: str) -> None:
+    def forward(model: nn.Module, mode: str) -> None:
         with MODES[mode]():
             for inputs, _ in feed:
                 model(inputs)
 
-    works = [watch.checked(partial(forward, mode)) for mode in MODES]
-    timings = timing.measure_side_by_side(works, device)
-    return tuple(
-        ModeCost(
-            mode,
-            measured.seconds,
-            peak_memory.peak_bytes(work, device),
-            len(test),
-            devices.environment(device),
-        )
-        for mode, measured, work in zip(MODES, timings, works, strict=True)
-    )
+    costs: list[ModeCost] = []
+    for name, model in built.items():
+        model.eval()
+        works = [watch.checked(partial(forward, model, mode)) for mode in MODES]
+        timings = timing.measure_side_by_side(works, device)
+        costs += [
+            ModeCost(
+                mode,
+                measured.seconds,
+                peak_memory.peak_bytes(work, device),
+                len(test),
+                devices.environment(device),
+                name,
+            )
+            for mode, measured, work in zip(MODES, timings, works, strict=True)
+        ]
+    return tuple(costs)

@@ -44,3 +44,4 @@ class ModeCost:
     peak_bytes: int | None  # None where the device does not tell
     images: int
     environment: Environment
+    model: str = ""  # of the config; "" in what was kept before there were two

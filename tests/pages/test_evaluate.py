@@ -71,6 +71,7 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     at = open_page("pages/4_Evaluate.py", run=run_id)
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
+    assert "**CNN**: recording gradients takes" in texts(at.markdown)
 
 
 def test_a_picture_is_predicted(run_id):

@@ -25,6 +25,7 @@ from core.ui.server import ask, engine, explained, store, visitor
 MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
 PICTURES = 12
 UNASKED, UNASKED_ROWS = 50, 5
+SAME = 1.1  # a ratio that is no difference to speak of
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
 ZOOM = 4  # screen pixels for a pixel of an image
 INTERVAL = "95% interval"
@@ -238,13 +239,14 @@ def mode_costs(job: Job) -> None:
     environment = measured[0].environment
     table = pd.DataFrame(
         {
-            "mode": [each.mode for each in measured],
+            "mode": [_named(each) for each in measured],
             "milliseconds": [median(each.seconds) * 1e3 for each in measured],
             "low": [min(each.seconds) * 1e3 for each in measured],
             "high": [max(each.seconds) * 1e3 for each in measured],
             "megabytes": [(each.peak_bytes or 0) / 1e6 for each in measured],
         }
     )
+    figures.bullets(_in_words(measured))
     left, right = st.columns(2)
     with left:
         st.markdown("**Milliseconds**, median")
@@ -267,3 +269,24 @@ def mode_costs(job: Job) -> None:
         "warm-up.",
         measured[0],
     )
+
+
+def _named(cost: ModeCost) -> str:
+    return f"{format.NAMES[cost.model]}, {cost.mode}" if cost.model else cost.mode
+
+
+def _in_words(measured: tuple[ModeCost, ...]) -> list[str]:
+    """What recording for a backward pass costs each model in memory."""
+    found = {(each.model, each.mode): each.peak_bytes for each in measured}
+    lines = []
+    for model in dict.fromkeys(each.model for each in measured):
+        recorded, plain = found[model, "gradients"], found[model, "no_grad"]
+        if model and recorded and plain:
+            ratio = recorded / plain
+            text = f"**{format.NAMES[model]}**: recording gradients takes "
+            text += f"{ratio:.1f} times the memory of `no_grad`"
+            if ratio < SAME:
+                text += ". Its activations are smaller than the batch, which is there "
+                text += "in any mode"
+            lines.append(f"{text}.")
+    return lines
