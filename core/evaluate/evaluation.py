@@ -79,7 +79,7 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Through the model of `checkpoint`, and through another one as it is built: what it
+    Through the model of `checkpoint`, and another one as it is built: what it
     costs to ask does not depend on the weights.
     """
     device = devices.resolve("auto")
@@ -97,7 +97,8 @@ def compare_modes(
     costs: list[ModeCost] = []
     for name, model in built.items():
         model.eval()
-        works = [watch.checked(partial(forward, model, mode)) for mode in MODES]
+        passes = (partial(forward, model, mode) for mode in MODES)
+        works = list(map(watch.checked, passes))
         timings = timing.measure_side_by_side(works, device)
         costs += [
             ModeCost(
