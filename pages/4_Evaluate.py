@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.ui import frame, measured, run_choice
-from core.ui.evaluate import evaluation, picture
+from core.ui.evaluate import evaluation, picture, precision
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
@@ -69,6 +69,7 @@ with cost:
         width=frame.PROSE,
     )
     evaluation.modes(run)
+    precision.draw(run)
 
 with code:
     code_tabs(
@@ -89,6 +90,12 @@ with code:
             "The three modes",
             "What “The cost” measures, from `core/evaluate/evaluation.py`.",
             "core.evaluate.evaluation:compare_modes",
+        ),
+        (
+            "The precisions",
+            "What their price is measured with, from `core/evaluate/precision.py`.",
+            "core.evaluate.precision:answers",
+            "core.evaluate.precision:tf32",
         ),
         (
             "Your picture",

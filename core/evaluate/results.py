@@ -45,3 +45,15 @@ class ModeCost:
     images: int
     environment: Environment
     model: str = ""  # of the config; "" in what was kept before there were two
+
+
+@dataclass(frozen=True)
+class PrecisionCost:
+    """What the answers to the whole test set cost in one precision."""
+
+    precision: str  # "float32", "TF32", "bfloat16"
+    seconds: tuple[float, ...]  # one for each repeat
+    changed: int  # answers that are others than in float32
+    correct: int
+    images: int
+    environment: Environment

@@ -99,9 +99,11 @@ RUNGS = (
     Rung(
         "half_precision",
         "16-bit autocast",
-        "Within `torch.autocast` matrix multiplications run in bfloat16, with half "
-        "the bytes and on faster units where the device has them. Where there is only "
-        "float16, a `GradScaler` keeps small gradients from vanishing.",
+        "**Mixed precision**, AMP for short: within `torch.autocast` matrix "
+        "multiplications run in bfloat16, with half the bytes and on faster units "
+        "where the device has them; the weights stay float32. Where there is only "
+        "float16, a `GradScaler` keeps small gradients from vanishing. What it does to "
+        "the answers is on Evaluate, under “The cost”.",
     ),
     Rung(
         "channels_last",

@@ -72,6 +72,8 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: recording gradients takes" in texts(at.markdown)
+    press(at, engine, "compare_precisions", "core.evaluate.precision:compare")
+    assert re.search(r"answers? of 2,000 changed", texts(at.markdown))
 
 
 def test_a_picture_is_predicted(run_id):
