@@ -17,7 +17,7 @@ if run is None:
 anew = row.button(
     "Evaluate again", type="primary", icon=":material/fact_check:", key="evaluate"
 )
-done = None
+done, guessed = None, None
 with (
     explained("The evaluation failed"),
     st.spinner("The model is answering all test images"),
@@ -27,14 +27,17 @@ with (
     done = evaluation.evaluation(run.id, _anew=anew)
 
 if done is not None:
-    found = done.value
-    evaluation.accuracy(found)
-    evaluation.confusion(run, found)
-    st.caption(
-        "A row is what the images are, a column what the model says; the hardest class "
-        "is first. Select a cell to see its images. Accuracy is correct over total, "
-        f"with Wilson's interval. {measured.sentence(done)}"
-    )
+    found, metrics = done.value, st.container()
+    guessed = evaluation.guess_hardest(run, found)
+    with metrics:
+        evaluation.accuracy(found, guessed)
+    if guessed is not None:
+        evaluation.confusion(run, found)
+        st.caption(
+            "A row is what the images are, a column what the model says; the hardest "
+            "class is first. Select a cell to see its images. Accuracy is correct over "
+            f"total, with Wilson's interval. {measured.sentence(done)}"
+        )
 
 hard, sure, own, cost, code = st.tabs(
     ["Hard classes", "Confident mistakes", "Your own picture", "The cost", "The code"],
@@ -42,8 +45,10 @@ hard, sure, own, cost, code = st.tabs(
     bind="query-params",
 )
 with hard:
-    if done is not None:
-        evaluation.class_table(done.value)
+    if done is not None and guessed is not None:
+        evaluation.class_table(done.value, guessed)
+    elif done is not None:
+        st.markdown("Guess first which class is the hardest.")
 
 with sure:
     if done is not None:

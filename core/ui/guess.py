@@ -1,4 +1,8 @@
-"""A guess before a measurement, and what it was worth after it."""
+"""A guess before a measurement, and what it was worth after it.
+
+Nobody has to guess: "Just show me" shows the result, now and whenever the page is
+opened again. Nothing waits for a guess but the result: it is measured meanwhile.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,6 +11,9 @@ import streamlit as st
 
 from core.ui import answers as kept
 
+SHOWN = "just show me"  # kept in the place of a guess by whoever makes none
+CLOSE = "About equally fast"
+
 
 def ask(
     key: str,
@@ -14,20 +21,35 @@ def ask(
     answers: Sequence[Any],
     say: Callable[[Any], str] = str,
 ) -> Any | None:
-    """What the learner expects; None until they have chosen, once and for all tabs."""
-    return kept.radio(
-        f"Your guess first: {question}",
-        list(answers),
-        key,
-        format_func=say,
-        horizontal=True,
-    )
+    """What the learner expects, or SHOWN; None until they have said, for all tabs."""
+    if made(key) == SHOWN:
+        return SHOWN
+    label = f"Your guess: {question}"
+    guessed = kept.radio(label, list(answers), key, format_func=say, horizontal=True)
+    if guessed is None:
+        st.button(
+            "Just show me",
+            icon=":material/visibility:",
+            key=f"show_{key}",
+            type="tertiary",
+            on_click=kept.keep,
+            args=(key, SHOWN),
+        )
+    return guessed
+
+
+def made(key: str) -> Any | None:
+    """What was guessed before, if anything."""
+    return kept.given().get(key)
 
 
 def missing(guessed: Any | None) -> bool:
     """Whether the learner has yet to guess, who is then asked to."""
     if guessed is None:
-        st.info("The figures are there. Guess, and they show.")
+        st.info(
+            "The result is hidden until you guess. In a hurry? Press **Just show me**.",
+            icon=":material/visibility_off:",
+        )
     return guessed is None
 
 
@@ -36,9 +58,21 @@ def scale(factor: float) -> int:
     return 0 if factor < 2 else 1 if factor <= 10 else 2
 
 
-def judge(found: str, guessed: str, right: bool) -> None:
-    """What was found, in a sentence, beside what was guessed."""
-    if right:
+def judge(
+    found: str,
+    guessed: Any | None,
+    right: Any,
+    say: Callable[[Any], str] = str.lower,
+    among: Sequence[Any] | None = None,
+) -> None:
+    """What was found, in a sentence, beside what was guessed, if anything was.
+
+    A guess that is not `among` the answers was about something else.
+    """
+    if guessed in (None, SHOWN) or (among is not None and guessed not in among):
+        st.info(found, icon=":material/lightbulb:")
+    elif guessed == right:
         st.success(f"{found} You guessed right.", icon=":material/check:")
     else:
-        st.info(f"{found} You guessed: {guessed}.", icon=":material/lightbulb:")
+        told = f"{found} You guessed: {say(guessed)}."
+        st.info(told, icon=":material/lightbulb:")

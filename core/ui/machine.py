@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
-from core.ui import format, frame
+from core.ui import format, frame, guess
 from core.ui.charts import base as charts
 from core.ui.kept import KeptAnswer
 from core.ui.server import engine, explained
@@ -19,6 +19,11 @@ LIVE_SECONDS = 2.0
 WATCHED = (
     f"Memory used by all programs, updated every {LIVE_SECONDS:.0f} seconds. Train in "
     "another tab and watch it here."
+)
+GUESSES = (  # expressions of core.machine.default_device
+    "torch.tensor([1.0, 2.0])",
+    "torch.zeros_like(existing)",
+    "nn.Linear(3, 1).weight",
 )
 SANDBOX = "core.jobs.sandbox:call"
 # In the order in which they are shown; all of them from core.machine.hardware.
@@ -175,8 +180,16 @@ def report(
 
 
 def default_places(compared: dict[str, Any]) -> None:
-    """Which expressions follow a default device, which don't, and for how long."""
+    """Which expressions follow a default device, which don't, and for how long.
+
+    Once the learner has guessed: `existing` is a tensor that was on the CPU before.
+    """
     device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+    question = "which of these is still made on the CPU, where `existing` is?"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
+    if guess.missing(guessed):
+        return
     why = (
         " There is no accelerator here, so `meta` stands in for it: a device whose "
         "tensors have a shape but no data."
@@ -189,6 +202,9 @@ def default_places(compared: dict[str, Any]) -> None:
         f"`torch.set_default_device(...)`.{why}"
     )
     moved = [text for text, place in block["made"].items() if place == device]
+    for right in [text for text in GUESSES if text not in moved][:1]:
+        found = f"`{right}` is made on the CPU, the other two on `{device}`."
+        guess.judge(found, guessed, right, "`{}`".format)
     stayed = [text for text in block["made"] if text not in moved]
     with st.grid(min_column_width=300):
         for where, expressions in ((device, moved), ("cpu", stayed)):
@@ -201,6 +217,12 @@ def default_places(compared: dict[str, Any]) -> None:
         st.markdown(
             f"After the setting it is otherwise for `{'`, `'.join(different)}`."
         )
+    _lasting(compared)
+
+
+def _lasting(compared: dict[str, Any]) -> None:
+    """How long a block and a setting last, and what the setting breaks."""
+    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
     st.markdown(
         "It is a default for **new** tensors made from numbers: what exists stays, "
         "what is made like it stays with it, and data is still moved by `.to(device)`. "

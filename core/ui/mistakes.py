@@ -1,6 +1,5 @@
 """The Mistakes page: find one, run it, see how both halves end."""
 
-import ast
 import textwrap
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from core.mistakes.catalogue import (
     Outcome,
 )
 from core.mistakes.search import MOST_CHARACTERS, Index, message_in
-from core.ui import format
+from core.ui import failing_line, format
 from core.ui.charts import mistakes as charts
 from core.ui.charts.mistakes import BROKEN, FIXED
 from core.ui.job_panel import JobPanel
@@ -196,7 +195,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             st.markdown(f"**{heading}**", width="stretch")
             if not told:
                 st.button(
-                    "Show the cause",
+                    "Just show me",
                     key=f"cause_{slug}",
                     on_click=st.session_state.update,
                     args=({f"told_{slug}": True},),
@@ -204,8 +203,11 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             kind = "secondary" if opened else "primary"
             panel.start_button("Run it", (slug,), type=kind)
             panel.cancel_button()
+        guessed = failing_line.ask(mistake, told) if mistake.loud else None
         if told:
             st.markdown(mistake.why)
+        if found is not None and found.broken.failure is not None:
+            failing_line.judge(mistake, found.broken.failure, guessed)
         if not panel.follow(lambda job: _ran(mistake, job)):
             _halves(mistake, told)
 
@@ -295,31 +297,19 @@ def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> No
         ended = outcomes.get(half, ())
         with column:
             if half == FIXED and not told:
-                st.markdown("Think first. Then show the cause, or run it.")
+                st.markdown("Make up your mind, then run it.")
                 return
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
             failure = ended[0].failure if ended else None
             code = body(mistake.address(half.lower()))
-            st.code(marked(code, failure), wrap_lines=True)
+            st.code(
+                failing_line.marked(code, failure),
+                wrap_lines=True,
+                line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
+            )
             for outcome in ended:
                 _outcome(mistake, half == FIXED, outcome)
-
-
-def marked(code: str, failure: Failure | None) -> str:
-    """The code, with an arrow at the statement that raised the exception."""
-    if failure is None or failure.line is None:
-        return code
-    ends = {  # the last line of each simple statement, by its first
-        node.lineno: node.end_lineno
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.stmt) and not hasattr(node, "body")
-    }
-    guilty = range(failure.line, (ends.get(failure.line) or failure.line) + 1)
-    return "\n".join(
-        f"{'→' if number in guilty else ' '} {line}"
-        for number, line in enumerate(code.splitlines(), 1)
-    )
 
 
 def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:

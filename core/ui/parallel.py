@@ -4,13 +4,14 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
-from core.ui import figures, format
+from core.ui import figures, format, guess
 from core.ui.charts import machine as charts
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.server import engine
 from core.ui.source import code_tabs
 
+GUESSES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
 PANEL = JobPanel("core.machine.parallel:measure", "The measurement", "multiply")
 
 
@@ -23,9 +24,12 @@ def draw() -> None:
         width=PROSE,
     )
     machine = engine().machine()
-    PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        question = "one core against a Python loop: how many times as fast is it?"
+        guessed = guess.ask("multiply_guess", question, GUESSES)
+        PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)
     PANEL.follow(
-        result,
+        lambda job: result(job, guessed),
         ":material/scatter_plot: What one multiplication takes, among many at once and "
         "in a chain, by a Python loop, one core, all cores, and an accelerator if "
         "there is one.",
@@ -38,13 +42,13 @@ def draw() -> None:
         )
 
 
-def result(job: Job) -> None:
+def result(job: Job, guessed: str | None) -> None:
     """A dot for each way, and what they say."""
     done: Multiplications | None = job.value
     found = list(done.found) if done else reported(job, Multiplied)
     if not job.ended:
         slot(f"Measuring: {len(found)} ways so far")
-    if not found:
+    if not found or guess.missing(guessed):
         return
     chart, words = st.columns([6, 4])
     chart.altair_chart(
@@ -56,6 +60,7 @@ def result(job: Job) -> None:
     if done is None:
         return
     with words:
+        _judge(done, guessed)
         figures.bullets(in_words(done))
     figures.caption(
         "Float32 matrices, and in Python, which counts in float64, small ones. Time of "
@@ -63,6 +68,15 @@ def result(job: Job) -> None:
         f"n = {len(found[0].seconds)} repeats, the line spans the middle half.",
         done,
     )
+
+
+def _judge(done: Multiplications, guessed: str | None) -> None:
+    """How many times as fast one core is as the loop, beside the guess."""
+    many = done.at(AT_ONCE)
+    times = many["Python loop"] / many["One core"]
+    right = GUESSES[(times >= 10) + (times > 1000)]
+    found = f"One core does it **{format.rounded(times)} times** as fast as the loop."
+    guess.judge(found, guessed, right)
 
 
 def in_words(done: Multiplications) -> list[str]:

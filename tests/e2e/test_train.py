@@ -67,6 +67,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     expect(page.get_by_test_id("stMetricValue").first).to_have_text(
         f"{accuracy:.2f}%", timeout=SLOW
     )
+    page.get_by_role("button", name="Just show me").click()
 
     # A cell of the confusion matrix shows its images: Shirt mistaken for T-shirt/top.
     cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")

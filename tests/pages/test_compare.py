@@ -20,7 +20,11 @@ def test_a_race_ends_with_a_verdict_and_files(engine):
     at.number_input(key="race_steps_ann").set_value(20)
     at.number_input(key="race_repeats").set_value(3).run()
     at = press(at, engine, "compare", "core.compare.race:race")
-    said = texts(at.info)
+    assert "hidden until you guess" in texts(at.tabs[0].info)
+    assert "wins" not in texts(at.info)
+    at.radio(key="race_guess").set_value("About equally fast").run()
+    said = texts(at.info) + texts(at.success)
+    assert "You guessed" in said
     assert "wins" in said or "Too close to call" in said
     assert "bit for bit" in texts(at.markdown)
     tab = at.tabs[0]
@@ -48,9 +52,8 @@ def test_an_impossible_race_is_not_started():
 
 
 def test_the_learner_guesses_before_the_readings_show(engine):
-    """No guess, no button; then readings, and what the guess was worth."""
+    """Then readings, and what the guess was worth."""
     at = open_page("pages/5_Compare.py")
-    assert at.button(key="time_it").disabled
     at.radio(key="timing_guess").set_value("About as long").run()
     at = press(at, engine, "time_it", "core.compare.timing_pitfalls:measure")
     said = texts(at.info) + texts(at.success)
@@ -62,6 +65,7 @@ def test_the_learner_guesses_before_the_readings_show(engine):
 def test_a_step_is_taken_apart_and_the_map_measured(engine):
     """The bottleneck is named, the trace can be taken; a map says who wins where."""
     at = open_page("pages/5_Compare.py")
+    at.radio(key="profile_guess").set_value("load").run()
     at = press(at, engine, "take_apart", "core.compare.step_profile:measure")
     assert "**load**" in texts(at.markdown)
     labels = [button.proto.label for button in at.get("download_button")]
@@ -69,6 +73,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     first = at.selectbox(key="second_contender")
     first.set_value(next(o for o in compared() if o.threads == 1))
     at.selectbox(key="budget").set_value(60).run()
+    at.radio(key="map_guess").set_value("About equally fast").run()
     at.button(key="measure_map").click().run()
     job = engine.jobs("core.compare.crossover:measure")[-1]
     wait(engine, job.id, lambda job: any(isinstance(e, Cell) for e in job.events))
@@ -122,7 +127,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
         lost = "The worker process ended while it was at it."
         job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
         job_panel.ended_badly(job, race.PANEL.failed)
-        race.result(job)
+        race.result(job, "About equally fast")
 
     at = AppTest.from_function(draw).run()
     assert not at.exception

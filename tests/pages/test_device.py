@@ -49,6 +49,9 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     assert report["answers"] == engine.ask("core.machine.idioms:answers")
     assert report["facts"]["torch"] == known.torch
     assert len(at.get("download_button")) == 1
+    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)")
+    at.radio(key="multiply_guess").set_value("Less than 10 times").run()
+    assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
     press(at, engine, "multiply", "core.machine.parallel:measure")
     assert "**In a chain**" in texts(at.markdown)
 

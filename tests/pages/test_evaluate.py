@@ -4,6 +4,7 @@ import io
 import re
 
 from PIL import Image, ImageDraw
+from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
 from core.jobs.measured import EVALUATE, subject
@@ -12,9 +13,27 @@ from core.ui.evaluate import evaluation
 from tests.pages.walk import metrics, open_page, press, texts
 
 
+def evaluated(run_id: str) -> AppTest:
+    """The page of a run, for who has looked for the hardest class before."""
+    at = open_page("pages/4_Evaluate.py", run=run_id)
+    return at.button(key="show_hardest_sprites").click().run()
+
+
+def test_the_hardest_class_is_guessed_first(run_id):
+    """Until then nothing tells it; afterwards the guess stands beside it."""
+    at = open_page("pages/4_Evaluate.py", run=run_id)
+    (asked,) = [each for each in at.radio if each.label.startswith("Your guess")]
+    assert not [label for label in metrics(at) if label.startswith("Hardest")]
+    assert "is the hardest" not in texts(at.info)
+    asked.set_value(asked.options[0]).run()
+    assert [label for label in metrics(at) if label.startswith("Hardest")]
+    assert "is the hardest" in texts(at.info) + texts(at.success)
+    assert not [each for each in at.radio if each.label.startswith("Your guess")]
+
+
 def test_evaluate_opens_with_the_answers(engine, run_id):
     """Without a press there is the accuracy that the run ended with, and by whom."""
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = evaluated(run_id)
     shown = metrics(at)
     result = engine.job(run_id).value
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
@@ -68,7 +87,7 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = evaluated(run_id)
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: recording gradients takes" in texts(at.markdown)

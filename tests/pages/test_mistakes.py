@@ -71,8 +71,10 @@ def test_the_message_comes_before_the_cause(engine):
 
 def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
     """Run it: the live message, the marked line, and the fix; kept for later."""
-    at = open_page("pages/8_Mistakes.py")
+    at = open_page("pages/8_Mistakes.py", mistake="numpy_requires_grad")
+    at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
+    assert "Line 4 raised it. You guessed: line 2." in texts(at.info)
     for _ in range(2):
         assert not at.exception
         assert "requires grad" in texts(at.error)

@@ -13,6 +13,7 @@ def test_the_model_page_moves_and_measures(engine):
     """A press moves every tensor and times it; another one ends with a curve."""
     at = open_page("pages/2_Model.py")
     at.button(key="move_model").click().run()
+    at.radio(key="transfers_guess").set_value("5 to 20 GB/s").run()
     press(at, engine, "measure_transfers", "core.move.transfers:measure")
     assert metrics(at)["Tensors moved"] == "6 of 6"
     said = texts(at.markdown)
@@ -85,7 +86,8 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
         from core.ui.move import transfers
 
         here = Transfer("host to host", "new memory", 4096, (1e-6,) * 5)
-        transfers.result(Job("id", "path", (), "train", events=(here,)))
+        job = Job("id", "path", (), "train", events=(here,))
+        transfers.result(job, "5 to 20 GB/s")
 
     at = AppTest.from_function(draw).run()
     assert not at.exception

@@ -18,7 +18,7 @@ from core.compare.results import (
 )
 from core.jobs.job import Job
 from core.measure.records import Record
-from core.ui import controls, downloads, figures
+from core.ui import controls, downloads, figures, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, reported, slot
@@ -38,7 +38,14 @@ def draw(pair: tuple[Candidate, Candidate], recorded: Sequence[Record]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         seconds = controls.budget("budget", BUDGETS)
         PANEL.buttons("Measure the map", (pair, seconds))
-    if not PANEL.follow(result):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        guessed = guess.ask(
+            "map_guess",
+            f"which one is faster where the model is smallest, {WIDTHS[0]} units wide, "
+            f"with batches of {BATCH_SIZES[0]}?",
+            [*(each.name for each in pair), guess.CLOSE],
+        )
+    if not PANEL.follow(lambda job: result(job, guessed)):
         _draw((), pair)
     for label, other in records.of(recorded, "crossovers"):
         with st.expander(f"Recorded: {label}"):
@@ -46,7 +53,7 @@ def draw(pair: tuple[Candidate, Candidate], recorded: Sequence[Record]) -> None:
             caption(other)
 
 
-def result(job: Job) -> None:
+def result(job: Job, guessed: str | None) -> None:
     """The map as far as it is measured."""
     done: Crossover | None = job.value
     cells = list(done.cells) if done else reported(job, Cell)
@@ -55,10 +62,28 @@ def result(job: Job) -> None:
     if not job.ended:
         text = f"Coarse to fine: {len(cells)} of {PLANNED} cells"
         slot(text, len(cells) / PLANNED)
+    if guess.missing(guessed):
+        return
+    _judge(cells, job.arguments[0], guessed)
     _draw(cells, job.arguments[0])
     if done is not None and cells:
         caption(done)
         downloads.both("crossover", done.rows())
+
+
+def _judge(
+    cells: Sequence[Cell], pair: tuple[Candidate, Candidate], guessed: str | None
+) -> None:
+    """Who is faster in the corner that was asked for, beside who was to be."""
+    names, corner = [each.name for each in pair], (WIDTHS[0], BATCH_SIZES[0])
+    for cell in cells:
+        if (cell.width, cell.batch_size) == corner:
+            won = cell.speedup.winner
+            right = guess.CLOSE if won is None else names[won]
+            found = f"**{right}** is faster" if won is not None else "it is a tie"
+            among = (*names, guess.CLOSE)
+            text = f"In the smallest corner {found}."
+            guess.judge(text, guessed, right, say=str, among=among)
 
 
 def _draw(

@@ -22,7 +22,7 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
 from core.measure.rows import pick
-from core.ui import controls, downloads, figures, format
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
 from core.ui.compare import records
@@ -61,7 +61,10 @@ def draw(
             wanted = (config, contenders, steps, repeats)
         PANEL.buttons("Start the race", wanted)
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
-    if not PANEL.follow(lambda job: result(job, elsewhere)):
+    names = [each.name for each in contenders]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        guessed = guess.ask("race_guess", "which one wins?", [*names, guess.CLOSE])
+    if not PANEL.follow(lambda job: result(job, guessed, elsewhere)):
         _example(contenders)
     for label, other in elsewhere:
         _recorded(label, other)
@@ -130,7 +133,9 @@ def gather(job: Job) -> Race | None:
     )
 
 
-def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
+def result(
+    job: Job, guessed: str | None, elsewhere: Sequence[tuple[str, Race]] = ()
+) -> None:
     """The heats as they are run; beside them, then, who wins, by how much and why."""
     race = gather(job)
     if race is None:
@@ -139,6 +144,10 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
         return
     if not job.ended:
         slot(*_progress(job, race))
+    if guess.missing(guessed):
+        if job.ended:
+            _example(race.candidates)
+        return
     done = job.status == "finished"
     chart, beside = st.columns([6, 4], gap="medium")
     with beside:
@@ -149,7 +158,7 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
                 icon=":material/error:",
             )
         if done:
-            st.info(verdict(race), icon=":material/flag:")
+            _judge(race, guessed)
             _speedups(race)
             st.markdown(agreement(race))
     with chart:
@@ -158,6 +167,15 @@ def result(job: Job, elsewhere: Sequence[tuple[str, Race]] = ()) -> None:
     if done:
         _caption(race)
         downloads.both("race", race.rows())
+
+
+def _judge(race: Race, guessed: str | None) -> None:
+    """Who wins, beside who was to; a guess at other contenders is none at these."""
+    names, found = [each.name for each in race.candidates], race.speedup()
+    won = None if found is None else found.winner
+    right = guess.CLOSE if won is None else names[won]
+    among = (*names, guess.CLOSE) if found else ()
+    guess.judge(verdict(race), guessed, right, say=str, among=among)
 
 
 def _progress(job: Job, race: Race) -> tuple[str, float]:

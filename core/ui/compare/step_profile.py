@@ -11,7 +11,7 @@ from core.compare.results import DEVICE, HOST, PARTS, Span, StepProfile
 from core.config import FEEDS, RunConfig
 from core.jobs.job import Job
 from core.measure.records import Record
-from core.ui import controls, downloads, figures, format
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.format import NAMES
@@ -52,10 +52,15 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
         setups = tuple((feed, device) for device in devices for feed in feeds)
         config = RunConfig.with_recipe(task=task, model=model)
         PANEL.buttons("Take it apart", (config, setups))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        question = "with a `DataLoader`, what takes most of a training step?"
+        guessed = guess.ask("profile_guess", question, PARTS)
     elsewhere = records.of(recorded, "breakdowns")
     shown = PANEL.follow(
         lambda job: result(
-            job, [e for e in elsewhere if e[1].config.model == job.arguments[0].model]
+            job,
+            guessed,
+            [e for e in elsewhere if e[1].config.model == job.arguments[0].model],
         )
     )
     if not shown and elsewhere:
@@ -65,14 +70,19 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
             _lanes([(NAMES[feed], each, False) for feed, each in EXAMPLE.items()])
 
 
-def result(job: Job, elsewhere: Sequence[tuple[str, StepProfile]]) -> None:
+def result(
+    job: Job, guessed: str | None, elsewhere: Sequence[tuple[str, StepProfile]]
+) -> None:
     """The lanes, a sentence for each, and the traces."""
     found = list(job.value or reported(job, StepProfile))
     if not job.ended:
         setups = len(job.arguments[1])
         slot(f"Profiling: {len(found)} of {setups} done", len(found) / setups)
-    if not found:
+    if not found or guess.missing(guessed):
         return
+    for textbook in [each for each in found if each.feed == "dataloader"][:1]:
+        text = f"With {_bar(textbook)}, **{textbook.largest}** takes most of a step."
+        guess.judge(text, guessed, textbook.largest)
     _draw(found, elsewhere)
     downloads.both("breakdown", [row for each in found for row in each.rows()])
     traces = {_bar(each): each.trace for each in found if each.trace is not None}

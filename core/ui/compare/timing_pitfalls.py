@@ -25,12 +25,13 @@ PANEL = JobPanel("core.compare.timing_pitfalls:measure", "The measurement", "tim
 
 def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
     """The guess, the button, every call on a chart; then what was recorded."""
-    guessed = guess.ask(
-        "timing_guess",
-        "how long does the first `a @ b` take, compared with a later one?",
-        GUESSES,
-    )
-    PANEL.buttons("Time it", (devices[0],) if guessed else None)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        guessed = guess.ask(
+            "timing_guess",
+            "how long does the first `a @ b` take, compared with a later one?",
+            GUESSES,
+        )
+        PANEL.buttons("Time it", (devices[0],))
     if not PANEL.follow(lambda job: result(job, guessed)):
         with figures.example("Time it"):
             _chart(EXAMPLE)
@@ -48,10 +49,9 @@ def result(job: Job, guessed: str | None) -> None:
         slot(text, ways / len(WAYS))
     if done is None or guess.missing(guessed):
         return
-    assert guessed is not None
     factor = first_call(done)
     text = f"The first call took **{factor:.3g} times** as long as a later one."
-    guess.judge(text, guessed.lower(), guessed == GUESSES[guess.scale(factor)])
+    guess.judge(text, guessed, GUESSES[guess.scale(factor)])
     readings(done)
     downloads.both("timing", done.rows())
 

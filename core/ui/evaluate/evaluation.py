@@ -13,7 +13,7 @@ import streamlit as st
 from core.evaluate.results import ClassScore, Evaluation, ModeCost
 from core.jobs.job import Job
 from core.jobs.measured import EVALUATE, MODES, keep
-from core.ui import dataset, figures, format, measured
+from core.ui import dataset, figures, format, guess, measured
 from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
 from core.ui.course import page
@@ -79,17 +79,31 @@ def before_any_run() -> None:
         )
 
 
-def accuracy(found: Evaluation) -> None:
-    """Test accuracy, its interval, and how many images are classified correctly."""
+def guess_hardest(shown: Run, found: Evaluation) -> str | None:
+    """Which class the learner takes for the hardest, asked once for each task."""
+    key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
+    if (guessed := guess.made(key)) is None:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            guess.ask(key, "which class is the hardest for the model?", names)
+        guess.missing(guessed)
+    return guessed
+
+
+def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
+    """Test accuracy, its interval, and how many images are classified correctly.
+
+    And the hardest class, once there is a guess.
+    """
     low, high = found.interval
     hardest = _hardest_first(found)[0]
+    told = {f"Hardest: {hardest.name}": f"{hardest.recall:.0%}"} if guessed else {}
     figures.metrics(
         {
             "Test accuracy": f"{found.accuracy:.2%}",
             INTERVAL: f"{100 * low:.1f}–{high:.1%}",
             f"Correct of {found.total:,}": f"{found.correct:,}",
-            f"Hardest: {hardest.name}": f"{hardest.recall:.0%}",
-        },
+        }
+        | told,
         {
             INTERVAL: f"Another {found.total:,} images would give a slightly different "
             "accuracy. In 95 of 100 such tests, an interval computed this way contains "
@@ -194,8 +208,12 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
         st.markdown(f":small[Most confident first: the model is {told}.]")
 
 
-def class_table(found: Evaluation) -> None:
-    """Precision, recall and F1 of each class."""
+def class_table(found: Evaluation, guessed: str) -> None:
+    """Precision, recall and F1 of each class, the hardest beside the guess at it."""
+    hardest = _hardest_first(found)[0]
+    if guessed != guess.SHOWN:
+        text = f"**{hardest.name}** is the hardest: {hardest.recall:.0%} recognized."
+        guess.judge(text, guessed, hardest.name, say=str)
     meanings = {
         "Precision": "Of the images called so, the share that are so",
         "Recall": "Of the images that are so, the share called so",

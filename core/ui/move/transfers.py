@@ -9,11 +9,12 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure import records
 from core.move.results import Transfer, Transfers
-from core.ui import figures, format
+from core.ui import figures, format, guess
 from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported, slot
 
 HERE = "here"
+GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
 FALLS = 1.2  # a peak that is so many times the end of its curve is no plateau
 PANEL = JobPanel("core.move.transfers:measure", "The measurement", "transfers")
 
@@ -26,21 +27,25 @@ def draw(devices: Sequence[str]) -> None:
             "**within the host** shows a fixed price for each copy, and a bandwidth "
             "that depends on whether both ends fit in the cache."
         )
-    PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
+    where = "within the host" if len(devices) == 1 else "to the device"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        question = f"how fast is a copy of 256 MB {where}, at its best?"
+        guessed = guess.ask("transfers_guess", question, GUESSES)
+        PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
     PANEL.follow(
-        result,
+        lambda job: result(job, guessed),
         ":material/show_chart: Copies of 4 KB to 256 MB are timed where training runs; "
         "their GB/s appear here over their size.",
     )
 
 
-def result(job: Job) -> None:
+def result(job: Job, guessed: str | None) -> None:
     """The curves as far as they are measured, and where they level out."""
     done: Transfers | None = job.value
     measured = list(done.measured) if done else reported(job, Transfer)
     if not job.ended:
         slot(f"Measuring: {len(measured)} kinds and sizes of copies so far.")
-    if not measured:
+    if not measured or guess.missing(guessed):
         return
     points = frame(measured)
     known, notices = records.records()
@@ -59,6 +64,7 @@ def result(job: Job) -> None:
     if done is None:
         return
     with words:
+        _judge(points, guessed)
         figures.bullets(levels(points))
         if set(points["direction"]) == {"host to host"}:
             st.markdown(
@@ -71,6 +77,16 @@ def result(job: Job) -> None:
         "shade spans the middle half of them.",
         done,
     )
+
+
+def _judge(points: pd.DataFrame, guessed: str | None) -> None:
+    """How fast the largest copy was, in the first direction, beside the guess."""
+    there = points[points["direction"] == points["direction"].iloc[0]]
+    large = there[there["bytes"] == there["bytes"].max()]
+    best = large.loc[large["rate"].idxmax()]
+    rate = float(best["rate"])
+    found = f"{best['size']}, {best['direction']}: **{rate:.2g} GB/s**."
+    guess.judge(found, guessed, GUESSES[(rate >= 5) + (rate > 20)])
 
 
 def levels(points: pd.DataFrame) -> list[str]:

@@ -20,7 +20,7 @@ LAB = Lab(
     "results on the device until the loop is over.",
     "copies",
     JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab"),
-    ":material/show_chart: Choose a guess, then measure: the time of the same bytes in "
+    ":material/show_chart: Guess, then measure: the time of the same bytes in "
     "1 to 10,000 pieces appears here, and three ways to fetch losses.",
     "The pieces are views of one tensor. The last three differ in where the host "
     "waits. From `core/speed/copies.py`.",
@@ -38,11 +38,11 @@ LAB = Lab(
 def draw(machine: Machine) -> None:
     """The guess, the curve over the number of pieces, and three ways to fetch."""
     LAB.begin(machine)
-    question = "16 MB copied in 10,000 pieces instead of one takes"
+    question = "how long do 16 MB take in 10,000 pieces, compared with one piece?"
     device = machine.devices[0].device
     with controls_in_a_row():
         guessed = guess.ask("copies_guess", question, GUESSES)
-        LAB.buttons((device,) if guessed else None)
+        LAB.buttons((device,))
     LAB.follow(lambda job: result(job, guessed))
 
 
@@ -68,8 +68,8 @@ def result(job: Job, guessed: str | None) -> None:
         guess.judge(
             f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
             f"**{format.rounded(times)} times** as long as in one.",
-            str(guessed).lower(),
-            guessed == GUESSES[guess.scale(times)],
+            guessed,
+            GUESSES[guess.scale(times)],
         )
         st.markdown(pieces_in_words(done))
     chart, words = st.columns(SIDES)

@@ -156,7 +156,7 @@ def climb(job: Job, backend: str) -> None:
     with left:
         rungs.rows(found, limits, backend, model)
         st.toggle(
-            "Show all without guessing", key="ladder_show_all", persist_state="session"
+            "Just show me all of them", key="ladder_show_all", persist_state="session"
         )
         if any(each.measured for each in shown):
             st.caption(

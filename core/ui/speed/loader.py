@@ -23,7 +23,7 @@ LAB = Lab(
     "machine and your images: measure it.",
     "loaders",
     JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab"),
-    ":material/grid_on: Choose a guess, then measure: samples/s for each batch size "
+    ":material/grid_on: Guess, then measure: samples/s for each batch size "
     "and number of workers appear here, cell by cell.",
     "The settings are the three arguments of `DataLoader`. The clock starts anew when "
     "the workers are at work. From `core/speed/loader.py`.",
@@ -50,7 +50,7 @@ def draw(machine: Machine) -> None:
         )
         budget = controls.budget("loader_budget", BUDGETS)
         wanted = (dataset.default_task(machine), best.device, plan, budget)
-        LAB.buttons(None if guessed is None else wanted)
+        LAB.buttons(wanted)
     LAB.follow(lambda job: result(job, guessed, cores))
 
 
@@ -61,7 +61,7 @@ def _not_pinned(backend: str) -> str:
     return f"Pinned memory is left out: {why}"
 
 
-def result(job: Job, guessed: int | None, cores: int) -> None:
+def result(job: Job, guessed: int | str | None, cores: int) -> None:
     """The cells as far as they are measured; once the learner has guessed."""
     plan: LoaderPlan = job.arguments[2]
     done: LoaderLab | None = job.value
@@ -86,7 +86,7 @@ def result(job: Job, guessed: int | None, cores: int) -> None:
     )
     if job.ended:
         with words:
-            _judge(direct or cells, guessed or 0)
+            _judge(direct or cells, guessed)
             figures.bullets(in_words(cells, direct, cores))
     if done is None:
         return
@@ -118,24 +118,25 @@ def frame(cells: Sequence[LoaderCell]) -> pd.DataFrame:
     )
 
 
-def _judge(cells: Sequence[LoaderCell], guessed: int) -> None:
+def _judge(cells: Sequence[LoaderCell], guessed: int | str | None) -> None:
     """The fastest beside the guess; where their readings overlap, neither is right."""
     row = results.at_textbook_batch(cells)
     if len(row) < 2:
         return
-    best, chosen = results.fastest(row.values()), row.get(guessed)
+    best = results.fastest(row.values())
+    chosen = next((row[each] for each in row if each == guessed), None)
     text = (
         f"At batch size {best.batch_size}, **{_workers(best.workers)}** "
         f"{'is' if best.workers == 1 else 'are'} fastest here: {_rate(best)} samples/s."
     )
     if chosen is not None and chosen != best and chosen.as_fast_as(best):
         st.info(
-            f"{text} But the readings of your guess, {_workers(guessed)}, "
+            f"{text} But the readings of your guess, {_workers(chosen.workers)}, "
             f"{_rate(chosen)}, overlap with that: too close to tell apart.",
             icon=":material/lightbulb:",
         )
     else:
-        guess.judge(text, _workers(guessed), chosen == best)
+        guess.judge(text, guessed, best.workers, say=_workers)
 
 
 def in_words(

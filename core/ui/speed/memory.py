@@ -10,12 +10,17 @@ from core.measure.environment import Machine
 from core.measure.speedup import paired
 from core.speed import results
 from core.speed.results import MemoryCost, MemoryLab, Peak
-from core.ui import downloads, figures, format
+from core.ui import downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 
 WAYS = 6
+GUESSES = (
+    "Over three quarters",
+    "A quarter to three quarters",
+    "Under a quarter",
+)
 BELOW = (results.ACCUMULATED, "inference_mode")  # names under their point, not over it
 LAB = Lab(
     "Memory lab",
@@ -41,14 +46,19 @@ LAB = Lab(
 def draw(machine: Machine) -> None:
     """Time against peak memory for three ways to train and three to infer."""
     LAB.begin(machine)
-    LAB.buttons((machine.devices[0].device,))
-    LAB.follow(result)
+    question = "how much of a step's peak memory does checkpointing leave?"
+    with controls_in_a_row():
+        guessed = guess.ask("memory_guess", question, GUESSES)
+        LAB.buttons((machine.devices[0].device,))
+    LAB.follow(lambda job: result(job, guessed))
 
 
-def result(job: Job) -> None:
+def result(job: Job, guessed: str | None) -> None:
     done: MemoryLab | None = job.value
     if done is None:
-        _so_far(job)
+        _so_far(job, guessed)
+        return
+    if guess.missing(guessed):
         return
     backend = done.environment.backend
     chart, words = st.columns(SIDES)
@@ -60,6 +70,7 @@ def result(job: Job) -> None:
     else:
         chart.info(f"torch does not count peak memory on {backend}: here is the time.")
     with words:
+        _judge(done, guessed)
         figures.bullets(in_words(done))
     ways = (
         {
@@ -88,13 +99,25 @@ def result(job: Job) -> None:
     downloads.both("memory", done.rows())
 
 
-def _so_far(job: Job) -> None:
+def _judge(done: MemoryLab, guessed: str | None) -> None:
+    """How much of the peak memory is left, beside the guess."""
+    peak = {cost.name: cost.peak_bytes for cost in done.costs}
+    checkpointed, plain = peak[results.CHECKPOINTED], peak[results.STEP]
+    if checkpointed and plain:
+        share = checkpointed / plain
+        right = GUESSES[(share < 0.75) + (share < 0.25)]
+        guess.judge(f"Checkpointing leaves **{share:.0%}** of it.", guessed, right)
+
+
+def _so_far(job: Job, guessed: str | None) -> None:
     """The peaks that are known already, as a list."""
     peaks = reported(job, Peak)
     if not job.ended:
         next_up = "" if len(peaks) < WAYS else "; now their time, in turn"
         text = f"Peak memory of {len(peaks)} of {WAYS} ways measured{next_up}"
         slot(text, len(peaks) / WAYS)
+    if guess.missing(guessed):
+        return
     if known := [peak for peak in peaks if peak.bytes is not None]:
         figures.bullets(f"{peak.name}: {format.size(peak.bytes)}" for peak in known)
 

@@ -260,10 +260,7 @@ def _verdict(result: Result, before: Result, found: Gain) -> None:
     )
     if found.disputed and not found.same:
         text += " The pairs do not agree, so something else was running: climb again."
-    if said is None:
-        st.info(text, icon=":material/lightbulb:")
-    else:
-        guess.judge(text, said.lower(), said == right)
+    guess.judge(text, said, right)
 
 
 def remarks(

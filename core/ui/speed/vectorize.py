@@ -17,7 +17,7 @@ LAB = Lab(
     "expression in torch.",
     "distances",
     JobPanel("core.speed.vectorize:measure", "The measurement", "run_vectorize_lab"),
-    ":material/bar_chart: Choose a guess, then measure: a bar for each way, for one "
+    ":material/bar_chart: Guess, then measure: a bar for each way, for one "
     "point, a thousand and a hundred thousand, appears here.",
     "`points[:, None] - means` subtracts every mean from every point: that is "
     "broadcasting. From `core/speed/vectorize.py`.",
@@ -39,7 +39,7 @@ def draw(machine: Machine) -> None:
     with controls_in_a_row():
         question = "which is fastest for a single point?"
         guessed = guess.ask("vectorize_guess", question, ways)
-        LAB.buttons((best.device,) if guessed else None)
+        LAB.buttons((best.device,))
     LAB.follow(lambda job: result(job, guessed))
 
 
@@ -63,7 +63,7 @@ def result(job: Job, guessed: str | None) -> None:
         best = min(times, key=times.__getitem__)
         text = f"For a single point **{best}** is fastest: "
         text += f"{format.precise(times[best])}."
-        guess.judge(text, str(guessed), guessed == best)
+        guess.judge(text, guessed, best, say=str)
         figures.bullets(in_words(done))
     repeats = {each.points: len(each.seconds) for each in found}
     compared = [

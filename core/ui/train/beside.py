@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import streamlit as st
 
-from core.ui import format
+from core.ui import answers, format
 from core.ui.charts.base import palette
 from core.ui.charts.train import swatch
 from core.ui.my_runs import listing
@@ -13,6 +13,7 @@ from core.ui.runs import Run
 
 CLOSE = 1.1  # times as long: such runs are called about as fast
 TOLD = 2  # settings at most in which two runs differ and that still name them
+GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 
 
@@ -39,14 +40,46 @@ def finding(before: Run, now: Run) -> str:
     ratio = long / fast
     to = f"{100 * level:.0f}%"
     if ratio < CLOSE:
-        return (
+        right = SAME
+        text = (
             f"**{_capital(other)} and {one} take about as long to {to}: "
             f"{timed[0][0]:.1f} s and {timed[1][0]:.1f} s.**"
         )
-    return (
-        f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {slow} in {long:.1f} s: "
-        f"{ratio:.1f}× as fast.**"
-    )
+    else:
+        right = YES if quick == other else NO
+        text = (
+            f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {slow} in "
+            f"{long:.1f} s: {ratio:.1f}× as fast.**"
+        )
+    if (said := guessed(now)) is None:
+        return text
+    return f"{text} You guessed {'right' if said == right else said.lower()}."
+
+
+def ask(before: Run, now: Run) -> None:
+    """The question while the run goes on, for whoever likes to guess the answer."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(finding(before, now))
+        st.segmented_control(
+            "Your guess",
+            (YES, NO, SAME),
+            default=guessed(now),
+            key=f"{GUESS}_{now.id}",
+            on_change=_guessed,
+            args=(now.id,),
+            label_visibility="collapsed",
+        )
+
+
+def _guessed(run_id: str) -> None:
+    """Only the newest is kept, with the run that it is about."""
+    answers.keep(GUESS, [run_id, st.session_state[f"{GUESS}_{run_id}"]])
+
+
+def guessed(now: Run) -> str | None:
+    """What its owner has guessed while it went on, if anything."""
+    run_id, said = answers.given().get(GUESS) or (None, None)
+    return said if run_id == now.id and said in (YES, NO, SAME) else None
 
 
 def called(before: Run, now: Run) -> list[str]:

@@ -160,7 +160,10 @@ def draw_run(current: Run) -> None:
         st.error(engine().problem, title="There are no workers; your run waits")
     shown = [*earlier(current, COMPARED), current]
     if len(shown) > 1:
-        st.markdown(beside.finding(*shown[-2:]))
+        if current.job.ended or current.job.owner != visitor():
+            st.markdown(beside.finding(*shown[-2:]))
+        else:
+            beside.ask(*shown[-2:])
     _losses(shown)
     if len(shown) > 1:
         beside.legend(shown, LEGEND)

@@ -32,6 +32,7 @@ def run(name: str, seconds: float, *accuracies: float, **settings) -> Run:
 def numbers(monkeypatch):
     monkeypatch.setattr(runs, "number", lambda run_id, _: int(run_id))
     monkeypatch.setattr(beside, "palette", lambda: base.LIGHT)
+    monkeypatch.setattr(beside.answers, "given", dict)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,22 @@ def test_before_the_end_there_is_a_question_in_its_place():
     before, now = run("1", 1.0, 0.9), run("2", 1.0, batch_size=128)
     now = replace(now, job=replace(now.job, status="running", value=None))
     assert beside.finding(before, now) == "**Is batch 128 faster than batch 64?**"
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (["2", "Yes"], "You guessed right."),
+        (["2", "About the same"], "You guessed about the same."),
+        (["1", "Yes"], "as fast.**"),
+        (None, "as fast.**"),
+    ],
+)
+def test_the_guess_stays_beside_what_was_found(monkeypatch, kept, said):
+    """Of this run alone: an earlier one had a guess of its own."""
+    monkeypatch.setattr(beside.answers, "given", lambda: {beside.GUESS: kept})
+    before, now = run("1", 2.0, 0.9), run("2", 1.0, 0.9, batch_size=256)
+    assert beside.finding(before, now).endswith(said)
 
 
 def test_the_table_has_a_row_a_run_with_a_color_of_its_own():
