@@ -39,13 +39,7 @@ ask, why, default, code, report = st.tabs(
 with ask:
     st.markdown("All three ran on the worker just now; their answers stand with them.")
     machine.idioms(answers)
-    st.markdown(
-        "One trap: without `is_available()` in front, "
-        "`torch.accelerator.current_accelerator()` tells what this torch was "
-        f"**built** for, here or not. On this machine it answers "
-        f"**`{answers['unchecked']}`**.",
-        width=frame.PROSE,
-    )
+    machine.trap(answers, devices[0])
 
 with why:
     parallel.draw()

@@ -15,7 +15,9 @@ from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
 from core import devices
+from core.measure import timing
 
+CALLS, ROUNDS = 500, 20  # that are timed together; how often
 array = np.ones(3, dtype=np.float32)
 existing = torch.ones(3)  # on the CPU, made before there was a default device
 saved = io.BytesIO()
@@ -78,22 +80,43 @@ def shuffle(generator: torch.Generator | None = None) -> str:
     return ""
 
 
+def seconds_a_call(device: str) -> list[float]:
+    """Of a small addition on the CPU, without the setting and with it, at best.
+
+    No default device has a say in it: its tensor is there already.
+    """
+
+    def add() -> None:
+        for _ in range(CALLS):
+            torch.add(existing, 1)
+
+    seconds: dict[str | None, list[float]] = {None: [], device: []}
+    for _ in range(ROUNDS):  # in turn: what else the machine does hits both
+        for default, taken in seconds.items():
+            torch.set_default_device(default)
+            (each,) = timing.measure(add, existing.device, repeats=1).seconds
+            taken.append(each / CALLS)
+    return list(map(min, seconds.values()))
+
+
 def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
-    {"device", "plain", "block", "setting", "shuffle", "generator"}. The default device
-    is the accelerator, or "meta" where there is none: its tensors have shapes, but no
-    data.
+    {"device", "plain", "block", "setting", "cost", "shuffle", "generator"}. The default
+    device is the accelerator, or "meta" where there is none: its tensors have shapes,
+    but no data. The cost is the seconds of a call without the setting and with it.
     """
     accelerator = devices.accelerator()
     device = accelerator.type if accelerator is not None else "meta"
     before = {"device": device, "plain": places(), "block": with_block(device)}
     try:
         setting = with_setting(device)
+        cost = seconds_a_call(device)
         # A shuffle draws a random seed, and meta tensors hold no number to read.
         said, mended = "", ""
         if accelerator is not None:
             said, mended = shuffle(), shuffle(torch.Generator(device))
     finally:
         torch.set_default_device(None)
-    return {**before, "setting": setting, "shuffle": said, "generator": mended}
+    after = {"cost": cost, "shuffle": said, "generator": mended}
+    return {**before, "setting": setting, **after}

@@ -28,7 +28,20 @@ def unchecked() -> str:
     return str(torch.accelerator.current_accelerator())
 
 
-IDIOMS: tuple[Callable[[], str], ...] = (classic, with_mps, any_accelerator, unchecked)
+def checked() -> str:
+    try:
+        return str(torch.accelerator.current_accelerator(check_available=True))
+    except TypeError:  # before torch 2.7
+        return ""
+
+
+IDIOMS: tuple[Callable[[], str], ...] = (
+    classic,
+    with_mps,
+    any_accelerator,
+    unchecked,
+    checked,
+)
 
 
 def answers() -> dict[str, str]:

@@ -164,6 +164,30 @@ def idioms(answers: dict[str, str]) -> None:
             st.markdown(misses)
 
 
+def trap(answers: dict[str, str], best: DeviceDetails) -> None:
+    """An answer of torch.accelerator that is no check, the one that is, and a name."""
+    checked = (
+        " Since torch 2.7 `current_accelerator(check_available=True)` asks both at "
+        f"once: here it answers **`{answers['checked']}`**."
+        if answers["checked"]
+        else ""
+    )
+    kind = best.device.partition(":")[0]
+    name = (
+        f"`torch.{kind}.get_device_name()` answers **{best.device_name}**."
+        if kind in ("cuda", "xpu")
+        else "Where there is a GPU of NVIDIA or AMD, `torch.cuda.get_device_name()` "
+        "tells its name, for one of Intel `torch.xpu.get_device_name()`."
+    )
+    st.markdown(
+        "One trap: without `is_available()` in front, "
+        "`torch.accelerator.current_accelerator()` tells what this torch was "
+        "**built** for, here or not. On this machine it answers "
+        f"**`{answers['unchecked']}`**.{checked}\n\n**Which one is it?** {name}",
+        width=frame.PROSE,
+    )
+
+
 def report(
     found: Diagnosis, known: Facts, described: list[DeviceDetails]
 ) -> dict[str, Any]:
@@ -235,6 +259,17 @@ def _lasting(compared: dict[str, Any]) -> None:
         f"| Right there | `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
         f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
         f"| Afterwards | `{block['after']}` | `{setting['after']}` |"
+    )
+    without, with_it = compared["cost"]
+    st.markdown(
+        "And it has a price: PyTorch then looks at every call to it from Python, "
+        "whether that makes a tensor or not. A small addition on the CPU takes "
+        f"**{format.precise(without)}** without the setting and "
+        f"**{format.precise(with_it)}** with it, at best of many, measured here.\n\n"
+        'A variable is no such setting: after `device = "cuda"` a `torch.zeros(3)` '
+        "still is on the CPU. A name that your script gives to a text means nothing to "
+        "torch until you pass it on: `torch.zeros(3, device=device)`.",
+        width=frame.PROSE,
     )
     if compared["shuffle"]:
         st.markdown(
