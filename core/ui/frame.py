@@ -6,7 +6,16 @@ from typing import Literal
 import streamlit as st
 
 from core.measure.environment import Machine
-from core.ui import answers, course, format, going_on, people, quiz, your_data
+from core.ui import (
+    answers,
+    course,
+    format,
+    going_on,
+    people,
+    quiz,
+    your_data,
+    your_turn,
+)
 from core.ui.course import HOME, LESSONS, RUNS, after
 from core.ui.server import engine, store, visitor_of_cookie
 
@@ -47,8 +56,9 @@ def begin(title: str, wide: bool = True) -> None:
 
 
 def end(title: str) -> None:
-    """The last call of the lesson of that title: its questions, then the way on."""
+    """The last call of the lesson of that title: what it asks for, then the way on."""
     lesson = course.page(title)
+    your_turn.draw(title)
     quiz.draw(lesson)
     st.space("small")
     if following := after(lesson):
