@@ -13,6 +13,7 @@ frame.machine()
 run, row = run_choice.choose()
 if run is None:
     evaluation.before_any_run()
+    frame.end("Evaluate")
     st.stop()
 anew = row.button(
     "Evaluate again", type="primary", icon=":material/fact_check:", key="evaluate"
