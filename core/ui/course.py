@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class Lesson:
     asks: str = ""  # the question that it answers, in some eight words
     minutes: int = 0  # that it takes
     questions: tuple[Question, ...] = ()  # at its end
+    read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's own, by title
 
     def solved(self, given: Mapping[str, Any]) -> int:
         """How many of its questions were answered right, at whatever try."""

@@ -60,6 +60,9 @@ def end(title: str) -> None:
     lesson = course.page(title)
     your_turn.draw(title)
     quiz.draw(lesson)
+    if lesson.read:
+        pages = (f"[{name}]({address})" for name, address in lesson.read.items())
+        st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)
     st.space("small")
     if following := after(lesson):
         label, icon = f"Next: {following.title}", ":material/arrow_forward:"

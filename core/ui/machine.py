@@ -266,9 +266,9 @@ def _lasting(compared: dict[str, Any]) -> None:
         "whether that makes a tensor or not. A small addition on the CPU takes "
         f"**{format.precise(without)}** without the setting and "
         f"**{format.precise(with_it)}** with it, at best of many, measured here.\n\n"
-        'A variable is no such setting: after `device = "cuda"` a `torch.zeros(3)` '
-        "still is on the CPU. A name that your script gives to a text means nothing to "
-        "torch until you pass it on: `torch.zeros(3, device=device)`.",
+        'A variable called `device` sets nothing: after `device = "cuda"`, '
+        "`torch.zeros(3)` is still on the CPU. It counts only where you pass it: "
+        "`torch.zeros(3, device=device)`.",
         width=frame.PROSE,
     )
     if compared["shuffle"]:

@@ -97,6 +97,9 @@ def test_a_page_opens_without_an_exception(page):
     assert not at.exception
     assert not at.error or page == MISTAKES
     assert len(at.title) == 1
+    assert ("**Read more**" in texts(at.markdown)) == (
+        page in {each.file for each in LESSONS}
+    )
 
 
 @pytest.mark.parametrize(

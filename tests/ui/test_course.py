@@ -1,5 +1,7 @@
 """core.ui.course: the lessons of course.toml."""
 
+import re
+
 from core.ui.course import HOME, LESSONS, RUNS, Lesson, after, of_address, page
 from tests.process import ROOT
 
@@ -11,6 +13,17 @@ def test_every_page_but_one_is_a_lesson() -> None:
     assert [f"pages/{name}" for name in files] == [each.file for each in pages]
     assert [page(each.title) for each in pages] == pages
     assert (ROOT / HOME.file).exists()
+
+
+def test_every_lesson_ends_with_pages_of_pytorch() -> None:
+    """Two or three, each once in the course, at the address of its documentation."""
+    addresses = [address for each in LESSONS for address in each.read.values()]
+    assert all(2 <= len(each.read) <= 3 for each in LESSONS)
+    assert len(set(addresses)) == len(addresses)
+    for address in addresses:
+        assert re.fullmatch(
+            r"https://docs\.pytorch\.org/(docs/stable|tutorials)/[\w./]+\.html", address
+        )
 
 
 def test_a_lesson_is_done_once_all_its_questions_are_answered_right() -> None:
