@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class GaussianLoss(nn.Module):
-    """Negative log-likelihood of a normal distribution, its scale learnt.
+    """Negative log-likelihood of a normal distribution, its scale learned.
 
     nn.GaussianNLLLoss with the variance as a parameter, and without its check
     that none is negative, for which the CPU would wait in every step.
@@ -36,7 +36,7 @@ def build(name: str) -> nn.Module:
 
 
 def learned_noise(criterion: nn.Module) -> float | None:
-    """The noise scale that the criterion has learnt; None if it has none to learn."""
+    """The noise scale that the criterion has learned; None if it has none to learn."""
     if not isinstance(criterion, GaussianLoss):
         return None
     return criterion.log_sigma.exp().item()

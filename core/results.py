@@ -34,7 +34,7 @@ class Fit:
     passes: ClassVar[bool] = True  # of interest until the next one
     step: int  # made so far
     outputs: tuple[Signed, ...]  # at core.data.curve.POSITIONS
-    noise: float | None  # scale that the criterion has learnt; None: it learns none
+    noise: float | None  # scale that the criterion has learned; None: it learns none
 
 
 class LossPoint(NamedTuple):

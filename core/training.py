@@ -42,7 +42,7 @@ class Training:
         torch.manual_seed(config.seed)
         self.model = models.build(config.model).to(device)
         self.criterion = criteria.build(config.criterion).to(device)
-        # What the criterion has to learn is learnt together with the weights.
+        # What the criterion has to learn is learned together with the weights.
         learned = nn.ModuleList([self.model, self.criterion])
         self.optimizer = make_optimizer(learned, config, device)
         self.feed = batches.make(
@@ -221,7 +221,7 @@ def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str,
 
 
 def fit_now(training: Training, step: int) -> Fit:
-    """The curve that the model has learnt by now."""
+    """The curve that the model has learned by now."""
     x = torch.tensor(curve.POSITIONS).view(-1, 1)
     outputs, _ = loops.predict(training.model, [(x, x)], training.device)
     noise = criteria.learned_noise(training.criterion)

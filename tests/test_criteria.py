@@ -1,4 +1,4 @@
-"""The losses, and the one that has to be moved and learnt."""
+"""The losses, and the one that has to be moved and learned."""
 
 from math import log, pi
 
@@ -70,14 +70,14 @@ def train(criterion: nn.Module, parameters: list[nn.Parameter]) -> None:
         pass
 
 
-def test_the_scale_is_learnt() -> None:
-    """It becomes the noise that the points were drawn with, to 3 %."""
+def test_the_scale_is_learned() -> None:
+    """It becomes the noise that the points were drawn with, to 3%."""
     criterion = GaussianLoss()
     train(criterion, list(criterion.parameters()))
     assert criteria.learned_noise(criterion) == pytest.approx(curve.NOISE, rel=0.03)
 
 
-def test_what_the_optimizer_does_not_have_is_not_learnt() -> None:
+def test_what_the_optimizer_does_not_have_is_not_learned() -> None:
     """Without the criterion's parameters in the optimizer, the scale stays 1."""
     criterion = GaussianLoss()
     train(criterion, [nn.Parameter(torch.zeros(1))])

@@ -124,7 +124,7 @@ def test_training_mode_comes_back(batch: Batch) -> None:
 
 
 @HERE
-def test_one_batch_is_learnt_by_heart(device: torch.device, batch: Batch) -> None:
+def test_one_batch_is_learned_by_heart(device: torch.device, batch: Batch) -> None:
     """Sixty steps on one batch of noise: all its labels are known."""
     model = models.build("ann").to(device)
     adam = torch.optim.Adam(model.parameters(), lr=3e-3)

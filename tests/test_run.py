@@ -71,7 +71,7 @@ NUMBER = r"-?\d\.\d{4}"
 def test_words_without_json(
     arguments: list[str], last_line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without --json, the last line has the figures, and what the criterion learnt."""
+    """Without --json, the last line has the figures, and what the criterion learned."""
     assert run.main(arguments) == 0
     assert re.fullmatch(rf"{last_line}\n", capsys.readouterr().out)
 

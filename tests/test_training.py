@@ -233,7 +233,7 @@ def curve_reports() -> list[Any]:
     return told
 
 
-def test_the_curve_is_learnt(curve_reports: list[Any]) -> None:
+def test_the_curve_is_learned(curve_reports: list[Any]) -> None:
     """Eight epochs: the fit is near the curve, the scale near the noise."""
     result = curve_reports[-1]
     assert result.r2 > 0.93
@@ -328,7 +328,7 @@ def test_missing_device_is_explained(missing_device: str) -> None:
 
 
 @pytest.mark.real_data
-def test_fashion_mnist_is_learnt() -> None:
+def test_fashion_mnist_is_learned() -> None:
     """The recipe of the ANN reaches what a network of its kind does in five epochs."""
     config = RunConfig.with_recipe(task="fashion-mnist", model="ann", device="cpu")
     found = training.run(config)

@@ -1,7 +1,7 @@
 """The pixel wardrobe: ten kinds of clothes, drawn by a program.
 
 It stands in for Fashion-MNIST where that cannot be downloaded: the same ten
-classes in the same order, 28x28 grey pixels, bright on black. This file only
+classes in the same order, 28x28 gray pixels, bright on black. This file only
 draws; reading real data, scaling, batches and moving to an accelerator are
 done elsewhere. A script to take home contains this file.
 

@@ -1,8 +1,8 @@
 """A picture of a piece of clothing, turned into one as Fashion-MNIST has them.
 
 The dataset's own way (Xiao, Rasul and Vollgraf, arXiv:1708.07747, section 2): trim the
-edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, centre
-on 28×28, negate, 8-bit grey. Its pictures were taken in a studio, on white. Here the
+edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, center
+on 28×28, negate, 8-bit gray. Its pictures were taken in a studio, on white. Here the
 background is measured at the edge, and negated only if it is brighter than the object.
 """
 
@@ -69,13 +69,13 @@ def prepare_apart(data: bytes) -> Picture:
 
 
 def prepare(data: bytes) -> Picture:
-    """Make 28×28 grey pixels of the bytes of an image file.
+    """Make 28×28 gray pixels of the bytes of an image file.
 
     Raises ExplainedError where that can't be done.
     """
-    grey = np.asarray(_open(data), dtype=np.float32) / 255
-    background = float(np.median(_edge(grey)))
-    difference = grey - background
+    gray = np.asarray(_open(data), dtype=np.float32) / 255
+    background = float(np.median(_edge(gray)))
+    difference = gray - background
     object_there = np.abs(difference) > CONTRAST
     if object_there.mean() < LEAST_SHARE:
         raise ExplainedError(NOTHING_TO_SEE)
@@ -87,7 +87,7 @@ def prepare(data: bytes) -> Picture:
     rows = np.flatnonzero(object_there.any(axis=1))
     columns = np.flatnonzero(object_there.any(axis=0))
     trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    if _is_thin(grey) or _is_thin(trimmed):
+    if _is_thin(gray) or _is_thin(trimmed):
         raise ExplainedError(TOO_THIN)
     small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
     small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
@@ -96,7 +96,7 @@ def prepare(data: bytes) -> Picture:
     centred.paste(small, (left, top))
     pixels = np.asarray(centred)
     steps = {
-        "In grey": _as_bytes(grey),
+        "In gray": _as_bytes(gray),
         "Negated" if negated else "Background removed": _as_bytes(lifted),
         "Trimmed": _as_bytes(trimmed),
         "28×28": pixels,
@@ -105,7 +105,7 @@ def prepare(data: bytes) -> Picture:
 
 
 def _open(data: bytes) -> Image.Image:
-    """The picture in grey, upright, at most WORKING_SIZE large."""
+    """The picture in gray, upright, at most WORKING_SIZE large."""
     if len(data) > MOST_BYTES:
         raise ExplainedError(
             f"The file has {len(data) / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB "
@@ -148,12 +148,12 @@ def _is_thin(pixels: np.ndarray) -> bool:
     return max(pixels.shape) > SIZE * min(pixels.shape)
 
 
-def _edge(grey: np.ndarray) -> np.ndarray:
+def _edge(gray: np.ndarray) -> np.ndarray:
     """The pixels around the picture, a fiftieth of it wide."""
-    width = max(1, min(grey.shape) // 50)
-    inner = np.zeros(grey.shape, dtype=bool)
+    width = max(1, min(gray.shape) // 50)
+    inner = np.zeros(gray.shape, dtype=bool)
     inner[width:-width, width:-width] = True
-    return grey[~inner]
+    return gray[~inner]
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:

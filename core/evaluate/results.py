@@ -7,7 +7,7 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How well one class is recognised."""
+    """How well one class is recognized."""
 
     name: str
     precision: float  # of the images called so, the share that are so
@@ -25,7 +25,7 @@ class Evaluation:
     confusion: tuple[tuple[int, ...], ...]  # [true class][predicted class]
     correct: int
     total: int
-    interval: tuple[float, float]  # of the accuracy, 95 %
+    interval: tuple[float, float]  # of the accuracy, 95%
     targets: tuple[int, ...]  # true class of each test image, in file order
     predictions: tuple[int, ...]  # predicted class of each
     confidences: tuple[float, ...]  # softmax probability of that class

@@ -235,7 +235,7 @@ def time_epoch(
     devices.synchronize(ready.device)
     seconds = time.perf_counter() - start
     if not math.isfinite(loss):
-        raise ExplainedError(f"The loss became {float(loss)}: nothing is learnt.")
+        raise ExplainedError(f"The loss became {float(loss)}: nothing is learned.")
     return seconds, step
 
 

@@ -301,7 +301,7 @@ def gain(result: Result, base: Result | None) -> Gain | None:
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
-    """Whether the rungs above build on it: it is faster and has learnt as much.
+    """Whether the rungs above build on it: it is faster and has learned as much.
 
     Some are kept in any case: those above can't do without them.
     """

@@ -44,7 +44,7 @@ def draw(found: Diagnosis) -> None:
 
 
 def branches(found: Diagnosis) -> list[Branch]:
-    """The modules of the causes in turn, until one of them has the say."""
+    """The modules of the causes in turn, until one of them applies."""
     ways, asked = [], True
     for at, (_, causes) in enumerate(groupby(CAUSES, lambda each: each.__module__)):
         question, leads_to = BRANCHES[at] if at < len(BRANCHES) else ("", "no GPU")

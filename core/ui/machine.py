@@ -286,7 +286,7 @@ def _lasting(compared: dict[str, Any]) -> None:
 
 
 def causes(found: Diagnosis) -> str:
-    """All that may have the say in a diagnosis, with the one that had it here."""
+    """All possible causes of a diagnosis, with the one that applies here."""
     return "\n".join(
         f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
         + (" **← this machine**" if cause.__name__ == found.cause else "")

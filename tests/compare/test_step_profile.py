@@ -32,7 +32,7 @@ def found():
 
 
 def test_the_parts_add_up_to_the_step(found):
-    """Within 10 %, for every feed."""
+    """Within 10%, for every feed."""
     for each in found:
         assert each.covered == pytest.approx(1, abs=0.1)
 

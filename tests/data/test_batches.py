@@ -27,7 +27,7 @@ Epochs = list[list[tuple[Tensor, Tensor]]]
 
 @pytest.fixture(scope="module")
 def split() -> Split:
-    """Noise, each image labelled with its own number."""
+    """Noise, each image labeled with its own number."""
     dice = torch.Generator().manual_seed(0)
     images = torch.randint(256, (SIZE, 1, 28, 28), generator=dice).byte()
     return Split(images, torch.arange(SIZE))

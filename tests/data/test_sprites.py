@@ -31,8 +31,8 @@ def test_shapes_and_types(n: int) -> None:
     assert labels.dtype == torch.int64
 
 
-def test_uses_the_range_of_grey(train: tuple[Tensor, Tensor]) -> None:
-    """Pixels go from black to white, with many greys in between."""
+def test_uses_the_range_of_gray(train: tuple[Tensor, Tensor]) -> None:
+    """Pixels go from black to white, with many grays in between."""
     images, _ = train
     assert images.min() == 0
     assert images.max() == 255
@@ -134,7 +134,7 @@ def test_each_class_has_its_look(train: tuple[Tensor, Tensor]) -> None:
 def test_a_network_learns_them(
     train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]
 ) -> None:
-    """A small network beats 80 %, while one answer for all is right 1 time in 10."""
+    """A small network beats 80%, while one answer for all is right 1 time in 10."""
     (images, labels), (unseen, truth) = train, test
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

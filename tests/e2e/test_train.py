@@ -165,7 +165,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_cancel_keeps_what_was_learnt(visitor):
+def test_cancel_keeps_what_was_learned(visitor):
     """Cancelling a run ends it, and its curve stays."""
     page = start(visitor(LONG))
     expect(progress(page)).to_be_visible(timeout=SLOW)
@@ -259,7 +259,7 @@ def test_an_impossible_number_is_answered_in_words(visitor):
     expect(result(page)).to_have_count(0)
 
 
-def test_a_fit_is_drawn_while_it_is_learnt(visitor):
+def test_a_fit_is_drawn_while_it_is_learned(visitor):
     """In regression, the model's line changes its shape before the run has ended."""
     query = "task=regression&criterion=gaussian&epochs=50&batch_size=16"
     page = start(visitor(f"Train?{query}"))

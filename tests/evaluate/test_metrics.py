@@ -11,7 +11,7 @@ COUNTS = st.integers(1, 100_000).flatmap(
     lambda total: st.tuples(st.integers(0, total), st.just(total))
 )
 
-# Six images, three classes; class 2 is never recognised.
+# Six images, three classes; class 2 is never recognized.
 TARGETS = torch.tensor([0, 0, 0, 1, 1, 2])
 PREDICTIONS = torch.tensor([0, 0, 1, 1, 1, 0])
 
@@ -29,7 +29,7 @@ PREDICTIONS = torch.tensor([0, 0, 1, 1, 1, 0])
     ],
 )
 def test_wilson_as_published(correct: int, total: int, low: float, high: float) -> None:
-    """The 95 % interval is the published one, to four digits."""
+    """The 95% interval is the published one, to four digits."""
     assert wilson_interval(correct, total) == pytest.approx((low, high), abs=6e-5)
 
 

@@ -93,19 +93,19 @@ def test_a_photo_that_lies_on_its_side_is_turned():
 
 @pytest.mark.parametrize("form", ["16-bit", "palette", "CMYK", "animated"])
 def test_rarer_kinds_of_pictures_are_seen_as_they_are(form):
-    """Sixteen bits of grey, a palette with transparency, inks, the first of frames."""
-    grey = Image.fromarray(photo(sprite()))
+    """Sixteen bits of gray, a palette with transparency, inks, the first of frames."""
+    gray = Image.fromarray(photo(sprite()))
     buffer = io.BytesIO()
     if form == "16-bit":
-        Image.fromarray(np.asarray(grey).astype(np.uint16) * 257).save(buffer, "PNG")
+        Image.fromarray(np.asarray(gray).astype(np.uint16) * 257).save(buffer, "PNG")
     elif form == "palette":
-        grey.putalpha(grey.point(lambda value: 255 * (value < 235)))
-        grey.convert("RGBA").quantize(16).save(buffer, "PNG")
+        gray.putalpha(gray.point(lambda value: 255 * (value < 235)))
+        gray.convert("RGBA").quantize(16).save(buffer, "PNG")
     elif form == "CMYK":
-        grey.convert("CMYK").save(buffer, "JPEG")
+        gray.convert("CMYK").save(buffer, "JPEG")
     else:
-        frames = [grey.rotate(90), grey.rotate(180)]
-        grey.save(buffer, "GIF", save_all=True, append_images=frames)
+        frames = [gray.rotate(90), gray.rotate(180)]
+        gray.save(buffer, "GIF", save_all=True, append_images=frames)
     made = picture.prepare(buffer.getvalue())
     assert made.negated
     assert likeness(made.pixels, picture.prepare(encoded(sprite())).pixels) > 0.9

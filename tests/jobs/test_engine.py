@@ -58,7 +58,7 @@ def test_jobs_of_a_lane_wait_in_the_order_they_came(engine):
     assert done[0].started < done[1].started
 
 
-def test_a_cancelled_run_keeps_what_it_learnt(engine):
+def test_a_cancelled_run_keeps_what_it_learned(engine):
     """A running job that is cancelled ends as cancelled and keeps its events."""
     job_id = engine.submit(RUN, LONG)
     running(engine, job_id)

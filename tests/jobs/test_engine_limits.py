@@ -45,7 +45,7 @@ def busy(engine):
 
 
 def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
-    """It keeps what it learnt, and the next one runs."""
+    """It keeps what it learned, and the next one runs."""
     monkeypatch.setattr(engine, "_limits", Limits(max_job_seconds=2))
     (job,) = finish(engine, engine.submit(RUN, LONG))
     assert job.status == "failed"

@@ -126,7 +126,7 @@ def test_events_go_when_the_result_is_there(jobs):
     assert jobs.get("a").events == (started,)
 
 
-def test_a_run_without_a_result_keeps_what_it_learnt(jobs):
+def test_a_run_without_a_result_keeps_what_it_learned(jobs):
     """Its losses and its newest state; not a hundred reports of a hundred steps."""
     kept = [progress(1, 0.5), progress(50, 0.4), Fit(80, (1.0,), None), progress(99)]
     passing = [progress(step) for step in range(2, 50)]

@@ -39,7 +39,7 @@ GPU = DeviceDetails("cuda:0", "A GPU", "CUDA", 100)
 CPU = DeviceDetails("cpu", "A processor", "CPU", 100)
 
 
-def labelled(found: DeviceDetails) -> bool:
+def labeled(found: DeviceDetails) -> bool:
     """Whether the page has a label for all that is told beyond these."""
     told = {name for name, value in vars(found).items() if value is not None}
     return told - {name for name, value in vars(CPU).items() if value} <= set(LABELS)
@@ -65,7 +65,7 @@ def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> 
     assert "fp8" in found.fast_formats
     assert found.driver.startswith("580.95.05")
     assert found.runtime.startswith("CUDA 13.0")
-    assert labelled(found)
+    assert labeled(found)
 
 
 def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_the_cpu_is_described() -> None:
     found = hardware.cpu(CPU)
     assert 1 <= found.threads <= found.logical_cores
     assert found.kernels == torch.backends.cpu.get_cpu_capability()
-    assert labelled(found)
+    assert labeled(found)
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="reads /proc/cpuinfo")

@@ -55,7 +55,7 @@ def test_exchanging_the_candidates_exchanges_the_winner(first, second):
 
 
 def test_confidence_is_that_of_the_sign_test():
-    """Five pairs hold the median in 93.75 % of all cases."""
+    """Five pairs hold the median in 93.75% of all cases."""
     assert speedup.speedup([1.0] * 5, [2.0] * 5).confidence == 0.9375
 
 

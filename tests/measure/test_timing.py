@@ -52,7 +52,7 @@ def test_median_and_spread() -> None:
 
 
 def test_sleep_is_measured() -> None:
-    """Sleeping 0.2 s is reported as that within 5 %, which waking up costs."""
+    """Sleeping 0.2 s is reported as that within 5%, which waking up costs."""
     timing = measure(lambda: time.sleep(0.2), CPU)
     assert timing.n == 5
     assert timing.median == pytest.approx(0.2, rel=0.05)

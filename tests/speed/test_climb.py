@@ -122,7 +122,7 @@ def test_a_missing_compiler_is_a_sentence(monkeypatch):
 
 
 def test_a_loss_that_is_no_number_fails_its_rung(monkeypatch, few):
-    """A speed at which nothing is learnt is no speed."""
+    """A speed at which nothing is learned is no speed."""
 
     def nothing(*_):
         def epoch():
@@ -173,7 +173,7 @@ def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rung
     monkeypatch.setattr(climb, "time", timer)
     monkeypatch.setattr(climb, "gc", SimpleNamespace(collect=int))  # takes a while
     monkeypatch.setattr(climb, "get_ready", get_ready)
-    monkeypatch.setattr(ladder, "NOISE", 1.0)  # nothing is learnt
+    monkeypatch.setattr(ladder, "NOISE", 1.0)  # nothing is learned
     return fake
 
 

@@ -15,7 +15,7 @@ PARTS = {
 
 
 BAR_HEIGHT = 100  # pixels: as long as a name that is turned
-LABELLED = 0.16  # of the file: a tensor that has room for its name and shape
+LABELED = 0.16  # of the file: a tensor that has room for its name and shape
 TURNED = 0.04  # that has room for its name, from bottom to top
 
 
@@ -41,7 +41,7 @@ def stacked(frame: pd.DataFrame) -> Chart:
         middle=lambda each: (each["start"] + each["end"]) / 2,
         label=lambda each: each["name"] + "\n" + each["shape"],
     )
-    narrow = labels["bytes"] <= LABELLED * whole
+    narrow = labels["bytes"] <= LABELED * whole
     ink: dict = {"color": colors.inverse}
     text = alt.Chart(labels[~narrow]).mark_text(lineBreak="\n", dy=-7, **ink)
     turned = alt.Chart(labels[narrow]).mark_text(angle=270, **ink)

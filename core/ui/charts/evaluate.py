@@ -20,7 +20,7 @@ def confusion(
 ) -> Chart:
     """Rows are true classes, columns predicted; select a cell to get (true, predicted).
 
-    Right answers are grey. The shade of an error is its share of its row. `order` is
+    Right answers are gray. The shade of an error is its share of its row. `order` is
     that of the classes; the cell that is `chosen` is selected at first.
     """
     table = pd.DataFrame(counts, classes, classes).rename_axis("true").reset_index()

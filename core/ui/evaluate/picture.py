@@ -53,7 +53,7 @@ def draw(run: Run) -> None:
         )
     if source != "A test image":
         st.markdown(
-            "Photos are unlike the training set: that has catalogue pictures, one "
+            "Photos are unlike the training set: that has catalog pictures, one "
             "piece of clothing each, lit evenly and shot from the front. A model that "
             "is right 90% of the time on the test set may be far from it here, and "
             "still be sure: softmax spreads 100% over the ten classes, even for a "
@@ -123,5 +123,5 @@ def _steps(picture: Picture) -> None:
         negated = "not negated, since your background is dark, as the dataset's is"
     st.markdown(
         "It is made into what the dataset has, in the way that the dataset was made: "
-        f"grey, {negated}, trimmed, shrunk to 28 pixels and centered."
+        f"gray, {negated}, trimmed, shrunk to 28 pixels and centered."
     )

@@ -18,7 +18,7 @@ HELP = {
     "feed": "Where batches come from: decoded once into memory, living on the device, "
     "or the textbook's DataLoader that fetches every sample by itself.",
     "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
-    "weight_decay": "How strongly AdamW pulls the weights towards 0.",
+    "weight_decay": "How strongly AdamW pulls the weights toward 0.",
     "num_workers": "Processes that open images while the model trains; 0 is none.",
     "pin_memory": "Batches wait in page-locked memory, from which they are copied with "
     "`non_blocking=True`: the host goes on while they travel. Only on the way to an "

@@ -1,4 +1,4 @@
-"""The curve that a regression has learnt, also where it did not come to its end."""
+"""The curve that a regression has learned, also where it did not come to its end."""
 
 import sqlalchemy as sa
 from alembic import op
