@@ -13,8 +13,8 @@ frame.begin("Device")
 
 facts = None
 with (
-    explained("The worker could not look around"),
-    st.spinner("The worker is looking around"),
+    explained("The worker could not inspect the machine"),
+    st.spinner("The worker is inspecting the machine"),
 ):
     facts, devices, answers = machine.facts(), machine.devices(), machine.answers()
 if facts is None:
@@ -44,7 +44,7 @@ with ask:
 with why:
     parallel.draw()
 
-with default, explained("The default device was not tried"):
+with default, explained("The default device could not be tried"):
     with st.spinner("Tensors are being made"):
         compared = machine.default_device()
     machine.default_places(compared)

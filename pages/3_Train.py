@@ -43,7 +43,9 @@ def start(config: RunConfig | None = None) -> None:
         if going_on := runs.going_on(visitor()):
             # A second press comes with the address that was there before the first.
             state.run_id = going_on[-1].id
-            state.notices = ["You have a run that goes on; it was not started twice."]
+            state.notices = [
+                "You already have a run in progress; it was not started twice."
+            ]
         else:
             state.run_id = runs.start(config or controls.chosen())
         st.query_params["run"] = state.run_id

@@ -37,7 +37,7 @@ with profile:
         show("core.compare.step_profile:step")
 
 with mapping:
-    st.subheader("From which size on is the second contender worth it?")
+    st.subheader("From what size is the second contender worth it?")
     st.markdown(
         f"A training step of a two-layer MLP: {pair[0].name} against {pair[1].name}."
     )

@@ -124,6 +124,6 @@ def _machine_badge() -> None:
     color = device_color(best.backend)
     name = f":{color}[**{best.backend}** · {best.device_name}]"
     with st.popover(name, icon=":material/memory:", wrap=True):
-        st.markdown("Where no other place stands beside a figure, it is from here:")
+        st.markdown("Unless a figure says otherwise, it was measured here:")
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")

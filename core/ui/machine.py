@@ -46,7 +46,7 @@ LABELS = {
 MISSES = {
     "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
     "and XPU: on a Mac or an Intel GPU it answers `cpu`, and all you notice is that "
-    "training takes long.",
+    "training takes a long time.",
     "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
     "each new kind of device needs one more `if` in each of your scripts.",
     "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
@@ -103,7 +103,7 @@ def cards(shown: Facts) -> None:
     """
     if facts.newest not in (None, shown):
         st.rerun()
-    with explained("The devices were not described"):
+    with explained("The devices could not be described"):
         figures = live()
         for device in devices():
             with st.container(border=True):
@@ -239,7 +239,7 @@ def default_places(compared: dict[str, Any]) -> None:
     different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
     if different:
         st.markdown(
-            f"After the setting it is otherwise for `{'`, `'.join(different)}`."
+            f"After the setting, it is different for `{'`, `'.join(different)}`."
         )
     _lasting(compared)
 

@@ -241,7 +241,7 @@ def _raised(mistake: Mistake) -> Failure | None:
     def look_again() -> None:
         if (now := engine().job(learning.id)) is None or now.ended:
             st.rerun()
-        st.info("The lab is making all the mistakes once, to know their messages.")
+        st.info("The lab is making all the mistakes once, to learn their messages.")
 
     if not learning.ended:
         look_again()
@@ -297,7 +297,7 @@ def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> No
         ended = outcomes.get(half, ())
         with column:
             if half == FIXED and not told:
-                st.markdown("Make up your mind, then run it.")
+                st.markdown("Think first, then run it.")
                 return
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
@@ -326,7 +326,8 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         st.metric(mistake.figure.label, value, border=True)
     elif not fixed:
         st.info(
-            f"It ran through on this machine, and returned `{outcome.result}`.",
+            "It ran without an error on this machine, and returned "
+            f"`{outcome.result}`.",
             icon=":material/info:",
         )
     else:
@@ -334,7 +335,8 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         text = f"It returns `{result}` on {_device(outcome)}."
         if outcome.device == "meta":
             text = (
-                "It runs through. On `meta` there are shapes, but no numbers to show."
+                "It runs without an error. On `meta` there are shapes, but no "
+                "numbers to show."
             )
         st.success(text, icon=":material/check:")
 
@@ -360,7 +362,8 @@ def _remarks(mistake: Mistake, found: MistakeRun) -> None:
         if found.broken.device == "meta":
             remarks.append(
                 "There is no accelerator here, so torch's `meta` device is the other "
-                "device. On a GPU the exception is of the same kind, in other words."
+                "device. On a GPU the exception is of the same kind, worded "
+                "differently."
             )
     if any(remarks):
         st.markdown(" ".join(filter(None, remarks)))

@@ -19,8 +19,8 @@ def draw() -> None:
     """What it is about, the button, the figure and the code."""
     st.markdown(
         "A GPU is no faster at a single multiplication. It works on thousands at once, "
-        "which pays where none has to wait for another's result. A layer of a model is "
-        "such work: millions of multiplications that don't need each other.",
+        "which pays off where none has to wait for another's result. A layer of a "
+        "model is such work: millions of multiplications that don't need each other.",
         width=PROSE,
     )
     machine = engine().machine()

@@ -27,7 +27,7 @@ from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "This server does not know that run: the link is not whole, or whoever trained it "
+    "This server does not know that run: the link is incomplete, or whoever trained it "
     "has deleted it."
 )
 LOOKED_BACK = 12  # runs among which some have losses to compare with

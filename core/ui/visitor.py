@@ -47,7 +47,7 @@ def signer() -> TimestampSigner:
     if key and len(key) < KEY_LENGTH:
         raise ExplainedError(
             f"COOKIE_SECRET has {len(key)} characters, and has to have {KEY_LENGTH} at "
-            "least. Leave it away, and the app makes a key of its own."
+            "least. Leave it out, and the app makes a key of its own."
         )
     try:
         key = key or kept_key(KEY_FILE)

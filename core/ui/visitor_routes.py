@@ -43,7 +43,7 @@ WRONG = Said(
 DELETED = Said(
     "success",
     "Your data is deleted: runs, curves, models and measurements. Links to your runs "
-    "lead nowhere now, and this browser is a new visitor.",
+    "no longer work, and this browser is a new visitor.",
 )
 _said: dict[str, Said] = {}  # by visitor
 

@@ -113,7 +113,9 @@ def _known(who: str) -> Visitor:
         store().writer.flush()
     found = kept.get(who)
     if found is None:
-        raise ExplainedError("The database does not take it. Try again in a minute.")
+        raise ExplainedError(
+            "The database can't save it right now. Try again in a minute."
+        )
     return found
 
 

@@ -103,8 +103,8 @@ def _draw(
         st.markdown(
             in_words(cells, candidates)
             if cells
-            else "**Nothing is measured yet.** Cell by cell, the map fills: the "
-            "corners first, what lies between them later."
+            else "**Nothing is measured yet.** The map fills cell by cell: first the "
+            "corners, then what lies between."
         )
         st.markdown(
             f"A number says how many times as fast **{second.name}** is as "

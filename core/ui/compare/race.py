@@ -265,7 +265,7 @@ def _speedups(race: Race) -> None:
     st.caption(
         f"Medians of n = {both.n} pairs of heats; least to most holds the true median "
         f"in {both.confidence:.0%} of such races"
-        + (": take it lightly, n is small." if both.n < 5 else ".")
+        + (": a rough guide, since n is small." if both.n < 5 else ".")
     )
     for index, name in enumerate(names):
         trials = race.counted(index)

@@ -127,7 +127,7 @@ def _in_words(done: TimingLab) -> str:
             "Only the first call stands out: a warm-up leaves it out, a mean over "
             "all calls hides it."
             if first_call(done) >= 2
-            else "Here the first call does not even stand out of the others; on an "
+            else "Here the first call does not even stand out from the others; on an "
             "accelerator, which has more to set up, it does."
         )
     short = median(done.queueing)

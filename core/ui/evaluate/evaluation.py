@@ -126,7 +126,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
-        st.markdown("There is none: all test images are classified correctly.")
+        st.markdown("There are none: all test images are classified correctly.")
         return
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
@@ -215,8 +215,8 @@ def class_table(found: Evaluation, guessed: str) -> None:
         text = f"**{hardest.name}** is the hardest: {hardest.recall:.0%} recognized."
         guess.judge(text, guessed, hardest.name, say=str)
     meanings = {
-        "Precision": "Of the images called so, the share that are so",
-        "Recall": "Of the images that are so, the share called so",
+        "Precision": "Of the images given this class, the share that belong to it",
+        "Recall": "Of the images of this class, the share that are recognized",
         "F1": "Harmonic mean of precision and recall",
     }
     figures.table(

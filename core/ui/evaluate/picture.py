@@ -100,7 +100,7 @@ def _given(source: str) -> bytes | None:
         )
     else:
         file = st.camera_input(
-            "Hold a piece of clothing before a plain wall", key="picture_photo"
+            "Hold a piece of clothing in front of a plain wall", key="picture_photo"
         )
     return None if file is None else file.getvalue()
 
@@ -122,6 +122,6 @@ def _steps(picture: Picture) -> None:
     if not picture.negated:
         negated = "not negated, since your background is dark, as the dataset's is"
     st.markdown(
-        "It is made into what the dataset has, in the way that the dataset was made: "
+        "It is prepared the way the dataset was: "
         f"gray, {negated}, trimmed, shrunk to 28 pixels and centered."
     )

@@ -140,7 +140,7 @@ def _machine_line(machine: Machine | None) -> None:
         st.error(engine().problem, title="There are no workers")
         return
     if machine is None:
-        st.caption(":material/hourglass: The workers are loading torch: some seconds.")
+        st.caption(":material/hourglass: The workers are loading torch: a few seconds.")
         return
     best = machine.devices[0]
     data = "Fashion-MNIST"

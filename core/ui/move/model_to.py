@@ -154,16 +154,16 @@ def time(job: Job, move: Move) -> None:
         f"({format.spread(timed.seconds)}, n = {len(timed.seconds)})"
     )
     why = (
-        f": {weight / seconds / 1e9:.2g} GB/s. Small tensors travel slowly, since each "
-        "copy costs some microseconds before its first byte."
+        f": {weight / seconds / 1e9:.2g} GB/s. Small tensors are slow to copy, since "
+        "each copy costs some microseconds before its first byte."
     )
     if device == move.tensors[0].before:
         why = (
-            f": the time of looking. The tensors are on the {device.upper()} already, "
-            "so nothing is copied."
+            f": the time it takes to check. The tensors are on the {device.upper()} "
+            "already, so nothing is copied."
         )
     elif device == "meta":
-        why = ". No byte travels: meta keeps shapes and drops values."
+        why = ". Nothing is copied: meta keeps shapes and drops values."
     st.markdown(took + why)
     figures.caption("Median of the repeats.", timed)
 

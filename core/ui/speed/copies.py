@@ -16,8 +16,8 @@ from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(
     "Small copies",
-    "Every copy costs something before its first byte. So copy much at once, and leave "
-    "results on the device until the loop is over.",
+    "Every copy costs something before its first byte. So copy a lot at once, and "
+    "leave results on the device until the loop is over.",
     "copies",
     JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab"),
     ":material/show_chart: Guess, then measure: the time of the same bytes in "
@@ -31,7 +31,7 @@ LAB = Lab(
         ("Once", "core.speed.copies:fetch_once"),
     ),
     on_a_cpu=" There is no accelerator here, so the copies stay within the host: what "
-    "a call costs is the same story, only nothing has to be waited for.",
+    "a call costs is the same story, but there is nothing to wait for.",
 )
 
 

@@ -68,8 +68,9 @@ def settings(machine: Machine, has_data: bool) -> Climb:
         1,
         width=124,
         persist_state="session",
-        help="Each is timed by itself, in turn with one of the rung before: how "
-        "far they are apart says how sure it is. More of them also learn more.",
+        help="Each is timed by itself, in turn with one of the rung before: how far "
+        "apart they are says how sure it is. With more of them, the model also "
+        "learns more.",
     )
     images = controls.number(
         "Images per epoch",
@@ -78,7 +79,8 @@ def settings(machine: Machine, has_data: bool) -> Climb:
         1000,
         width=140,
         persist_state="session",
-        help="The first of the training set. Fewer are quicker and learn less.",
+        help="The first of the training set. With fewer it is quicker, and the model "
+        "learns less.",
     )
     return Climb(task, model, device, epochs, images)
 

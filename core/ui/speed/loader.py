@@ -25,8 +25,8 @@ LAB = Lab(
     JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab"),
     ":material/grid_on: Guess, then measure: samples/s for each batch size "
     "and number of workers appear here, cell by cell.",
-    "The settings are the three arguments of `DataLoader`. The clock starts anew when "
-    "the workers are at work. From `core/speed/loader.py`.",
+    "The settings are the three arguments of `DataLoader`. The clock restarts once "
+    "the workers are running. From `core/speed/loader.py`.",
     (
         ("The loader", "core.speed.loader:make_loader"),
         ("A cell", "core.speed.loader:measure_cell"),
@@ -195,7 +195,8 @@ def _why(row: Mapping[int, LoaderCell]) -> list[str]:
         image = format.precise(1 / alone.samples_per_second)
         lines.append(
             f"An image of 28 × 28 is opened and stacked in {image}: handing it over "
-            "costs more than that. Large photos take far longer, and want workers."
+            "costs more than that. Large photos take far longer, and that is what "
+            "workers are for."
         )
     start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
     return [

@@ -140,7 +140,7 @@ def in_words(done: MemoryLab) -> list[str]:
     step, plain = found[results.STEP], found["gradients"]
     part = done.batch_size // done.parts
     return [
-        f"**Checkpointed**: {_against(again, step)}. Of each segment only the input is "
+        f"**Checkpointed**: {_against(again, step)}. Only each segment's input is "
         f"kept; the forward pass runs twice. {_gradients(again)}",
         f"**Accumulated**, {done.parts} × {part:,} instead of {done.batch_size:,}: "
         f"{_against(added, step)}. Only a part's activations are alive at once. "

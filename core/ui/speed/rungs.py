@@ -202,8 +202,8 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
         st.code(code)
         if "kept" in code:
             st.markdown(
-                "`kept` holds what brought something on the rungs before: a change "
-                "that did not is taken back."
+                "`kept` holds what helped on the rungs before: a change that didn't "
+                "is taken back."
             )
 
 
@@ -277,7 +277,7 @@ def remarks(
         )
     elif result.rung in NEEDED and gained is not None and gained.median < 1 + SAME:
         cost = "it costs nothing" if gained.same else "though it is slower here"
-        found.append(f"It stays all the same, {cost}: the rungs above need it.")
+        found.append(f"It stays anyway, {cost}: the rungs above need it.")
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         epochs = ladder.pays_after(result, before)

@@ -203,7 +203,7 @@ def status(current: Run) -> tuple[str, float]:
     if started is None:
         return _waiting(job), 0.0
     if latest is None:
-        return "The first step is being made.", 0.0
+        return "The first step is running.", 0.0
     epochs = current.config.epochs
     text = (
         f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
@@ -220,7 +220,7 @@ def _waiting(job: Job) -> str:
     if job.message:
         return job.message
     if engine().machine() is None:
-        return "The workers are starting; this takes some seconds."
+        return "The workers are starting; this takes a few seconds."
     return "A worker is taking the run."
 
 
