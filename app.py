@@ -22,9 +22,10 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     signer()
     store()
     engine()  # its processes start while this one goes on
-    from core.ui import warm  # now, since what it imports asks for Streamlit's runtime
+    # Now, since what they import asks for Streamlit's runtime.
+    from core.ui import streamlit_mends, warm
 
-    warm.send_at_once()
+    streamlit_mends.mend()
     warm.load()
     in_background(warm.up)
     yield

@@ -1,15 +1,19 @@
 """Many small images as one picture, which draws at once."""
 
 import io
+from typing import Literal
 
 import numpy as np
+import streamlit as st
 from PIL import Image
 
 from core.ui.charts.base import Palette
 
 COLUMNS = 10
+Width = int | Literal["stretch", "content"]
 ZOOM = 3  # pixels of the picture for a pixel of an image
 FRAME, GAP = 5, 5  # pixels of the picture
+WIDEST = 1460  # pixels: what is wider, Streamlit shrinks anew at every look
 
 
 def montage(
@@ -21,14 +25,17 @@ def montage(
 ) -> np.ndarray:
     """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the ink of the theme.
 
-    Those at the places `wrong` are framed.
+    Those at the places `wrong` are framed. Where the row would be too wide, the zoom
+    is less.
     """
     ground, ink, frame, page = (
         np.array(Image.new("RGB", (1, 1), color).getpixel((0, 0)), float)
         for color in (colors.ground, colors.text, colors.wrong, colors.page)
     )
-    side = images.shape[1] * zoom
-    tile, columns = side + 2 * FRAME, min(columns, len(images))
+    columns = min(columns, len(images))
+    most = (WIDEST // columns - GAP - 2 * FRAME) // images.shape[1]
+    side = images.shape[1] * (zoom := min(zoom, most))
+    tile = side + 2 * FRAME
     rows = -(-len(images) // columns)
     picture = np.empty((rows * (tile + GAP) - GAP, columns * (tile + GAP) - GAP, 3))
     picture[:] = page
@@ -48,3 +55,8 @@ def png(picture: np.ndarray) -> bytes:
     """The file that a browser gets."""
     Image.fromarray(picture).save(file := io.BytesIO(), "PNG")
     return file.getvalue()
+
+
+def show(file: bytes, alt: str, width: Width = "stretch") -> None:
+    """A picture as `png` made it: by itself, Streamlit makes a JPEG of it each time."""
+    st.image(file, alt=alt, width=width, output_format="PNG")

@@ -4,7 +4,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,22 +41,6 @@ def load() -> None:
         importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
-
-
-def send_at_once() -> None:
-    """Have what the server sends leave it at once, in small packets too.
-
-    asyncio turns Nagle's algorithm off only for sockets that say they are TCP, which
-    the one that Streamlit listens on does not. So each answer on a connection that is
-    kept waited 40 ms for the browser to confirm the packet before it. What connects
-    to a listening socket inherits the setting.
-    """
-    sockets = [each for each in gc.get_objects() if type(each) is socket.socket]
-    for each in sockets:
-        if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
-            continue
-        if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def up() -> None:

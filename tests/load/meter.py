@@ -67,7 +67,9 @@ class Meter:
             "browsers": cpu_seconds(browsers),
         }
         machine = psutil.cpu_times()
-        used["others"] = machine.user + machine.system - sum(used.values())
+        used["others"] = (
+            machine.user + machine.nice + machine.system - sum(used.values())
+        )
         return used
 
     async def _watch(self) -> None:

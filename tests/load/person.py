@@ -84,9 +84,8 @@ class Person:
         """Until the run has ended, and the page says how good the model is."""
 
         def ended() -> object:
-            texts = list(tab.texts())
-            if any(map(PLACE.search, texts)):
-                turn.waited = tab.as_of
+            texts = tab.texts()
+            turn.waited = tab.as_of(PLACE) or turn.waited
             if any(map(PROGRESS.search, texts)):
                 turn.looks.append(time.monotonic())
             # The figures are drawn after the sentence.

@@ -6,8 +6,9 @@ values of widgets, which the server remembers; and the cache of messages.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from http.cookies import SimpleCookie
 from typing import TypeVar
@@ -81,21 +82,38 @@ class Browser:
         return socket
 
 
+def text_of(element: Element) -> str:
+    """What an element says; empty for a picture and the like."""
+    match element.WhichOneof("type"):
+        case "alert":
+            return f"{element.alert.title} {element.alert.body}".strip()
+        case "code":
+            return element.code.code_text
+        case "exception":
+            return element.exception.message
+        case "heading" | "markdown" as kind:
+            return getattr(element, kind).body
+        case "progress":
+            return element.progress.text
+    return ""
+
+
 class Tab:
     """A page in a browser; Trouble where a person would see an error on it."""
 
     def __init__(self, browser: Browser, record: Record) -> None:
         self._browser, self._record = browser, record
         self.query = ""  # what stands behind the "?" in the address
-        self.as_of = 0.0  # when what the page shows was asked for
         self._page = ""  # its name in the address
         self._hash = ""  # its name between browser and server
         self._session = ""  # the tab's own name there
         self._elements: dict[tuple[int, ...], tuple[str, Element]] = {}
         self._timers: dict[str, tuple[float, asyncio.Task]] = {}  # by fragment
         self._asked: dict[str, float] = {}  # when, by fragment; "" is the whole page
+        self._as_of: dict[str, float] = {}  # when what each shows was asked for
         self._runs = 0  # of the whole page, that have come to their end
         self._running: tuple[str, ...] = ()  # fragments of the run that goes on
+        self._drawn: set[str] = set()  # fragments drawn since a run has ended
         self._news = asyncio.Event()
         self._trouble = ""
         self._socket: ClientConnection | None = None
@@ -111,8 +129,7 @@ class Tab:
             raise Trouble(f"The server has no /{address}.")
         # The frontend looks for the server below the page's own address first.
         for folder in (f"{self._page}/", ""):
-            await self._browser.get(f"{folder}_stcore/health")
-            await self._browser.get(f"{folder}_stcore/host-config")
+            await self._ask_for_server(folder)
         self._hash = ""
         await self._connect()
         await self._rerun("the page", page_name=self._page)
@@ -130,6 +147,7 @@ class Tab:
             self._reader.cancel()
             self._socket.transport.abort()
         self._stop_timers()
+        await self._ask_for_server()
         await self._connect(self._session)
         await self._rerun("a new connection")
 
@@ -180,20 +198,19 @@ class Tab:
 
     # What a person reads
 
-    def texts(self) -> Iterator[str]:
+    def texts(self) -> list[str]:
         """What the page says, in no order."""
-        for _, element in self._elements.values():
-            match element.WhichOneof("type"):
-                case "alert":
-                    yield f"{element.alert.title} {element.alert.body}".strip()
-                case "code":
-                    yield element.code.code_text
-                case "exception":
-                    yield element.exception.message
-                case "heading" | "markdown" as kind:
-                    yield getattr(element, kind).body
-                case "progress":
-                    yield element.progress.text
+        return [text_of(element) for _, element in self._elements.values()]
+
+    def as_of(self, said: re.Pattern[str]) -> float | None:
+        """When the newest text that says so was asked for; None if nothing says so."""
+        whole = self._as_of.get("", 0.0)
+        times = [
+            self._as_of.get(owner, whole)
+            for owner, element in self._elements.values()
+            if said.search(text_of(element))
+        ]
+        return max(times, default=None)
 
     def metric(self, label: str) -> str:
         """The figure under that label; empty if there is none."""
@@ -213,6 +230,10 @@ class Tab:
         return None
 
     # From the tab to the server
+
+    async def _ask_for_server(self, folder: str = "") -> None:
+        await self._browser.get(f"{folder}_stcore/health")
+        await self._browser.get(f"{folder}_stcore/host-config")
 
     async def _connect(self, *session: str) -> None:
         self._socket = await self._browser.connect(*session)
@@ -296,6 +317,7 @@ class Tab:
 
     def _draw(self, path: tuple[int, ...], owner: str, element: Element) -> None:
         self._elements[path] = owner, element
+        self._drawn.add(owner)
         if element.HasField("exception"):
             self._trouble = f"An exception: {element.exception.message}"
         elif element.alert.format == Alert.ERROR:
@@ -312,13 +334,18 @@ class Tab:
         """A run ends, and with it the waiting of those whom it answers."""
         if status == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
             self._trouble = f"The script can't be read. {self}"
-        if status == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+        if status == ForwardMsg.FINISHED_EARLY_FOR_RERUN and not self._running:
             return  # the run that follows is the answer
-        answered = self._running or tuple(self._asked)
+        # Of fragments that come due together, the server tells only the last one's end.
+        drawn = self._drawn | set(self._running)
+        answered = drawn if self._running else set(self._asked)
+        self._drawn = set()
         asked = {name: self._asked.pop(name, None) for name in answered}
         times = {name: when for name, when in asked.items() if when is not None}
-        if times:
-            self.as_of = max(times.values())
+        if self._running:
+            self._as_of |= times
+        elif times:
+            self._as_of = {"": max(times.values())}
         now = time.monotonic()
         self._record.look += [now - when for name, when in times.items() if name]
         if not self._running:

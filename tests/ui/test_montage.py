@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 from PIL import Image
+from streamlit.elements.lib import image_utils
+from streamlit.testing.v1 import AppTest
 
 from core.ui import montage
 from core.ui.charts.base import DARK, LIGHT
@@ -43,3 +45,28 @@ def test_the_file_is_the_picture():
     read = np.asarray(Image.open(io.BytesIO(montage.png(picture))))
     assert (read == picture).all()
     assert read.shape[1] > read.shape[0] * 1.9
+
+
+def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():
+    """With less zoom then; nothing is drawn anew at a look."""
+    images = np.zeros((50, 28, 28), np.uint8)
+    for columns in (10, 17, 25):
+        picture = montage.montage(images, frozenset(), LIGHT, columns=columns)
+        assert picture.shape[1] <= image_utils.MAXIMUM_CONTENT_WIDTH
+        assert picture.shape[0] > 0
+
+
+def shown_wide() -> None:
+    """A page with a picture as wide as one can be."""
+    import numpy as np
+
+    from core.ui import montage
+
+    montage.show(montage.png(np.zeros((20, montage.WIDEST, 3), np.uint8)), "wide")
+
+
+def test_the_browser_gets_a_png():
+    """Not the JPEG that Streamlit would make of it."""
+    at = AppTest.from_function(shown_wide).run()
+    (image,) = at.get("image")
+    assert image.proto.imgs[0].url.endswith(".png")

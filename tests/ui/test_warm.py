@@ -1,6 +1,5 @@
 """What the server has done before its first visitor comes."""
 
-import socket
 from dataclasses import replace
 
 import pytest
@@ -40,18 +39,6 @@ def test_the_pages_code_is_there_and_costs_no_collection():
     pages = {name for name in names if not name.endswith("__init__")}
     assert pages <= set(modules.split())
     assert "torch" not in modules.split()
-
-
-def test_answers_do_not_wait_for_each_other():
-    """A connection to a socket like Streamlit's sends small packets at once."""
-    with socket.socket() as listening:  # says no protocol
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        warm.send_at_once()
-        with socket.create_connection(listening.getsockname()):
-            connection, _ = listening.accept()
-            with connection:
-                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.fixture

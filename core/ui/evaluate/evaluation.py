@@ -18,7 +18,7 @@ from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
 from core.ui.course import page
 from core.ui.job_panel import JobPanel, slot
-from core.ui.montage import montage, png
+from core.ui.montage import montage, png, show
 from core.ui.runs import Run, run
 from core.ui.server import ask, engine, explained, store, visitor
 
@@ -71,7 +71,7 @@ def before_any_run() -> None:
     with explained("The images did not come"):
         shown = pictures(task, tuple(range(UNASKED)))
         alt = f"{UNASKED} test images of clothes"
-        st.image(_montage(shown, UNASKED // UNASKED_ROWS), alt=alt, width="stretch")
+        show(_montage(shown, UNASKED // UNASKED_ROWS), alt)
         st.markdown(
             f"{UNASKED} of the test images of {format.NAMES[task]}; none of them is "
             "used for training. Once you've trained a model, this page shows which "
@@ -142,7 +142,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
             said = f"{predicted}, {found.confidences[index]:.1%} sure"
             with st.container(gap="xxsmall"):
                 alt = f"Test image {index}: {true}, mistaken for {said}"
-                st.image(_montage(image[np.newaxis], 1), alt=alt)
+                show(_montage(image[np.newaxis], 1), alt, "content")
                 st.markdown(f"**{true}**  \n:small[{said}]")
 
 
@@ -204,7 +204,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
         sure = [found.confidences[each] for each in indices]
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {taken}, {told}"
-        st.image(_montage(images, IN_A_ROW), alt=alt.replace("*", ""), width="stretch")
+        show(_montage(images, IN_A_ROW), alt.replace("*", ""))
         st.markdown(f":small[Most confident first: the model is {told}.]")
 
 

@@ -43,7 +43,7 @@ def draw(run: Run) -> None:
     left, right = st.columns([1, 3])
     with left:
         large = pixels.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
-        st.image(large, alt=f"{caption}, enlarged")
+        st.image(large, alt=f"{caption}, enlarged", output_format="PNG")
         st.markdown(caption)
     with right:
         st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
@@ -116,7 +116,7 @@ def _steps(picture: Picture) -> None:
     with st.grid(min_column_width=140):
         for name, pixels in picture.steps.items():
             with st.container(gap="xxsmall"):
-                st.image(pixels, width=140, alt=name)
+                st.image(pixels, width=140, alt=name, output_format="PNG")
                 st.markdown(f":small[{name}]")
     negated = "negated, since your background is brighter than the object"
     if not picture.negated:

@@ -49,7 +49,7 @@ def draw(shown: Run, wrong: frozenset[int], whose: str) -> None:
         tile = montage.montage(pixels[place : place + 1], framed, palette())
         with st.container(horizontal=True, vertical_alignment="center"):
             alt = f"Test image {place}: {CLASSES[true]}"
-            st.image(montage.png(tile), alt=alt, width=SIDE)
+            montage.show(montage.png(tile), alt, SIDE)
             st.vega_lite_chart(
                 table(found, likeliest, true),
                 charts.answers(tuple(CLASSES[each] for each in likeliest)),

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.results import WALL
 from core.ui.charts.base import Palette, palette
-from core.ui.montage import COLUMNS, montage, png
+from core.ui.montage import COLUMNS, montage, png, show
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
 
@@ -58,7 +58,7 @@ def draw(
         places = ", ".join(str(place + 1) for place in sorted(framed))
         alt += f"; framed in red, since the model is wrong: {places}"
     shown = _png(task if labels else None, framed or frozenset(), palette(), columns)
-    st.image(shown, alt=alt, width="stretch")
+    show(shown, alt)
     st.markdown(_caption(run, framed, whose))
     return framed
 

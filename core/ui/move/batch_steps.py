@@ -128,7 +128,7 @@ def _images(seen: SteppedBatch, place: int) -> None:
             with st.container(gap="xxsmall"):
                 tile = montage.montage(image[np.newaxis], frozenset(), palette())
                 alt = f"An image of the batch: {seen.classes[label]}"
-                st.image(montage.png(tile), alt=alt)
+                montage.show(montage.png(tile), alt, "content")
                 st.markdown(f":small[{seen.classes[label]}]")
     _tensors(seen, place)
 

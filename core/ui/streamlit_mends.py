@@ -1,0 +1,82 @@
+"""What a class would suffer from in Streamlit 1.67, mended from outside.
+
+None of it has a setting. requirements.txt keeps to this version: what is mended is not
+meant to be touched, and the next one may not need it.
+"""
+
+import asyncio
+import gc
+import socket
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.session_manager import ActiveSessionInfo
+
+
+def mend() -> None:
+    """All of it, once the server listens."""
+    send_at_once()
+    watch_no_files()
+    let_scripts_end()
+    send_on_the_newest_connection()
+
+
+def send_at_once() -> None:
+    """Have what the server sends leave it at once, in small packets too.
+
+    asyncio turns Nagle's algorithm off only for sockets that say they are TCP, which
+    the one that Streamlit listens on does not. So each answer on a connection that is
+    kept waited 40 ms for the browser to confirm the packet before it. What connects
+    to a listening socket inherits the setting.
+    """
+    sockets = [each for each in gc.get_objects() if type(each) is socket.socket]
+    for each in sockets:
+        if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
+            continue
+        if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def watch_no_files() -> None:
+    """Have sessions that come back watch no files, as fileWatcherType says.
+
+    Only new sessions ask that setting. One whose connection was lost for a moment looks
+    for the files of all modules after its next run: 0.3 s in which nobody is served.
+    """
+    AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
+
+
+def let_scripts_end() -> None:
+    """Have a fragment that is to run the moment its session's script ends wait for it.
+
+    Else a new thread runs it at once, and what the old one had yet to send is dropped:
+    the rest of the page, and that it has ended.
+    """
+    create = AppSession._create_scriptrunner
+
+    def after_the_last(session: AppSession, wanted: RerunData) -> None:
+        if wanted.fragment_id and session._state is AppSessionState.APP_IS_RUNNING:
+            # Behind what the old thread has sent, which is in the same queue.
+            asyncio.get_running_loop().call_soon(create, session, wanted)
+        else:
+            create(session, wanted)
+
+    AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
+
+
+def send_on_the_newest_connection() -> None:
+    """Have a session that just came back get what is sent to it.
+
+    Streamlit goes through a list of all connections, made before; what the session has
+    to say since then went to the one that is lost, and the page waited for ever.
+    """
+    send_message = Runtime._send_message
+
+    def to_newest(self: Runtime, known: ActiveSessionInfo, message: ForwardMsg) -> None:
+        sessions = self._session_mgr
+        newest = sessions.get_active_session_info(known.session.id)
+        send_message(self, newest or known, message)
+
+    Runtime._send_message = to_newest  # type: ignore[assignment]

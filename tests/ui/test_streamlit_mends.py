@@ -1,0 +1,88 @@
+"""core.ui.streamlit_mends: what Streamlit does once it is mended."""
+
+import asyncio
+import socket
+from types import SimpleNamespace
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+
+from core.ui import streamlit_mends
+
+MENDED = (
+    (AppSession, "register_file_watchers"),
+    (AppSession, "_create_scriptrunner"),
+    (Runtime, "_send_message"),
+)
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch):
+    """Streamlit is mended for one test alone."""
+    for owner, name in MENDED:
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
+def test_answers_do_not_wait_for_each_other():
+    """A connection to a socket like Streamlit's sends small packets at once."""
+    with socket.socket() as listening:  # says no protocol
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        streamlit_mends.send_at_once()
+        with socket.create_connection(listening.getsockname()):
+            connection, _ = listening.accept()
+            with connection:
+                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_session_that_comes_back_watches_no_files():
+    """As one that is new: what looks for them is not even made."""
+    session = SimpleNamespace(_local_sources_watcher=None)
+    streamlit_mends.watch_no_files()
+    AppSession.register_file_watchers(session)
+    assert session._local_sources_watcher is None
+
+
+@pytest.mark.parametrize("wanted", [RerunData(fragment_id="a"), RerunData()])
+def test_a_fragment_waits_for_what_the_script_has_yet_to_send(monkeypatch, wanted):
+    """The end of the page's script first, then the fragment; a whole page at once."""
+    order = []
+    monkeypatch.setattr(
+        AppSession, "_create_scriptrunner", lambda *_: order.append("the next script")
+    )
+    streamlit_mends.let_scripts_end()
+    session = SimpleNamespace(_state=AppSessionState.APP_IS_RUNNING)
+
+    async def both() -> None:
+        asyncio.get_running_loop().call_soon(order.append, "the end of the last")
+        AppSession._create_scriptrunner(session, wanted)
+        await asyncio.sleep(0)
+
+    asyncio.run(both())
+    if wanted.fragment_id:
+        assert order == ["the end of the last", "the next script"]
+    else:
+        assert order == ["the next script", "the end of the last"]
+
+
+def test_a_session_that_came_back_is_told_on_its_new_connection():
+    """Although the list that is gone through still has the old one."""
+
+    class Connection:
+        def __init__(self) -> None:
+            self.heard: list[ForwardMsg] = []
+
+        def write_forward_msg(self, message: ForwardMsg) -> None:
+            self.heard.append(message)
+
+    session, old, new = SimpleNamespace(id="s"), Connection(), Connection()
+    known = SimpleNamespace(session=session, client=old)
+    newest = SimpleNamespace(session=session, client=new)
+    sessions = SimpleNamespace(get_active_session_info={"s": newest}.get)
+    streamlit_mends.send_on_the_newest_connection()
+    message = ForwardMsg()
+    Runtime._send_message(SimpleNamespace(_session_mgr=sessions), known, message)
+    assert (old.heard, new.heard) == ([], [message])
