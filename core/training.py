@@ -128,7 +128,10 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; on the CPU and on CUDA, one kernel does the whole update."""
+    """AdamW; on the CPU and on CUDA, one kernel does the whole update.
+
+    PyTorch has such kernels for MPS and XPU too, but they were not tried here.
+    """
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,

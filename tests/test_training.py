@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
 from core import loops, state_dict, training
-from core.config import RunConfig
+from core.config import DEVICES, RunConfig
 from core.data import curve, datasets
 from core.data.batches import in_order
 from core.errors import CancelledError, ExplainedError
@@ -342,3 +343,9 @@ def test_the_fast_setting_is_as_good() -> None:
     found = training.run(RunConfig.with_recipe(fast=True, device="cpu"))
     assert found.test_accuracy is not None
     assert found.test_accuracy >= 0.875
+
+
+def test_torch_has_a_fused_update_for_every_device_that_can_be_chosen() -> None:
+    """As the script that is taken home says of MPS and XPU."""
+    known = set(_get_fused_kernels_supported_devices())
+    assert set(DEVICES) - {"auto"} <= known

@@ -97,7 +97,7 @@ optimizer = torch.optim.AdamW(
     model.parameters(),
     lr=LEARNING_RATE,
     weight_decay=WEIGHT_DECAY,
-    fused=device.type in ("cpu", "cuda"),  # the update is one kernel
+    fused=device.type in ("cpu", "cuda"),  # one kernel; MPS and XPU untried
 )
 if CRITERION == "gaussian":
     # The loss has a parameter to learn too.
