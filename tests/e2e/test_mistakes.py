@@ -3,13 +3,17 @@
 import pytest
 from playwright.sync_api import expect
 
+from core.ui.your_turn import EXERCISES
 from tests.e2e.walk import SLOW, VIEWS, key, ready, sideways
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
-    """Paste, find, run with many clicks; two people at once, and on a phone."""
+    """Paste, find, run with many clicks; two people at once, and on a phone.
+
+    Then a script is checked, and the lines at the end of the page are mended.
+    """
     page = ready(visitor("Mistakes"))
     other = visitor("Mistakes?mistake=out_of_memory", **VIEWS["phone"])
     said = page.get_by_label("Paste an error")
@@ -31,6 +35,13 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     # By its mark, since a machine of another kind may set no limit of memory.
     expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
     expect(other.get_by_text("It returns")).to_be_visible()
+    script = page.get_by_label("Paste a training script")
+    script.fill("x = torch.rand(3)\nx.to(device)")
+    page.get_by_role("button", name="Check my script").click()
+    expect(page.get_by_text("1 found, 1 of them sure")).to_be_visible(timeout=SLOW)
+    page.get_by_label("The code", exact=True).fill(EXERCISES["Mistakes"].solution)
+    page.get_by_role("button", name="Check it").click()
+    expect(page.get_by_text("Right: CrossEntropyLoss takes logits")).to_be_visible()
     for each in (page, other):
         expect(each.get_by_test_id("stException")).to_have_count(0)
         assert sideways(each) <= 2

@@ -47,7 +47,10 @@ def check(text: str) -> Checked:
         return Checked(unreadable=str(error))
     except RecursionError:
         return Checked(unreadable="Something in the script is nested too deeply.")
-    order = sorted(found, key=lambda each: (each.line, each.say))
+    ranks = ("sure", "likely", "look")
+    order = sorted(
+        found, key=lambda each: (each.line, ranks.index(each.sureness), each.say)
+    )
     return Checked(findings=tuple(order))
 
 

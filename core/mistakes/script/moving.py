@@ -24,10 +24,13 @@ from core.mistakes.script.reading import (
     words,
 )
 
-DATA = re.compile(
-    r"x|y|xb|yb|data|inputs?|images?|imgs?|labels?|targets?|features", re.IGNORECASE
+DATA = re.compile(  # names that are hardly given to a module
+    r"x|y|xb|yb|data|batch|inputs?|images?|imgs?|videos?|clips?|masks?|tokens|labels?|"
+    r"targets?|features|outputs?|logits|preds?|predictions?",
+    re.IGNORECASE,
 )
 RESHAPES = {"view", "reshape", "float", "long", "unsqueeze", "squeeze", "flatten"}
+IN_PLACE = re.compile(r"transformers|torch_geometric|\bdgl\b")  # their batches' `.to`
 HANDLES_DEVICES = re.compile(  # libraries and settings that move things by themselves
     r"\b(DataParallel|Accelerator|accelerate|Fabric|lightning|pytorch_lightning|"
     r"set_default_device|set_default_tensor_type|deepspeed|[Pp]refetch\w*|dali)\b"
@@ -42,7 +45,7 @@ def copy_not_kept(script: Script) -> Iterator[Finding]:
         if not alone or not name or name in script.models:
             continue
         sure = name in script.tensors
-        if sure or (DATA.fullmatch(name) and "transformers" not in script.words):
+        if sure or (DATA.fullmatch(name) and not IN_PLACE.search(script.words)):
             say = (
                 f"A tensor is copied, not moved, and this copy is lost. Write "
                 f"`{name} = {name}.{called(call)}(...)`."

@@ -42,8 +42,8 @@ class UnreadableError(ValueError):
     """The text is no Python that can be read; says why in a sentence."""
 
 
-def parse(text: str) -> ast.Module:
-    """The syntax tree of a script, or of the cells of a notebook."""
+def parse(text: str) -> tuple[ast.Module, bool]:
+    """The syntax tree of a script, and whether it was the cells of a notebook."""
     text = text.removeprefix("\ufeff")
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise UnreadableError(
@@ -56,8 +56,8 @@ def parse(text: str) -> ast.Module:
         )
     try:
         with suppress(SyntaxError):
-            return ast.parse(text)
-        return ast.parse(MAGIC.sub(r"\1pass", text))
+            return ast.parse(text), False
+        return ast.parse(MAGIC.sub(r"\1pass", text)), True
     except SyntaxError as error:
         what = error.msg.partition(". Did you mean")[0]
         where = f"Line {error.lineno}" if error.lineno else "It"
@@ -135,9 +135,8 @@ class Script:
     """A parsed script, and what its names stand for as far as can be told."""
 
     def __init__(self, text: str) -> None:
-        self.tree = parse(text)
+        self.tree, self.is_notebook = parse(text)
         self.lines = text.splitlines()
-        self.is_notebook = MAGIC.search(text) is not None
         self.nodes = sorted(
             (each for each in ast.walk(self.tree) if isinstance(each, Located)),
             key=lambda each: (each.lineno, each.col_offset),

@@ -228,7 +228,7 @@ def gradients_in_evaluation(script: Script) -> Iterator[Finding]:
             "Autograd records this loop for a backward pass that never comes, and "
             "takes memory for it. Put it under `with torch.inference_mode():`."
         )
-        yield Finding(loop.lineno, "sure", say, "no_eval_mode")
+        yield Finding(loop.lineno, "sure", say)
         return
 
 

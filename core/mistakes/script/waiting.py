@@ -17,6 +17,7 @@ from core.mistakes.script.reading import (
     names,
 )
 
+PRINTS = ("print", "float", "set_description", "set_postfix")
 CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "time"}
 
 
@@ -28,7 +29,7 @@ def waits_in_every_step(script: Script) -> Iterator[Finding]:
         backward = losses(loop)
         for each in script.in_every_turn(loop):
             waits = called(each) in WAITS and isinstance(each, ast.Call)
-            printed = called(each) in ("print", "float") and names(each) & backward
+            printed = called(each) in PRINTS and names(each) & backward
             if waits or printed:
                 shown = called(each) if printed else f".{called(each)}"
                 say = (
@@ -99,7 +100,8 @@ def workers_without_guard(script: Script) -> Iterator[Finding]:
     if loaders and trains:
         say = (
             "Where processes are not forked, as on Windows and macOS, each worker "
-            "imports this script and trains too. Put what trains into a function, and "
-            'call it under `if __name__ == "__main__":`.'
+            "imports this script, and fails where it would start workers itself. Put "
+            "what trains into a function, and call it under "
+            '`if __name__ == "__main__":`.'
         )
         yield Finding(loaders[0].lineno, "likely", say)

@@ -27,6 +27,10 @@ def test_a_copy_that_nobody_keeps_is_found():
     assert "inputs = inputs.to" in findings[0].say
     (unknown,) = check("def step(x, device):\n    x.to(device)\n").findings
     assert unknown.sureness == "likely"
+    (part,) = check(
+        "for b in loader:\n    masks = b['mask']\n    masks.to(device)"
+    ).findings
+    assert (part.line, part.sureness) == (3, "likely")
 
 
 @pytest.mark.parametrize(

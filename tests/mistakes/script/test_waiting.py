@@ -14,6 +14,7 @@ SYNCHRONIZE = "        torch.accelerator.synchronize()\n -> "
     [
         "total += loss.item()",
         "print(loss)",
+        "bar.set_description(f'{loss:.3f}')",
         "total += float(loss)",
         "right += (outputs.cpu() == labels.cpu()).sum()",
     ],
@@ -54,6 +55,7 @@ def test_workers_without_a_guard_are_found():
     assert (found.line, found.sureness) == (1, "likely")
     assert "__main__" in found.say
     assert check(f"!pip install torch\n{loop}").findings == ()
+    assert len(check(f"{loop}    print('%d'\n        % 3)").findings) == 1
     assert check(loop.replace("=2", "=0")).findings == ()
     assert (
         check(f"def train():\n    {loop.replace(chr(10), chr(10) + '    ')}").findings
