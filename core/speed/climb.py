@@ -26,7 +26,7 @@ from core.speed.headline import Climbed, Direct, DirectProgress
 from core.speed.ladder import Climb, Progress, Result
 from core.watch import UNWATCHED, Watch
 
-SEED = 1  # of the weights; 0 is an outlier, see core.speed.ladder.NOISE
+SEED = 1  # of the weights; 0 is the CNN's worst of ten, see core.speed.ladder.SEEDS
 REPORT_SECONDS = 0.2
 
 NO_COMPILER = (

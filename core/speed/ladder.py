@@ -261,10 +261,21 @@ def base(results: Sequence[Result]) -> str:
 # How much faster, and is it?
 
 SAME = 0.1  # rungs that differ by less are called about the same
-# Accuracies after 3 epochs of the textbook loop, at a constant learning rate, for the
-# seeds 0, 1 and 2; and what they may differ by without saying anything.
-SEEDS = (0.829, 0.861, 0.868)
-NOISE = 0.03
+# Test accuracies on Fashion-MNIST after the textbook loop with the seeds 0 to 9, on a
+# CPU with torch 2.15: the ANN after 3 epochs of all images, the CNN after 2 of 10,000.
+SEEDS = {
+    "ann": (
+        *(0.8606, 0.8613, 0.8681, 0.8602, 0.8653),
+        *(0.8655, 0.8704, 0.8584, 0.8656, 0.8635),
+    ),
+    "cnn": (
+        *(0.8184, 0.8508, 0.8546, 0.8410, 0.8490),
+        *(0.8462, 0.8514, 0.8521, 0.8208, 0.8540),
+    ),
+}
+# What accuracies may differ by without saying anything: so far apart are two of the
+# ten, where they are farthest, rounded up to a point.
+NOISE = 0.04
 
 
 @dataclass(frozen=True)
