@@ -22,13 +22,13 @@ def evaluated(run_id: str) -> AppTest:
 def test_the_hardest_class_is_guessed_first(run_id):
     """Until then nothing tells it; afterwards the guess stands beside it."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
-    (asked,) = [each for each in at.radio if each.label.startswith("Your guess")]
+    asked = at.radio(key="hardest_sprites")
     assert not [label for label in metrics(at) if label.startswith("Hardest")]
     assert "is the hardest" not in texts(at.info)
     asked.set_value(asked.options[0]).run()
     assert [label for label in metrics(at) if label.startswith("Hardest")]
     assert "is the hardest" in texts(at.info) + texts(at.success)
-    assert not [each for each in at.radio if each.label.startswith("Your guess")]
+    assert "hardest_sprites" not in [each.key for each in at.radio]
 
 
 def test_evaluate_opens_with_the_answers(engine, run_id):
@@ -88,6 +88,8 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
     at = evaluated(run_id)
+    at.radio(key="modes_guess").set_value("2 to 10 times as much")
+    at.radio(key="precision_guess").set_value("Less than 2").run()
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: recording gradients takes" in texts(at.markdown)

@@ -28,6 +28,7 @@ UNASKED, UNASKED_ROWS = 50, 5
 SAME = 1.1  # a ratio that is no difference to speak of
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
 ZOOM = 4  # screen pixels for a pixel of an image
+MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 INTERVAL = "95% interval"
 Pair = tuple[int, int]  # what an image is, and what the model says
 
@@ -243,15 +244,20 @@ def modes(run: Run) -> None:
         about=lambda *arguments: arguments == wanted,
         subject=run.id,
     )
-    panel.buttons("Measure it", wanted)
-    panel.follow(mode_costs)
+    question = "how much memory does the CNN take recording gradients, against without?"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        guessed = guess.ask("modes_guess", question, MEMORY_GUESSES)
+        panel.buttons("Measure it", wanted)
+    panel.follow(lambda job: mode_costs(job, guessed))
 
 
-def mode_costs(job: Job) -> None:
+def mode_costs(job: Job, guessed: str | None) -> None:
     """Seconds and peak memory in each autograd mode, once they are measured."""
     if job.value is None:
         if not job.ended:
             slot("Measuring: one warm-up, then five repeats of each, in turn")
+        return
+    if guess.missing(guessed):
         return
     measured: tuple[ModeCost, ...] = job.value
     environment = measured[0].environment
@@ -264,6 +270,7 @@ def mode_costs(job: Job) -> None:
             "megabytes": [(each.peak_bytes or 0) / 1e6 for each in measured],
         }
     )
+    _judge(measured, guessed)
     figures.bullets(_in_words(measured))
     left, right = st.columns(2)
     with left:
@@ -287,6 +294,16 @@ def mode_costs(job: Job) -> None:
         "warm-up.",
         measured[0],
     )
+
+
+def _judge(measured: tuple[ModeCost, ...], guessed: str | None) -> None:
+    """What recording costs the CNN in memory, beside the guess."""
+    peaks = {each.mode: each.peak_bytes for each in measured if each.model == "cnn"}
+    recorded, plain = peaks.get("gradients"), peaks.get("no_grad")
+    if recorded and plain:
+        ratio = recorded / plain
+        found = f"Recording gradients takes the CNN **{ratio:.1f} times** the memory."
+        guess.judge(found, guessed, MEMORY_GUESSES[guess.scale(ratio)])
 
 
 def _named(cost: ModeCost) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.evaluate.results import PrecisionCost
 from core.jobs.job import Job
-from core.ui import figures, format
+from core.ui import figures, format, guess
 from core.ui.charts import evaluate as charts
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, slot
@@ -17,6 +17,8 @@ from core.ui.runs import Run
 PANEL = JobPanel(
     "core.evaluate.precision:compare", "The measurement", "compare_precisions"
 )
+
+GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
 def draw(run: Run) -> None:
@@ -33,15 +35,20 @@ def draw(run: Run) -> None:
     )
     wanted = (run.checkpoint, run.config)
     panel = replace(PANEL, about=lambda *arguments: arguments == wanted)
-    panel.buttons("Measure the precisions", wanted)
-    panel.follow(result)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        question = "of 100 answers, how many change in 16 bits?"
+        guessed = guess.ask("precision_guess", question, GUESSES)
+        panel.buttons("Measure the precisions", wanted)
+    panel.follow(lambda job: result(job, guessed))
 
 
-def result(job: Job) -> None:
+def result(job: Job, guessed: str | None) -> None:
     """Milliseconds and answers that change, once they are measured."""
     if job.value is None:
         if not job.ended:
             slot("Measuring: a warm-up, then repeats of each, in turn")
+        return
+    if guess.missing(guessed):
         return
     measured: tuple[PrecisionCost, ...] = job.value
     table = pd.DataFrame(
@@ -60,6 +67,11 @@ def result(job: Job) -> None:
             alt="Milliseconds in each precision",
         )
     with right:
+        for each in measured:
+            if each.precision == "bfloat16":
+                share = 100 * each.changed / each.images
+                found = f"In bfloat16, **{share:.2g} of 100** answers change."
+                guess.judge(found, guessed, GUESSES[guess.scale(share)])
         figures.bullets(_in_words(measured))
     has_tf32 = any(each.precision == "TF32" for each in measured)
     figures.caption(

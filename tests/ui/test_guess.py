@@ -1,0 +1,40 @@
+"""core.ui.guess: what is asked before a result, and said beside it."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.walk import texts
+
+
+def page() -> None:
+    from core.ui import guess
+
+    guessed = guess.ask("loaf", "which loaf is heavier?", ["Rye", "Wheat"])
+    if not guess.missing(guessed):
+        guess.judge("Rye is heavier.", guessed, "Rye", among=["Rye", "Wheat"])
+
+
+def test_a_result_is_hidden_until_there_is_a_guess():
+    """One that is changed is judged anew."""
+    at = AppTest.from_function(page).run()
+    assert "hidden until you guess" in texts(at.info)
+    at.radio[0].set_value("Wheat").run()
+    assert texts(at.info) == "Rye is heavier. You guessed: wheat."
+    at.radio[0].set_value("Rye").run()
+    assert texts(at.success) == "Rye is heavier. You guessed right."
+
+
+def test_nobody_has_to_guess():
+    """One click shows the result, asks no more, and judges nothing."""
+    at = AppTest.from_function(page).run()
+    at.button(key="show_loaf").click().run()
+    assert not at.radio
+    assert not at.button
+    assert texts(at.info) == "Rye is heavier."
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.9, 0), (2, 1), (10, 1), (10.1, 2)])
+def test_a_factor_is_one_of_three_answers(factor, right):
+    from core.ui import guess
+
+    assert guess.scale(factor) == right
