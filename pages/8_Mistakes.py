@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.mistakes.script.check import RULES
 from core.ui import check_script, frame, mistakes
 from core.ui.server import engine
 from core.ui.source import code_tabs
@@ -38,6 +39,13 @@ with right:
                 "A text is compared with what the mistakes raised here. "
                 "From `core/mistakes/search.py`.",
                 "core.mistakes.search:Corpus",
+            ),
+            (
+                "Checking a script",
+                "It is parsed, and a rule looks at the tree: one of "
+                f"{len(RULES)}. From `core/mistakes/script/`.",
+                "core.mistakes.script.moving:copy_not_kept",
+                "core.mistakes.script.check:check",
             ),
             (
                 "What they begin with",

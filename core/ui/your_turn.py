@@ -7,7 +7,7 @@ import streamlit as st
 from core.mistakes.script.exercises import MOST_CHARACTERS, Exercise, judge, load
 from core.ui import answers
 
-LINE, FRAME = 26, 24  # pixels: a line of a text area, and what is around them
+LINE, FRAME = 22, 24  # pixels: a line of a text area, and what is around them
 BROKEN = ""  # why there are no exercises, in a sentence
 EXERCISES: Mapping[str, Exercise] = {}
 try:

@@ -17,7 +17,6 @@ from core.mistakes.script.reading import (
     called,
     calls,
     dotted,
-    keyword,
     names,
     owner,
     parameters_of,
@@ -39,16 +38,18 @@ HANDLES_DEVICES = re.compile(  # libraries and settings that move things by them
 
 def copy_not_kept(script: Script) -> Iterator[Finding]:
     """`x.to(device)` on a line by itself."""
+    guess = not IN_PLACE.search(script.words)
     for call in script.all(*MOVES):
         name = owner(call)
         alone = isinstance(script.parents[call], ast.Expr)
         if not alone or not name or name in script.models:
             continue
         sure = name in script.tensors
-        if sure or (DATA.fullmatch(name) and not IN_PLACE.search(script.words)):
+        if sure or (guess and DATA.fullmatch(name)):
+            move = called(call)
             say = (
-                f"A tensor is copied, not moved, and this copy is lost. Write "
-                f"`{name} = {name}.{called(call)}(...)`."
+                "A tensor is copied, not moved, and this copy is lost. Write "
+                f"`{name} = {name}.{move}(...)`."
             )
             level: Sureness = "sure" if sure else "likely"
             yield Finding(call.lineno, level, say, "to_not_reassigned")
@@ -68,7 +69,7 @@ def moved_after_optimizer(script: Script) -> Iterator[Finding]:
                 after = call.lineno > optimizer.lineno and not between
                 if owner(call) != model or not after or script.place(call) != place:
                     continue
-                strict = called(optimizer) == "Adagrad" or keyword(optimizer, "fused")
+                strict = called(optimizer) == "Adagrad"  # it makes its state at once
                 yield Finding(
                     call.lineno,
                     "sure" if strict else "look",

@@ -1,8 +1,11 @@
 """core.mistakes.script.moving: each rule on a script with its mistake, and without."""
 
 import pytest
+import torch
+from torch import nn
 
 from core.mistakes.script.check import check
+from core.mistakes.script.reading import OPTIMIZERS
 from tests.mistakes.script.right import RIGHT, changed, lines, slugs
 
 OPTIMIZER = "optimizer = torch.optim.Adam(model.parameters())"
@@ -88,7 +91,7 @@ def test_a_batch_may_be_moved_in_any_way(move):
 
 
 def test_a_model_moved_after_its_optimizer_is_found():
-    """Some optimizers fail then, and that is sure of them; others may do."""
+    """Of one that makes its state at once it is sure."""
     assert slugs(*LATE) == [("", "look")]
     late = [each.replace("Adam", "Adagrad") for each in LATE]
     adagrad = f"{OPTIMIZER} -> {OPTIMIZER.replace('Adam', 'Adagrad')}"
@@ -117,3 +120,13 @@ def test_whoever_leaves_devices_to_a_library_is_not_blamed():
     """Accelerate and its like move model and batches by themselves."""
     text = RIGHT.replace(".to(device)", "").replace("device=device", "")
     assert found("from accelerate import Accelerator\n" + text) == []
+
+
+def test_only_adagrad_makes_its_state_at_once():
+    """Which is why the rule is sure of that one alone."""
+    at_once = set()
+    for name in OPTIMIZERS & {*dir(torch.optim)}:
+        layer = nn.Linear(2, 2, bias=False)
+        if getattr(torch.optim, name)(layer.parameters(), lr=0.1).state:
+            at_once.add(name)
+    assert at_once == {"Adagrad"}
