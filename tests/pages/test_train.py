@@ -40,13 +40,17 @@ def test_the_address_presets_the_controls():
     assert not at.warning
 
 
-def test_each_move_that_may_be_forgotten_is_one_click_away():
-    """Below the code are links to the mistakes, each to one that there is."""
-    at = open_page("pages/3_Train.py")
+def test_mistakes_are_one_click_away(monkeypatch, engine):
+    """The search from a run that failed, and each move that may be forgotten."""
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # it need not be trained
+    job_id = engine.submit(runs.RUN, SHORT, owner="me")
+    engine._when_ended(job_id, Outcome("failed", message="RuntimeError: no"))
+    at = open_page("pages/3_Train.py", run=job_id)
     links = [each.proto for each in at.get("page_link")]
-    asked = [each.query_string for each in links if each.page.endswith("Mistakes")]
-    slugs = [each.partition("=")[2] for each in asked if each]
-    assert slugs[0] == "model_not_moved"
+    to_mistakes = [each for each in links if each.page.endswith("Mistakes")]
+    assert "Find it by its message" in [each.label for each in to_mistakes]
+    asked = [each.query_string.partition("=")[2] for each in to_mistakes]
+    slugs = [each for each in asked if each]
     assert len(slugs) == 4
     assert set(slugs) < set(BY_SLUG)
 
