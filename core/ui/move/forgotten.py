@@ -64,6 +64,6 @@ def _outcome(found: Forgotten, moved: tuple[str, ...], device: str) -> None:
         st.success(f"All four are on `{device}`: it works.")
     if device == "meta":
         st.markdown(
-            ":small[`meta` stands in for an accelerator, and has its own words for it. "
-            "[Mistakes](/Mistakes) has what a GPU says.]"
+            ":small[`meta` stands in for an accelerator, and has its own words for it: "
+            "a GPU says that it expected all tensors to be on the same device.]"
         )

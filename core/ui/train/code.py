@@ -35,11 +35,10 @@ SHUFFLE = (
     "Sorted by class instead, an epoch ends with batches of nothing but ankle boots."
 )
 LARGER = (
-    "**How large may a batch be?** As large as memory allows is not the fastest to "
-    "learn: it makes fewer steps. What a batch keeps in memory is measured in the "
-    "[Memory lab](/Speed), and **Out of memory** on [Mistakes](/Mistakes) goes beyond "
-    "it on purpose. Whether loader workers and pinned memory pay is measured in the "
-    "[Loader lab](/Speed)."
+    "**How large may a batch be?** One that is as large as memory allows makes few "
+    "steps, so it may learn less in an epoch. Speed measures what a batch keeps in "
+    "memory, and whether loader workers and pinned memory pay; **Out of memory** on "
+    "Mistakes goes beyond what there is, on purpose."
 )
 CROSS_ENTROPY = (
     "`nn.CrossEntropyLoss`, which has no parameters. It wants logits (N, 10) and the "
@@ -125,6 +124,9 @@ def tabs(task: str, model: str, criterion: str) -> None:
     with batches:
         _try("Train in both orders", "try_orders", _orders)
         st.markdown(LARGER)
+        with st.container(horizontal=True):
+            for each in map(course.page, ("Speed", "Mistakes")):
+                st.page_link(each.file, label=each.title, icon=each.icon)
     if images:
         with loss:
             show(ONE_KIND, "core.train.one_kind:train", "core.train.one_kind:score")
