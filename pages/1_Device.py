@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.machine.diagnosis import CAUSES, diagnose
 from core.ui import diagnosis, downloads, frame, machine, parallel
+from core.ui.sections import sections
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
@@ -28,28 +29,25 @@ with way:
     diagnosis.draw(found)
 machine.cards(facts)
 
-ask, why, default, code, report = st.tabs(
-    [
-        *("Three ways to ask", "Why a GPU is fast", "A default device"),
-        *("The code that ran", "A report"),
-    ],
-    key="tab",
-    bind="query-params",
-)
-with ask:
+
+def ask() -> None:
     st.markdown("All three ran on the worker just now; their answers stand with them.")
     machine.idioms(answers)
     machine.trap(answers, devices[0])
 
-with why:
+
+def why() -> None:
     parallel.draw()
 
-with default, explained("The default device could not be tried"):
-    with st.spinner("Tensors are being made"):
-        compared = machine.default_device()
-    machine.default_places(compared)
 
-with code:
+def default() -> None:
+    with explained("The default device could not be tried"):
+        with st.spinner("Tensors are being made"):
+            compared = machine.default_device()
+        machine.default_places(compared)
+
+
+def code() -> None:
     code_tabs(
         (
             "The check",
@@ -78,7 +76,8 @@ with code:
         ),
     )
 
-with report:
+
+def report() -> None:
     text = json.dumps(machine.report(found, facts, devices), indent=2)
     st.markdown(
         "A question on a forum is answered faster with these facts in it. The report "
@@ -89,4 +88,14 @@ with report:
     downloads.button("Download the report", text, name, "download_report", mime=kind)
     st.code(text, language="json", wrap_lines=True, height=300)
 
+
+sections(
+    {
+        "Three ways to ask": ask,
+        "Why a GPU is fast": why,
+        "A default device": default,
+        "The code that ran": code,
+        "A report": report,
+    }
+)
 frame.end("Device")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.ui import dataset, format, frame
 from core.ui.move import batch_steps, forgotten, model_to, transfers
+from core.ui.sections import sections
 from core.ui.source import code_tabs
 
 frame.begin("Model", wide=True)
@@ -12,14 +13,9 @@ here = [each.device for each in machine.devices]
 
 model, device = model_to.settings(here)
 real = here[0] if device == "meta" else device  # where values can be looked at
-stepped, moved, copied, timed, code = st.tabs(
-    (
-        *("One batch, step by step", "Move a model", "In place, or a copy?"),
-        *("What a transfer costs", "The code that ran"),
-    )
-)
 
-with stepped:
+
+def stepped() -> None:
     task = dataset.default_task(machine)
     st.markdown(
         f"A real batch of {format.NAMES[task]}, the {format.NAMES[model]}, on "
@@ -28,16 +24,20 @@ with stepped:
     batch_steps.stepper(task, model, real)
     forgotten.draw(device)
 
-with moved:
+
+def moved() -> None:
     model_to.draw(model, device)
 
-with copied:
+
+def copied() -> None:
     model_to.in_place(device, machine.devices[0])
 
-with timed:
+
+def timed() -> None:
     transfers.draw(here)
 
-with code:
+
+def code() -> None:
     code_tabs(
         (
             "The move",
@@ -65,4 +65,14 @@ with code:
         ),
     )
 
+
+sections(
+    {
+        "One batch, step by step": stepped,
+        "Move a model": moved,
+        "In place, or a copy?": copied,
+        "What a transfer costs": timed,
+        "The code that ran": code,
+    }
+)
 frame.end("Model")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.ui import frame, measured, run_choice
 from core.ui.evaluate import evaluation, picture, precision
+from core.ui.sections import sections
 from core.ui.server import explained
 from core.ui.source import code_tabs
 
@@ -40,18 +41,15 @@ if done is not None:
             f"total, with Wilson's interval. {measured.sentence(done)}"
         )
 
-hard, sure, own, cost, code = st.tabs(
-    ["Hard classes", "Confident mistakes", "Your own picture", "The cost", "The code"],
-    key="tab",
-    bind="query-params",
-)
-with hard:
+
+def hard() -> None:
     if done is not None and guessed is not None:
         evaluation.class_table(done.value, guessed)
     elif done is not None:
         st.markdown("Guess first which class is the hardest.")
 
-with sure:
+
+def sure() -> None:
     if done is not None:
         evaluation.mistakes(run, done.value)
         if run.config.task == "fashion-mnist":
@@ -62,10 +60,12 @@ with sure:
                 width=frame.PROSE,
             )
 
-with own:
+
+def own() -> None:
     picture.draw(run)
 
-with cost:
+
+def cost() -> None:
     st.markdown(
         "The same forward passes three times: with autograd recording as in training, "
         "under `torch.no_grad()`, and under `torch.inference_mode()`. Autograd keeps "
@@ -77,7 +77,8 @@ with cost:
     evaluation.modes(run)
     precision.draw(run)
 
-with code:
+
+def code() -> None:
     code_tabs(
         (
             "Predict",
@@ -110,4 +111,15 @@ with code:
         ),
     )
 
+
+sections(
+    {
+        "Hard classes": hard,
+        "Confident mistakes": sure,
+        "Your own picture": own,
+        "The cost": cost,
+        "The code": code,
+    },
+    always=("Your own picture",),
+)
 frame.end("Evaluate")

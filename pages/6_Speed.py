@@ -1,8 +1,11 @@
 """Climb from the textbook loop to the limit of the machine."""
 
+from functools import partial
+
 import streamlit as st
 
 from core.ui import dataset, frame
+from core.ui.sections import sections
 from core.ui.source import show
 from core.ui.speed import copies, ladder, loader, memory, vectorize
 
@@ -10,9 +13,9 @@ LABS = (loader, memory, vectorize, copies)
 
 frame.begin("Speed", wide=True)
 machine = frame.machine()
-climbed, *sections = st.tabs(["The ladder", *(each.LAB.title for each in LABS)])
 
-with climbed:
+
+def climbed() -> None:
     ladder.draw(machine, dataset.is_here(machine))
     with st.expander("How it is measured", icon=":material/code:"):
         show(
@@ -28,8 +31,7 @@ with climbed:
             "core.speed.roofline:matmul_rate",
         )
 
-for lab, section in zip(LABS, sections, strict=True):
-    with section:
-        lab.draw(machine)
 
+labs = {each.LAB.title: partial(each.draw, machine) for each in LABS}
+sections({"The ladder": climbed} | labs)
 frame.end("Speed")

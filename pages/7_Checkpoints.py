@@ -5,6 +5,7 @@ import streamlit as st
 from core.mistakes.catalogue import BY_SLUG
 from core.ui import frame, mistakes, run_choice
 from core.ui.checkpoints import export, resume, round_trip, saved, upload
+from core.ui.sections import sections
 from core.ui.server import engine
 from core.ui.source import show
 
@@ -13,14 +14,8 @@ machine = engine().machine()
 devices = [each.device for each in machine.devices] if machine else ["cpu"]
 run, _ = run_choice.choose()
 
-# With the tab in the address it stays open when a run finishes above it.
-save, load, trip, wrong, home = st.tabs(
-    ["Save", "Load", "Round trip", "What can go wrong", "Take it home"],
-    key="tab",
-    bind="query-params",
-)
 
-with save:
+def save() -> None:
     st.markdown(
         "The file saved here holds only the model's `state_dict`: a dictionary of "
         "names and tensors. The layers themselves stay in your code.",
@@ -36,7 +31,8 @@ with save:
         st.markdown("**In a script of your own**, it loads without this app:")
         st.code(saved.plain_script(run))
 
-with load:
+
+def load() -> None:
     st.markdown(
         "The file is opened by a worker, in a process of its own with little memory "
         "and time, and never with `weights_only=False`. Entries that are missing, "
@@ -51,7 +47,8 @@ with load:
     )
     show("core.checkpoints.round_trip:read", "core.state_dict:load")
 
-with trip:
+
+def trip() -> None:
     st.subheader("Is it the same model?")
     st.markdown(
         "The trained model answers all test images, is saved on one device, loaded on "
@@ -78,7 +75,8 @@ with trip:
         resume.draw(run)
     show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
 
-with wrong:
+
+def wrong() -> None:
     st.markdown(
         "Three mistakes with files, each made on purpose, with the fix beside it. The "
         "first is dangerous: a file of `torch.save` holds a pickle, and a pickle may "
@@ -94,7 +92,8 @@ with wrong:
         "rename the keys, and leave `strict` alone."
     )
 
-with home:
+
+def home() -> None:
     if run is None:
         run_choice.nothing_yet()
     else:
@@ -102,4 +101,15 @@ with home:
         st.markdown("**The heart of the script**, which repeats your run:")
         export.preview(run.result)
 
+
+sections(
+    {
+        "Save": save,
+        "Load": load,
+        "Round trip": trip,
+        "What can go wrong": wrong,
+        "Take it home": home,
+    },
+    always=("Load",),
+)
 frame.end("Checkpoints")

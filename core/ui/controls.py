@@ -18,7 +18,11 @@ def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:
         "format_func": lambda value: format.NAMES.get(value, value),
         "width": WIDTH,
     }
-    return st.selectbox(label, options, key=key, **settings | more)
+    if _kept().get(key) in options:
+        more["index"] = list(options).index(_kept()[key])
+    found = st.selectbox(label, options, key=key, **settings | more)
+    _kept()[key] = found
+    return found
 
 
 def task(key: str, has_data: bool, **more: Any) -> str:
@@ -39,10 +43,17 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 
 def number(label: str, key: str, value: int, step: int, **more: Any) -> int:
     """A whole number, without limits: whoever takes it says what is wrong with it."""
+    value = _kept().get(key, value)
     found = st.number_input(
         label, value=value, step=step, key=key, **{"width": WIDTH} | more
     )
+    _kept()[key] = int(found)
     return int(found)
+
+
+def _kept() -> dict[str, Any]:
+    """What controls say, by key: Streamlit forgets it of one that is not drawn."""
+    return st.session_state.setdefault("controls", {})
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from streamlit.testing.v1 import AppTest
 from core.compare.candidates import candidates
 from core.compare.results import Cell
 from core.measure import records
-from tests.pages.walk import finish, open_page, press, status, texts, wait
+from tests.pages.walk import finish, open_page, open_tab, press, status, texts, wait
+
+TABS = ("The race", "The stopwatch", "The profile", "The map")
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -53,7 +55,7 @@ def test_an_impossible_race_is_not_started():
 
 def test_the_learner_guesses_before_the_readings_show(engine):
     """Then readings, and what the guess was worth."""
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/5_Compare.py", tab="The stopwatch")
     at.radio(key="timing_guess").set_value("About as long").run()
     at = press(at, engine, "time_it", "core.compare.timing_pitfalls:measure")
     said = texts(at.info) + texts(at.success)
@@ -64,14 +66,15 @@ def test_the_learner_guesses_before_the_readings_show(engine):
 
 def test_a_step_is_taken_apart_and_the_map_measured(engine):
     """The bottleneck is named, the trace can be taken; a map says who wins where."""
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/5_Compare.py", tab="The profile")
     at.radio(key="profile_guess").set_value("load").run()
     at = press(at, engine, "take_apart", "core.compare.step_profile:measure")
     assert "**load**" in texts(at.markdown)
     labels = [button.proto.label for button in at.get("download_button")]
     assert "Trace for Perfetto" in labels
-    first = at.selectbox(key="second_contender")
-    first.set_value(next(o for o in compared() if o.threads == 1))
+    open_tab(at, "The map")
+    alone = next(each for each in compared() if each.threads == 1)
+    at.selectbox(key="second_contender").set_value(alone)
     at.selectbox(key="budget").set_value(60).run()
     at.radio(key="map_guess").set_value("About equally fast").run()
     at.button(key="measure_map").click().run()
@@ -80,6 +83,11 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     at.run()
     at.button(key="cancel_measure_map").click().run()
     finish(at, engine, job.id)
+    open_tab(at, "The race")
+    assert at.selectbox(key="second_contender").value == alone  # one choice for both
+    assert at.button(key="compare")
+    open_tab(at, "The map")
+    assert at.selectbox(key="budget").value == 60
     assert len(at.tabs[3].get("vega_lite_chart")) == 1
     assert "Cancelled. What was measured until then stays" in status(at)
     assert "too close to call" in texts(at.markdown)
@@ -103,13 +111,16 @@ def test_recorded_comparisons_are_shown_as_recorded(monkeypatch, tmp_path):
     (tmp_path / "old.json").write_text('{"format": 0}')
     found = records.records(tmp_path)
     monkeypatch.setattr(records, "records", lambda: found)
-    at = open_page("pages/5_Compare.py")
-    labels = [expander.label for expander in at.expander]
-    recorded = [label for label in labels if label.startswith("Recorded: ")]
-    assert len(recorded) == 3
-    assert all("Testing card, recorded 2026-11-20" in label for label in recorded)
+    at, said = open_page("pages/5_Compare.py"), ""
     assert "old.json is left out" in texts(at.warning)
-    assert "Testing card wins" in texts(at.markdown)
+    for name, recorded in zip(TABS, (1, 1, 0, 1), strict=True):
+        open_tab(at, name)
+        labels = [each.label for each in at.expander]
+        labels = [label for label in labels if label.startswith("Recorded: ")]
+        assert len(labels) == recorded, name
+        assert all("Testing card, recorded 2026-11-20" in label for label in labels)
+        said += texts(at.markdown)
+    assert "Testing card wins" in said
 
 
 def test_a_worker_that_dies_mid_race_leaves_its_trials():
@@ -171,10 +182,17 @@ def test_the_map_guesses_its_blanks_and_hatches_its_ties():
     assert ties == {(12, 5)}
 
 
-@pytest.mark.parametrize("key", ["race_task", "race_model", "profiled_model"])
-def test_compare_offers_only_what_it_can_measure(key):
+@pytest.mark.parametrize(
+    ("key", "tab"),
+    [
+        ("race_task", "The race"),
+        ("race_model", "The race"),
+        ("profiled_model", "The profile"),
+    ],
+)
+def test_compare_offers_only_what_it_can_measure(key, tab):
     """Whatever task or model is chosen, the page is drawn to its end."""
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/5_Compare.py", tab=tab)
     for index in range(len(at.selectbox(key=key).options)):
         at.selectbox(key=key).select_index(index).run()
         assert not at.exception

@@ -11,7 +11,7 @@ from core.machine.diagnosis import CAUSES, diagnose
 from core.machine.results import Facts, VisibleDevice
 from core.ui import machine
 from core.ui.kept import KeptAnswer
-from tests.pages.walk import open_page, press, texts
+from tests.pages.walk import open_page, open_tab, press, texts
 
 
 @pytest.fixture
@@ -43,15 +43,18 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     assert diagnose(known).verdict in shown
     for device in engine.ask("core.machine.hardware:describe"):
         assert device.device_name in shown
+    open_tab(at, "A report")
     report = json.loads(
         next(each.value for each in at.code if each.value.startswith("{"))
     )
     assert report["answers"] == engine.ask("core.machine.idioms:answers")
     assert report["facts"]["torch"] == known.torch
     assert len(at.get("download_button")) == 1
-    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)")
-    at.radio(key="multiply_guess").set_value("Less than 10 times").run()
+    open_tab(at, "A default device")
+    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
     assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
+    open_tab(at, "Why a GPU is fast")
+    at.radio(key="multiply_guess").set_value("Less than 10 times").run()
     press(at, engine, "multiply", "core.machine.parallel:measure")
     assert "**In a chain**" in texts(at.markdown)
 
@@ -97,7 +100,7 @@ def test_the_device_page_is_quick_once_the_app_is_warm(device_page):
 def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     """An accelerator, a cure and a failure are drawn; only the failure is an error."""
     monkeypatch.setattr(machine, "facts", KeptAnswer(lambda: facts, 60))
-    at = open_page("pages/1_Device.py")
+    at = open_page("pages/1_Device.py", tab="The code that ran")
     found = diagnose(facts)
     assert found.cause == cause
     assert found.verdict in texts(at.markdown) + texts(at.error)

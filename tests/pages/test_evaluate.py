@@ -10,7 +10,7 @@ from core.errors import ExplainedError
 from core.jobs.measured import EVALUATE, subject
 from core.ui import measured
 from core.ui.evaluate import evaluation
-from tests.pages.walk import metrics, open_page, press, texts
+from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 
 def evaluated(run_id: str) -> AppTest:
@@ -39,6 +39,8 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
     assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
     assert shown[f"Correct of {result.test_total:,}"] == f"{result.test_correct:,}"
     # The matrix' commonest mistake, in one picture, and the one to predict.
+    assert len(at.get("image")) == 1 + 1
+    open_tab(at, "Confident mistakes")
     assert len(at.get("image")) == 1 + evaluation.PICTURES + 1
     assert re.search(r"Measured .+ on .+ torch .+, by ", texts(at.caption))
 
@@ -87,7 +89,7 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 
 def test_evaluate_measures_the_three_modes(engine, run_id):
     """The comparison runs in the queue and ends with a chart each for time, memory."""
-    at = evaluated(run_id)
+    at = open_tab(evaluated(run_id), "The cost")
     at.radio(key="modes_guess").set_value("2 to 10 times as much")
     at.radio(key="precision_guess").set_value("Less than 2").run()
     press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")

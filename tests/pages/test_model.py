@@ -6,27 +6,28 @@ from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.measure import records
 from core.ui.move import batch_steps, forgotten, model_to
-from tests.pages.walk import metrics, open_page, press, texts
+from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 
 def test_the_model_page_moves_and_measures(engine):
     """A press moves every tensor and times it; another one ends with a curve."""
-    at = open_page("pages/2_Model.py")
-    at.button(key="move_model").click().run()
+    at = open_page("pages/2_Model.py", tab="Move a model")
+    press(at, engine, "move_model", model_to.PANEL.address)
+    assert metrics(at)["Tensors moved"] == "6 of 6"
+    assert "`model.to(device)` takes" in texts(at.markdown)
+    open_tab(at, "What a transfer costs")
     at.radio(key="transfers_guess").set_value("5 to 20 GB/s").run()
     press(at, engine, "measure_transfers", "core.move.transfers:measure")
-    assert metrics(at)["Tensors moved"] == "6 of 6"
-    said = texts(at.markdown)
-    assert "`model.to(device)` takes" in said
-    assert "A copy of 4 KB takes" in said
+    assert "A copy of 4 KB takes" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
 
 def test_a_reload_finds_the_move_again(monkeypatch):
     """The timing that a session left behind is shown, and not queued twice."""
     monkeypatch.setattr("core.ui.job_panel.visitor", lambda: "ada")
-    open_page("pages/2_Model.py").button(key="move_model").click().run()
-    at = open_page("pages/2_Model.py")
+    page = "pages/2_Model.py", "Move a model"
+    open_page(page[0], tab=page[1]).button(key="move_model").click().run()
+    at = open_page(page[0], tab=page[1])
     assert metrics(at)["Tensors moved"] == "6 of 6"
 
 
@@ -60,10 +61,14 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     for name in (model_to.ask, batch_steps.batch, forgotten.attempt):
         name.clear()
     monkeypatch.setattr(Engine, "ask", ask)
-    at = open_page("pages/2_Model.py")
-    at.button(key="move_model").click().run()
-    assert not at.exception
-    assert texts(at.error).count("no answer") == 4
+    at, unanswered = open_page("pages/2_Model.py"), 0
+    for tab in ("One batch, step by step", "Move a model", "In place, or a copy?"):
+        open_tab(at, tab)
+        if tab == "Move a model":
+            at.button(key="move_model").click().run()
+        assert not at.exception
+        unanswered += texts(at.error).count("no answer")
+    assert unanswered == 4
     assert len(at.title) == 1
 
 

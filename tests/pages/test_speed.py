@@ -7,21 +7,24 @@ from streamlit.testing.v1 import AppTest
 
 from core.speed.headline import DirectProgress
 from core.speed.ladder import Result
-from tests.pages.walk import finish, open_page, press, status, texts, wait
+from core.ui.speed import copies, loader, memory, vectorize
+from tests.pages.walk import finish, open_page, open_tab, press, status, texts, wait
 
 
 def test_nobody_has_to_guess():
     """A lab can be measured without, and a click shows its result for good."""
     at = open_page("pages/6_Speed.py")
-    for lab in ("loader", "vectorize", "memory", "copies"):
-        assert not at.button(key=f"run_{lab}_lab").disabled
-        at.button(key=f"show_{lab}_guess").click().run()
-    assert not [each for each in at.radio if each.label.startswith("Your guess")]
+    for lab in (loader, memory, vectorize, copies):
+        open_tab(at, lab.LAB.title)
+        assert not at.button(key=lab.LAB.panel.key).disabled
+        name = lab.__name__.rpartition(".")[2]
+        at.button(key=f"show_{name}_guess").click().run()
+        assert not [each for each in at.radio if each.label.startswith("Your guess")]
 
 
 def test_small_copies_are_measured_and_judged(engine):
     """The guess is held against what was found; both charts and files are there."""
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/6_Speed.py", tab=copies.LAB.title)
     at.radio(key="copies_guess").set_value("About as long").run()
     at = press(at, engine, "run_copies_lab", "core.speed.copies:measure")
     assert "10,000 pieces take" in texts(at.info) + texts(at.success)
@@ -33,7 +36,7 @@ def test_small_copies_are_measured_and_judged(engine):
 
 def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
     """It ends within seconds, and what was measured is drawn and named."""
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/6_Speed.py", tab=loader.LAB.title)
     at.radio(key="loader_guess").set_value(0).run()
     at.selectbox(key="loader_budget").set_value(60).run()
     at.button(key="run_loader_lab").click().run()

@@ -45,6 +45,15 @@ def open_page(page: str, **query: str) -> AppTest:
     return at
 
 
+def open_tab(at: AppTest, name: str) -> AppTest:
+    """The page with that tab open; only then what is in it is drawn."""
+    at.query_params.pop("tab", None)  # of the one that is open
+    at.session_state["tab"] = name
+    at.run()
+    assert not at.exception
+    return at
+
+
 def texts(elements) -> str:
     """What elements say, one below the other."""
     return "\n".join(str(element.value) for element in elements)

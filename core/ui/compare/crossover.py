@@ -17,10 +17,11 @@ from core.compare.results import (
     equal_points,
 )
 from core.jobs.job import Job
+from core.measure.environment import Machine
 from core.measure.records import Record
 from core.ui import controls, downloads, figures, guess
 from core.ui.charts import compare as charts
-from core.ui.compare import records
+from core.ui.compare import race, records
 from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.crossover:measure", "The map", "measure_map")
@@ -33,9 +34,10 @@ COLUMNS = (
 )
 
 
-def draw(pair: tuple[Candidate, Candidate], recorded: Sequence[Record]) -> None:
-    """The budget, the button, the map; then what was recorded."""
+def draw(machine: Machine, recorded: Sequence[Record]) -> None:
+    """The contenders, the budget, the button, the map; then what was recorded."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        pair = race.pair(machine)
         seconds = controls.budget("budget", BUDGETS)
         PANEL.buttons("Measure the map", (pair, seconds))
     with st.container(horizontal=True, vertical_alignment="bottom"):

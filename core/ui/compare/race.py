@@ -49,10 +49,8 @@ PANEL = JobPanel(
 )
 
 
-def draw(
-    machine: Machine, has_data: bool, recorded: Sequence[Record]
-) -> tuple[Candidate, Candidate]:
-    """The controls, the race, and those that were recorded; returns the contenders."""
+def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
+    """The controls, the race, and those that were recorded."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         contenders = pair(machine)
         wanted = None
@@ -68,7 +66,6 @@ def draw(
         _example(contenders)
     for label, other in elsewhere:
         _recorded(label, other)
-    return contenders
 
 
 def pair(machine: Machine) -> tuple[Candidate, Candidate]:
