@@ -1,11 +1,12 @@
 # make run starts the app, make test tests it, make load N=100 ROUNDS=3 BROWSERS=3 holds
-# lessons of so many people; all install what they need first.
+# lessons of so many people, make accelerator OUT=folder tries and measures all that
+# needs an accelerator; all install what they need first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 
-.PHONY: run test load lint
+.PHONY: run test load accelerator lint
 
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
@@ -18,6 +19,10 @@ ROUNDS := 1
 BROWSERS := 3
 load: $(VENV)/.test
 	$(BIN)/python -m tests.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS)
+
+OUT := accelerator
+accelerator: $(VENV)/.test
+	$(BIN)/python -m tests.accelerator --out $(OUT) --seconds 1800
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

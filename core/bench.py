@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -54,6 +55,8 @@ TARGET = 0.88  # test accuracy that the ANN is timed to
 MOST_EPOCHS = 30  # that the textbook may take for it
 SEEDS = 3  # of each of these runs
 
+Piece = Callable[[], dict[str, Any]]  # of a record, to be measured
+
 
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
@@ -90,11 +93,7 @@ def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
 def compare_epochs(
     split: datasets.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor.
-
-    "speedup" is how many times as fast as the textbook loop, "times_floor" how many
-    times as long as the arithmetic alone takes. A rung that fails is left out.
-    """
+    """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor."""
     large = ladder.with_change(Kept(), "larger_batch")
     works = {
         "textbook, batch 64": epoch_of("textbook", split, device, Kept()),
@@ -109,6 +108,18 @@ def compare_epochs(
         for kept in (Kept(), large):
             epoch = epoch_of("graphed", split, device, kept)
             works[f"CUDA graph, batch {kept.batch_size}"] = epoch
+    return side_by_side(works, device, repeats)
+
+
+def side_by_side(
+    works: dict[str, Callable[[], object]], device: torch.device, repeats: int
+) -> dict[str, Any]:
+    """Seconds of each, timed in turn; one that fails is left out.
+
+    "speedup" is how many times as fast as the textbook loop, "times_floor" how many
+    times as long as the arithmetic alone takes: both must be among them.
+    """
+    works = dict(works)
     for name, work in list(works.items()):
         try:
             work()  # the warm-up, in which a rung is compiled
@@ -191,7 +202,7 @@ def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, An
 
 def comparisons(
     task: str, device: torch.device, repeats: int, quick: bool
-) -> dict[str, Any]:
+) -> dict[str, Piece]:
     """What the Compare and Speed pages measure, by the names that they look for.
 
     "figures" holds the same as rows, each with n, median, spread, device and date.
@@ -205,41 +216,110 @@ def comparisons(
         for model in (["ann"] if quick else RACE_STEPS)
     ]
     repeats = max(repeats, FEWEST_REPEATS)
-    races = [race.race(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
-    lab = timing_pitfalls.measure(str(device))
-    feeds = [(feed, str(device)) for feed in ("dataloader", "memory", "device")]
-    steps = [each for c in configs for each in step_profile.measure(c, tuple(feeds))]
-    cells = crossover.measure(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)
+    feeds = tuple((feed, str(device)) for feed in ("dataloader", "memory", "device"))
+    seconds = QUICK_MAP_SECONDS if quick else MAP_SECONDS
     epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
-    climbed = climb(Climb(task, "ann", str(device), epochs, images))
-    sections: dict[str, list[Any]] = {
-        "races": [each.without_losses() for each in races],
-        "labs": [lab],
-        "breakdowns": [replace(each, trace=None) for each in steps],
-        "crossovers": [cells],
-        "climbs": [climbed],
-    }
+
+    def races() -> dict[str, Any]:
+        found = [race.race(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
+        found = [each.without_losses() for each in found]
+        return section("races", found) | {"verdicts": list(map(verdict, found))}
+
+    def labs() -> dict[str, Any]:
+        return section("labs", [timing_pitfalls.measure(str(device))])
+
+    def breakdowns() -> dict[str, Any]:
+        steps = (each for c in configs for each in step_profile.measure(c, feeds))
+        return section("breakdowns", [replace(each, trace=None) for each in steps])
+
+    def crossovers() -> dict[str, Any]:
+        return section("crossovers", [crossover.measure(pair, seconds)])
+
+    def climbs() -> dict[str, Any]:
+        done = climb(Climb(task, "ann", str(device), epochs, images))
+        said = f"The ladder. {headline.verdict(done)}"
+        return section("climbs", [done]) | {"verdicts": [said]}
+
     return {
-        **{name: list(map(asdict, found)) for name, found in sections.items()},
-        "verdicts": [*map(verdict, races), f"The ladder. {headline.verdict(climbed)}"],
-        "figures": figures(each for found in sections.values() for each in found),
+        piece.__name__: piece for piece in (races, labs, breakdowns, crossovers, climbs)
     }
 
 
-def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Any]:
+def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Piece]:
     """The labs of the Speed page, and their figures as flat rows."""
     plan = results.loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     name = str(device)
     counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
-    labs: dict[str, Any] = {
-        "loader": loader.measure(task, name, plan, budget),
-        "memory": memory.measure(name, repeats=2 if quick else memory.REPEATS),
-        "vectorize": vectorize.measure(name, repeats=counts),
-        "copies": copies.measure(name),
+    labs: dict[str, Callable[[], Any]] = {
+        "loader": lambda: loader.measure(task, name, plan, budget),
+        "memory": lambda: memory.measure(name, repeats=2 if quick else memory.REPEATS),
+        "vectorize": lambda: vectorize.measure(name, repeats=counts),
+        "copies": lambda: copies.measure(name),
     }
-    found = {name: asdict(lab) for name, lab in labs.items()}
-    return {**found, "figures": figures(labs.values())}
+
+    def piece(lab: str) -> dict[str, Any]:
+        found = labs[lab]()
+        return {"speed_labs": {lab: asdict(found), "figures": figures([found])}}
+
+    return {lab: partial(piece, lab) for lab in labs}
+
+
+def pieces(
+    task: str, device: torch.device, repeats: int, quick: bool
+) -> dict[str, Piece]:
+    """All that a record is made of; each is measured when it is called."""
+    split = datasets.load(task).train
+    split = split.first(QUICK_IMAGES) if quick else split
+    sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
+    environment = asdict(devices.environment(device))
+
+    def epoch() -> dict[str, Any]:
+        found, date = compare_epochs(split, device, repeats), now()
+        rows = {n: {**each, **environment, "date": date} for n, each in found.items()}
+        return {"epoch": rows}
+
+    def copied() -> dict[str, Any]:
+        found = transfers.measure(str(device), sizes=sizes).measured
+        return {"transfers": list(map(asdict, found))}
+
+    def reached() -> dict[str, Any]:
+        if quick or task != "fashion-mnist":
+            return {"time_to_accuracy": None}
+        seeds = range(min(SEEDS, repeats))
+        return {"time_to_accuracy": time_to_accuracy(device, seeds)}
+
+    return {
+        "epoch": epoch,
+        "transfers": copied,
+        "time_to_accuracy": reached,
+        **comparisons(task, device, repeats, quick),
+        **speed_labs(task, device, quick),
+    }
+
+
+def head(task: str, device: torch.device) -> dict[str, Any]:
+    """What a record begins with."""
+    environment = asdict(devices.environment(device))
+    return {"date": now(), "environment": environment, "task": task}
+
+
+def section(name: str, found: Sequence[Any]) -> dict[str, Any]:
+    """Results as a record has them, and the same as rows."""
+    return {name: list(map(asdict, found)), "figures": figures(found)}
+
+
+def merged(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Pieces as one: lists of one name are put together, and so are dicts."""
+    whole: dict[str, Any] = {}
+    for name, value in (item for piece in found for item in piece.items()):
+        if name not in whole:
+            whole[name] = value
+        elif isinstance(value, dict):
+            whole[name] = merged([whole[name], value])
+        else:
+            whole[name] = whole[name] + value
+    return whole
 
 
 def figures(measured: Iterable[Any]) -> list[Row]:
@@ -272,28 +352,11 @@ def main() -> None:
     task = "sprites" if datasets.status().source is None else "fashion-mnist"
     try:
         device = devices.resolve(arguments.device)
-        split = datasets.load(task).train
+        datasets.load(task)
     except ExplainedError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
-    split = split.first(QUICK_IMAGES) if quick else split
-    sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
-    environment, date = asdict(devices.environment(device)), now()
-    epochs = compare_epochs(split, device, repeats)
-    measured = transfers.measure(arguments.device, sizes=sizes).measured
-    result: dict[str, Any] = {
-        "date": date,
-        "environment": environment,
-        "task": task,
-        "epoch": {
-            name: {**each, **environment, "date": date} for name, each in epochs.items()
-        },
-        "transfers": [asdict(each) for each in measured],
-        "time_to_accuracy": None
-        if quick or task != "fashion-mnist"
-        else time_to_accuracy(device, range(min(SEEDS, repeats))),
-        **comparisons(task, device, repeats, quick),
-        "speed_labs": speed_labs(task, device, quick),
-    }
+    measured = pieces(task, device, repeats, quick)
+    result = {**head(task, device), **merged(piece() for piece in measured.values())}
     if arguments.record:
         path = records.write(result)
         print(f"recorded in {path}", file=sys.stderr)

@@ -1,15 +1,22 @@
-"""What tests share: the one engine, and when tests are skipped."""
+"""What tests share: the one engine, and when tests are skipped.
+
+Nothing that it imports at once is missing where there is torch and little else: a
+machine with an accelerator may be bare.
+"""
 
 import os
 import shutil
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from core.data import fashion_mnist
-from core.jobs.engine import Engine
-from tests.store.postgres import Postgres, running, tool
+
+if TYPE_CHECKING:
+    from core.jobs.engine import Engine
+    from tests.store.postgres import Postgres
 
 # What helpers assert is explained as what tests assert is.
 pytest.register_assert_rewrite("tests.pages.walk", "tests.e2e.walk")
@@ -63,7 +70,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[Engine]:
+def engine() -> Iterator["Engine"]:
     """The engine that the pages use too, with its workers up."""
     from core.ui import server
 
@@ -76,8 +83,10 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+def postgres() -> Iterator["Postgres"]:
     """One server for all tests; each finds its database empty."""
+    from tests.store.postgres import running, tool
+
     if tool("initdb") is None and not IN_CI:
         pytest.skip("no Postgres on this machine")
     with running() as server:

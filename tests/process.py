@@ -4,10 +4,11 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
-from core.jobs.cluster import ROOT
+ROOT = Path(__file__).parents[1]
 
 
 def python(

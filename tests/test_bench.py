@@ -32,7 +32,8 @@ def measured():
         patch.setattr(bench, "QUICK_IMAGES", 1024)
         with devices.cpu_threads(1):
             cpu = torch.device("cpu")
-            return bench.comparisons("sprites", cpu, repeats=1, quick=True)
+            pieces = bench.comparisons("sprites", cpu, repeats=1, quick=True)
+            return bench.merged(piece() for piece in pieces.values())
 
 
 def test_every_figure_says_how_it_was_measured(measured):
@@ -142,7 +143,8 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     plan = results.LoaderPlan((8,), (0, 1), (False,))
     monkeypatch.setattr(results, "loader_plan", lambda _: plan)
     with devices.cpu_threads(1):
-        found = bench.speed_labs("sprites", torch.device("cpu"), quick=True)
+        pieces = bench.speed_labs("sprites", torch.device("cpu"), quick=True)
+        found = bench.merged(piece() for piece in pieces.values())["speed_labs"]
     assert json.loads(json.dumps(found))
     assert {row["what"] for row in found["figures"]} >= {
         *("training", "inference", "distances", "copies", "steps, fetched"),

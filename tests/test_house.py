@@ -145,12 +145,13 @@ def test_what_is_too_long_is_noticed(tmp_path: Path, lines: int) -> None:
 def test_tests_stand_where_their_modules_stand() -> None:
     """tests/speed/test_climb.py is of core/speed/climb.py, test_climb_cpu.py too.
 
-    Those of whole pages, of the server and of the tree have places of their own.
+    Those of whole pages, of the server and of the tree have places of their own, and
+    so has what needs an accelerator.
     """
     wrong = []
     for file in TESTS:
         path = file.relative_to(ROOT / "tests")
-        apart = path.parts[0] in ("e2e", "load", "pages")
+        apart = path.parts[0] in ("accelerator", "e2e", "load", "pages")
         if apart or not file.name.startswith("test_"):
             continue
         parts, folder = file.stem.split("_")[1:], ROOT / "core" / path.parent

@@ -1,9 +1,12 @@
 """Jobs of an engine, as a test follows them."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
+
+import psutil
 
 from core.config import RunConfig
 from core.jobs.engine import Engine
@@ -39,6 +42,15 @@ def finish(engine: Engine, job_id: str) -> Job:
 def running(engine: Engine, job_id: str) -> None:
     """Wait until the job has made some steps."""
     wait(lambda: any(isinstance(e, StepProgress) for e in engine.job(job_id).events))
+
+
+def train_worker(engine: Engine) -> psutil.Process:
+    """The process of the worker that trains."""
+    workers = engine._connection._client.scheduler_info(n_workers=-1)["workers"]
+    (address,) = (a for a, w in workers.items() if "train" in w["resources"])
+    return psutil.Process(
+        engine._connection._client.run(os.getpid, workers=[address])[address]
+    )
 
 
 @dataclass(frozen=True)

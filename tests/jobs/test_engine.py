@@ -1,6 +1,5 @@
 """The engine against a real cluster: queue, cancel, faults, and nothing left behind."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,18 +14,17 @@ from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job, PickedUp
 from core.results import StepProgress
-from tests.jobs.follow import LONG, RUN, SHORT, finish, running, status, wait
+from tests.jobs.follow import (
+    LONG,
+    RUN,
+    SHORT,
+    finish,
+    running,
+    status,
+    train_worker,
+    wait,
+)
 from tests.process import that_go_on
-
-
-def train_worker(engine: Engine) -> psutil.Process:
-    """The process of the worker that trains."""
-    workers = engine._connection._client.scheduler_info(n_workers=-1)["workers"]
-    (address,) = (a for a, w in workers.items() if "train" in w["resources"])
-    return psutil.Process(
-        engine._connection._client.run(os.getpid, workers=[address])[address]
-    )
-
 
 told: list[Job] = []  # the jobs of `own_engine` that ended
 
