@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,22 +122,26 @@ def work(name: str, out: Path, tiny: bool, seconds: float) -> None:
 
 
 def summary(name: str, path: Path, cut: str) -> str:
-    """A line: done, failed or skipped, and why."""
+    """Done, failed or skipped, in a line, and one for each reason."""
     parts = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
-    count = dict.fromkeys(("done", "failed", "begun", "skipped"), 0)
-    for each in parts.values():
-        count[each["status"]] += 1
-    told = [f"{n} {status}" for status, n in count.items() if n]
-    why = [
-        f"\n    {part} {each['status']}: {each['said'] or 'it did not come to its end'}"
-        for part, each in parts.items()
-        if each["status"] != "done"
-    ]
+    count = Counter(each["status"] for each in parts.values())
+    told = ", ".join(f"{n} {status}" for status, n in count.items())
+    why: dict[str, list[str]] = {}  # the parts that one sentence is about
+    for part, each in parts.items():
+        if each["status"] != "done":
+            said = each["said"] or "it did not come to its end"
+            why.setdefault(f"{each['status']}: {said}", []).append(part)
     failed = count["failed"] or count["begun"] or cut not in ("", NO_TIME)
     status = "failed" if failed else "done" if count["done"] else "skipped"
-    return (
-        f"{name:9} {status:8} {', '.join(told)}{'. ' * bool(told)}{cut}{''.join(why)}"
-    )
+    lines = [f"{name:9} {status:8} {told}{'. ' if told and cut else ''}{cut}"]
+    lines += [f"    {several(those)} {reason}" for reason, those in why.items()]
+    return "\n".join(lines)
+
+
+def several(names: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    first, *others = names
+    return f"{first} and {len(others)} more" if others else first
 
 
 if __name__ == "__main__":

@@ -37,25 +37,25 @@ class Reporter:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            lacks = "ModuleNotFoundError" in report.longreprtext
-            self._keep(report, "skipped" if lacks else "failed")
+            self._keep_failure(report)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._results.keep(nodeid, "begun")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._keep(report, "failed")
+            self._keep_failure(report)
         elif report.skipped:
             _, _, why = report.longrepr
             self._results.keep(report.nodeid, "skipped", why.removeprefix("Skipped: "))
         elif report.when == "call":
             self._results.keep(report.nodeid, "done", seconds=report.duration)
 
-    def _keep(
-        self, report: pytest.CollectReport | pytest.TestReport, status: str
-    ) -> None:
+    def _keep_failure(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        """Its first line, and all of it; where a package lacks it is none."""
         text = report.longreprtext
         marked = [line[1:].strip() for line in text.splitlines() if line[:1] == "E"]
-        said = marked[-1] if status == "skipped" and marked else (marked or [text])[0]
+        missing = [line for line in marked if line.startswith("ModuleNotFoundError")]
+        status = "skipped" if missing else "failed"
+        (said, *_) = missing or marked or text.splitlines()
         self._results.keep(report.nodeid, status, said, text[-MOST_KEPT:])

@@ -12,7 +12,6 @@ from core import devices
 from core.machine import hardware
 from core.machine.results import DeviceDetails
 from core.measure import nvml
-from core.ui.machine import LABELS
 from tests.fake_nvml import fake_pynvml
 
 
@@ -41,6 +40,8 @@ CPU = DeviceDetails("cpu", "A processor", "CPU", 100)
 
 def labeled(found: DeviceDetails) -> bool:
     """Whether the page has a label for all that is told beyond these."""
+    from core.ui.machine import LABELS  # a bare machine has no streamlit
+
     told = {name for name, value in vars(found).items() if value is not None}
     return told - {name for name, value in vars(CPU).items() if value} <= set(LABELS)
 

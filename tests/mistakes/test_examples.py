@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -15,13 +16,13 @@ from core import models
 from core.config import IMAGE_MODELS
 from core.jobs import sandbox
 from core.jobs.address import resolve
-from core.jobs.cluster import ROOT
-from core.jobs.engine import Engine
 from core.mistakes import runner
 from core.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
 from core.mistakes.examples import bounds, fixtures, loading, moving, silent
-from core.ui.source import body, source
-from tests.process import python
+from tests.process import ROOT, python
+
+if TYPE_CHECKING:
+    from core.jobs.engine import Engine
 
 CPU = torch.device("cpu")
 LOUD = [each.slug for each in MISTAKES if each.loud]
@@ -65,6 +66,8 @@ def test_the_catalogue_and_the_functions_are_the_same_mistakes():
 
 def test_each_mistake_is_short_and_fits_half_a_screen():
     """No line of a mistake's body is longer than 42 characters, and each has a why."""
+    from core.ui.source import source  # a bare machine has no streamlit
+
     for each in MISTAKES:
         assert 20 < len(each.why) < 300
         for half in ("broken", "fixed"):
@@ -76,6 +79,8 @@ def test_each_mistake_is_short_and_fits_half_a_screen():
 @pytest.mark.parametrize("slug", LOUD)
 def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
     """The broken half raises; the guilty line is a statement of its function."""
+    from core.ui.source import body
+
     if slug == "out_of_memory" and reports[slug].broken.device == "cpu":
         limited = sys.platform == "linux"
         assert (reports[slug].broken.failure is not None) == limited
@@ -245,7 +250,7 @@ def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == before
 
 
-def test_two_people_and_a_dying_process_disturb_nobody(engine: Engine):
+def test_two_people_and_a_dying_process_disturb_nobody(engine: "Engine"):
     """While mistakes run for two, and one kills its process, the lab answers others."""
     answers: list[object] = []
     threads = [

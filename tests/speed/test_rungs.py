@@ -10,7 +10,6 @@ from core import devices, models
 from core.data import datasets
 from core.speed import rungs
 from core.speed.ladder import RUNGS, Kept
-from core.ui.source import body, changes
 
 CPU = torch.device("cpu")
 BEFORE_THE_BATCH_GROWS = [rung.name for rung in RUNGS[:8]]
@@ -77,6 +76,8 @@ def test_the_rungs_above_build_on_what_was_kept():
 
 def test_every_rung_changes_something_small():
     """What the page shows: some lines, and no two rungs alike."""
+    from core.ui.source import body, changes  # a bare machine has no streamlit
+
     for before, after in pairwise(NAMES):
         changed = changes(
             body(f"core.speed.rungs:{before}"), body(f"core.speed.rungs:{after}")
