@@ -65,6 +65,21 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
+def usable(device: torch.device) -> bool:
+    """Whether the device still works for this process; a full one does.
+
+    After an assertion in a kernel, CUDA answers every call with that error.
+    """
+    try:
+        torch.zeros(1, device=device).add_(1)
+        synchronize(device)
+    except torch.OutOfMemoryError:
+        return True
+    except RuntimeError:
+        return False
+    return True
+
+
 def training_threads(own: int = OWN_THREADS) -> int:
     """CPU threads for training, where torch by itself would take `own`.
 

@@ -137,6 +137,23 @@ def test_accelerator_is_waited_for() -> None:
     assert torch.cuda.current_stream(here).query()
 
 
+@pytest.mark.parametrize(
+    ("error", "usable"),
+    [(RuntimeError("assert"), False), (torch.OutOfMemoryError("full"), True)],
+)
+def test_a_full_device_is_still_usable(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, usable: bool
+) -> None:
+    """One that answers with any other error is not."""
+
+    def fail(_: torch.device) -> None:
+        raise error
+
+    assert devices.usable(devices.resolve("auto"))
+    monkeypatch.setattr(devices, "synchronize", fail)
+    assert devices.usable(devices.resolve("auto")) == usable
+
+
 def test_threads_are_given_back_after_an_error():
     """Within cpu_threads there are as many as asked for; after it, as before."""
     before = torch.get_num_threads()

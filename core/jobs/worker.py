@@ -12,6 +12,7 @@ to import torch in order to read an exception.
 """
 
 import multiprocessing
+import os
 import pickle
 import threading
 from contextlib import suppress
@@ -69,6 +70,11 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     def report(event: Any) -> None:
         # Dask's event log takes bytes, not objects.
         worker.log_event(topic, pickle.dumps((job_id, event)))
+
+    if not devices.usable(devices.resolve("auto")):
+        # An earlier job has spoiled it for this process. This job has not begun, so it
+        # goes to the process that the nanny starts instead.
+        os._exit(1)
 
     key = worker.get_current_task()
 
@@ -142,4 +148,5 @@ def _free_memory() -> None:
 
     gc.collect()
     if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
-        torch.accelerator.empty_cache()
+        with suppress(RuntimeError):  # it is spoiled, and the next job finds out
+            torch.accelerator.empty_cache()

@@ -154,7 +154,7 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
         STYLE.sub("", str(error)),
         guilty_line(error, function),
         STYLE.sub("", text),
-        not usable(device),
+        not devices.usable(device),
     )
 
 
@@ -168,16 +168,6 @@ def guilty_line(error: Exception, function: Callable) -> int | None:
         and line in range(first, first + len(lines))
     ]
     return own[-1] if own else None
-
-
-def usable(device: torch.device) -> bool:
-    """Whether the device still works for this process."""
-    try:
-        torch.zeros(1, device=device).add_(1)
-        devices.synchronize(device)
-    except RuntimeError:
-        return False
-    return True
 
 
 def limit_device_memory(device: torch.device, memory_bytes: int) -> None:

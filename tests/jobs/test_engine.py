@@ -1,5 +1,6 @@
 """The engine against a real cluster: queue, cancel, faults, and nothing left behind."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -178,6 +179,21 @@ def test_a_full_device_fails_the_run_with_a_smaller_batch_to_try(engine):
     assert job.status == "failed"
     assert "Try 1,024" in job.message
     assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"
+
+
+def spoil() -> int:
+    """No device works in this process any more, as after an assertion in a kernel."""
+    from core import devices
+
+    devices.usable = lambda _: False
+    return os.getpid()
+
+
+def test_a_spoiled_device_harms_no_other_run(own_engine):
+    """The next run finds out, and is made by another process."""
+    spoiled = finish(own_engine, own_engine.submit("tests.jobs.test_engine:spoil"))
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+    assert train_worker(own_engine).pid != spoiled.value
 
 
 def test_an_engine_can_join_a_cluster_that_is_there(engine):
