@@ -30,11 +30,11 @@ class Step(NamedTuple):
 
 # By worth: first what can be mended at once, then what takes long to measure.
 STEPS = {
-    "marked": Step(240, "the tests that are marked gpu"),
-    "faults": Step(180, "what goes wrong on a device, through the engine"),
-    "mistakes": Step(200, "the real message of every mistake, and its search"),
+    "marked": Step(300, "the tests that are marked gpu"),
+    "faults": Step(150, "what goes wrong on a device, through the engine"),
     "pages": Step(90, "what Device, Model and Compare show"),
-    "ladder": Step(400, "the ladder's top: epoch, time to accuracy, roofline"),
+    "mistakes": Step(240, "the real message of every mistake, and its search"),
+    "ladder": Step(540, "the ladder's top: epoch, time to accuracy, roofline"),
     "record": Step(540, "core.bench --record, in parts"),
 }
 LEAST_SECONDS = 20.0  # for less no step is started
@@ -118,12 +118,15 @@ def work(name: str, out: Path, tiny: bool, seconds: float) -> None:
         said = f"What it needs is not installed here: {error}."
         return results.keep("import", "skipped", said)
     results.parts.pop("import", None)  # it may have failed before
+    if device.type == "cpu":
+        results.untried = step.UNTRIED
     step.run(setting, results)
 
 
 def summary(name: str, path: Path, cut: str) -> str:
     """Done, failed or skipped, in a line, and one for each reason."""
-    parts = json.loads(path.read_text("utf-8"))["parts"] if path.exists() else {}
+    whole = json.loads(path.read_text("utf-8")) if path.exists() else {"parts": {}}
+    parts = whole["parts"]
     count = Counter(each["status"] for each in parts.values())
     told = ", ".join(f"{n} {status}" for status, n in count.items())
     why: dict[str, list[str]] = {}  # the parts that one sentence is about
@@ -134,6 +137,8 @@ def summary(name: str, path: Path, cut: str) -> str:
     failed = count["failed"] or count["begun"] or cut not in ("", NO_TIME)
     status = "failed" if failed else "done" if count["done"] else "skipped"
     lines = [f"{name:9} {status:8} {told}{'. ' if told and cut else ''}{cut}"]
+    if whole.get("untried"):
+        lines.append(f"    On a CPU untried: {whole['untried']}")
     lines += [f"    {several(those)} {reason}" for reason, those in why.items()]
     return "\n".join(lines)
 

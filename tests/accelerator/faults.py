@@ -34,6 +34,9 @@ from tests.jobs.follow import (
     wait,
 )
 
+UNTRIED = (
+    "whether memory is freed, a graph, an assertion in a kernel, files from a GPU."
+)
 SLACK_BYTES = 2**30  # what a context takes, which a worker may have anew
 FREED_SECONDS = 30.0
 CANCEL_SECONDS = 10.0

@@ -35,6 +35,7 @@ from tests.accelerator.step import (
     work_through,
 )
 
+UNTRIED = "graphs, for which plain steps stand, and the time in kernels."
 LARGE = ladder.with_change(Kept(), "larger_batch")
 HALF = ladder.with_change(LARGE, "half_precision")
 TOPS = {  # in one graph, with what each has

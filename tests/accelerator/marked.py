@@ -7,6 +7,7 @@ import pytest
 from tests.accelerator.step import Results, Setting
 
 ROOT = Path(__file__).parents[2]
+UNTRIED = "all of them."
 MARK = "mark.gpu"
 MOST_KEPT = 4000  # characters of a failure, its end
 

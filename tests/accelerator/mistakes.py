@@ -11,6 +11,7 @@ from core.mistakes.catalogue import BY_SLUG, MISTAKES, Failure, MistakeRun
 from core.mistakes.search import Index
 from tests.accelerator.step import Part, Results, Setting, WrongError, work_through
 
+UNTRIED = "the messages of an accelerator: moves go to the meta device."
 TINY = ("data_not_moved", "softmax_before_loss")
 SECONDS = 40.0  # for one, both halves
 

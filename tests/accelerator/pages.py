@@ -11,6 +11,7 @@ from core.machine import diagnosis, facts, hardware, idioms, parallel
 from core.move import batch_steps, forgotten, model_to, transfers
 from tests.accelerator.step import Part, Results, Setting, WrongError, work_through
 
+UNTRIED = "NVML, moves between two memories, pinned copies, a race."
 MOVES = ("model", "loss", "inputs", "labels")
 
 

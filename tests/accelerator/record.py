@@ -6,6 +6,7 @@ from core import bench
 from core.measure import records
 from tests.accelerator.step import Part, Results, Setting, SkipError, work_through
 
+UNTRIED = "pinned copies, graphs, energy, and who wins a race."
 # What each may take, at most; by worth: the first are shown on most pages.
 SECONDS = {
     "races": 120.0,

@@ -70,6 +70,7 @@ class Results:
     def __init__(self, path: Path, device: torch.device, tiny: bool) -> None:
         self._path = path
         self.parts: dict[str, Any] = {}
+        self.untried = ""  # what needs an accelerator, where there is none
         if path.exists():
             self.parts = json.loads(path.read_text("utf-8"))["parts"]
         self._about = {
@@ -89,8 +90,9 @@ class Results:
     ) -> None:
         """Write down how a part stands: begun, done, failed or skipped, and why."""
         kept = dict(status=status, said=said, seconds=seconds, date=now(), found=found)
+        parts = {**self.parts, part: kept}
         whole = json.dumps(
-            {**self._about, "parts": {**self.parts, part: kept}}, default=plain
+            {**self._about, "untried": self.untried, "parts": parts}, default=plain
         )
         self.parts = json.loads(whole)["parts"]
         aside = self._path.with_suffix(".new")
