@@ -15,8 +15,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from core.config import RunConfig
-from core.data import curve
+from core.config import TRAIN_SAMPLES, RunConfig
 from core.jobs.job import Job, Work
 
 NEWEST = 20  # of a kind, whose median is taken
@@ -24,8 +23,6 @@ KINDS = 500  # that are remembered; the one that was not done for longest goes
 LIKE = 2.0  # how many times as much, or as little, is still like it
 
 # What a run is taken for where it has to be taken for something, see `weight`.
-SAMPLES = {"regression": curve.TRAIN}  # in an epoch of a task; else IMAGES
-IMAGES = 60_000
 SAMPLES_PER_SECOND = 10_000  # between the ANN and the CNN on two cores
 
 
@@ -36,7 +33,7 @@ def work(address: str, arguments: tuple[Any, ...]) -> Work:
     config = next(iter(arguments), None)
     if not isinstance(config, RunConfig):
         return Work(kind)
-    samples = config.epochs * SAMPLES.get(config.task, IMAGES)
+    samples = config.epochs * TRAIN_SAMPLES[config.task]
     return Work(kind, config.epochs, samples / SAMPLES_PER_SECOND)
 
 

@@ -24,6 +24,8 @@ KINDS = frozenset(
         "core.compare.race:race",
         "core.compare.step_profile:measure",
         "core.compare.timing_pitfalls:measure",
+        "core.evaluate.precision:compare",
+        "core.machine.parallel:measure",
         "core.move.transfers:measure",
         "core.speed.climb:climb",
         "core.speed.copies:measure",

@@ -18,13 +18,13 @@ from core.errors import ExplainedError
 from core.jobs import idle
 from core.jobs.measured import environments
 from core.measure.environment import Machine
-from core.ui import dataset, machine, measured
-from core.ui.compare import race
+from core.ui import dataset, machine, measured, parallel
+from core.ui.compare import race, step_profile, timing_pitfalls
 from core.ui.evaluate import evaluation
 from core.ui.home import wall
 from core.ui.move import batch_steps, forgotten, model_to, transfers
 from core.ui.server import engine
-from core.ui.speed import copies, vectorize
+from core.ui.speed import copies, memory, vectorize
 
 LOOK_SECONDS = 0.2
 REPEATS = 5  # of the race
@@ -92,12 +92,18 @@ def measure() -> None:
 
 def quick(here: Machine) -> list[tuple[str, tuple[Any, ...]]]:
     """What takes seconds to measure: functions and their arguments."""
-    config = RunConfig.with_recipe(task=dataset.default_task(here), epochs=1)
+    task = dataset.default_task(here)
+    config = RunConfig.with_recipe(task=task, epochs=1)
     pair = tell_apart(*default_pair(candidates(here)))
     device = here.devices[0].device
+    profiled = step_profile.wanted(task, "ann", [each.device for each in here.devices])
     return [
         (race.PANEL.address, (config, pair, RACE_STEPS[config.model], REPEATS)),
         (transfers.PANEL.address, (device,)),
+        (parallel.PANEL.address, (device,)),
+        (timing_pitfalls.PANEL.address, (device,)),
+        (step_profile.PANEL.address, profiled),
+        (memory.LAB.panel.address, (device,)),
         (vectorize.LAB.panel.address, (device,)),
         (copies.LAB.panel.address, (device,)),
     ]

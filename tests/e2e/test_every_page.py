@@ -61,6 +61,7 @@ SIGHTS = {
     "Device": Sight("[data-testid=stImage] img"),
     "Evaluate": Sight("[data-testid=stImage] img"),  # its button is for a finished run
     "Checkpoints": Sight(CHART),
+    "Runs": Sight(CHART),  # its button leads to Train
     "Train?task=sprites&epochs=50": Sight(
         "[data-testid=stImage] img",
         "start_training",

@@ -66,8 +66,10 @@ def left_to_measure(engine, monkeypatch):
 def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     """Each once: not what was measured here with this torch; what an older one was."""
     quick = {
-        *("core.compare.race:race", "core.move.transfers:measure"),
-        *("core.speed.vectorize:measure", "core.speed.copies:measure"),
+        *("core.compare.race:race", "core.compare.timing_pitfalls:measure"),
+        *("core.compare.step_profile:measure", "core.machine.parallel:measure"),
+        *("core.move.transfers:measure", "core.speed.copies:measure"),
+        *("core.speed.memory:measure", "core.speed.vectorize:measure"),
     }
     assert left_to_measure({}) == quick
     here = replace(samples.CARD, torch=engine.machine().devices[0].torch)

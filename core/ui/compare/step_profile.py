@@ -44,14 +44,20 @@ EXAMPLE = {  # a step of each feed, on nobody's machine
 }
 
 
+def wanted(
+    task: str, model: str, devices: Sequence[str]
+) -> tuple[RunConfig, tuple[tuple[str, str], ...]]:
+    """What is profiled: a run, and each feed on each device, the slowest feed first."""
+    feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
+    setups = tuple((feed, device) for device in devices for feed in feeds)
+    return RunConfig.with_recipe(task=task, model=model), setups
+
+
 def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
     """The model, the button, and the lanes of every feed on every device."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         model = controls.model("profiled_model")
-        feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
-        setups = tuple((feed, device) for device in devices for feed in feeds)
-        config = RunConfig.with_recipe(task=task, model=model)
-        PANEL.buttons("Take it apart", (config, setups))
+        PANEL.buttons("Take it apart", wanted(task, model, devices))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         question = "with a `DataLoader`, what takes most of a training step?"
         guessed = guess.ask("profile_guess", question, PARTS)
