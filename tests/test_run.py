@@ -84,7 +84,7 @@ def test_words_without_json(
         (["--epochs"], "epochs"),
         (["--lr", "nan"], "learning_rate"),
         (["--learning-rate", "-1"], "learning_rate"),
-        (["--batch-size", "15"], "batch_size"),
+        (["--batch-size", "0"], "batch_size"),
         (["--weight-decay", "-1"], "weight_decay"),
         (["--model", "foo"], "model"),
         (["--task", "regression", "--model", "cnn"], "model"),

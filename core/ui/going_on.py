@@ -5,9 +5,11 @@ import streamlit as st
 from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.ui import course, runs
-from core.ui.job_panel import PATIENT_SECONDS
 from core.ui.server import engine, visitor
 
+# Not when a page looks at a job: of fragments that come due together, Streamlit sends
+# only the last one's elements.
+LOOK_SECONDS = 5.0
 ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 
 
@@ -17,7 +19,7 @@ def draw() -> None:
     if not ids:
         return
 
-    @st.fragment(run_every=PATIENT_SECONDS)
+    @st.fragment(run_every=LOOK_SECONDS)
     def live() -> None:
         for job_id in ids:
             if (job := _look(job_id)) is not None:

@@ -10,7 +10,7 @@ from time import monotonic
 
 import psutil
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from core.ui.course import LESSONS, RUNS
 from tests.e2e.walk import SLOW, VIEWS, key, ready, result, sideways
@@ -39,8 +39,6 @@ CLICK = """title => new Promise(done => {
 })"""
 ROUNDS = 4
 CEILING = 20  # seconds; what is asked for is printed, since others use the machine too
-SHOWN = (*LESSONS, RUNS)
-ADDRESSES = ["", *(Path(lesson.file).stem.partition("_")[2] for lesson in SHOWN)]
 
 
 @dataclass(frozen=True)
@@ -54,23 +52,22 @@ class Sight:
     cancel: str = ""  # the key of the button that ends what goes on
 
 
-CHART = "[data-testid=stVegaLiteChart]"
+CHART = "[data-testid=stVegaLiteChart]:visible"
+IMAGE = "[data-testid=stImage] img:visible"
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
-    "": Sight("[data-testid=stImage] img"),
-    "Device": Sight("[data-testid=stImage] img"),
-    "Evaluate": Sight("[data-testid=stImage] img"),  # its button is for a finished run
+    "": Sight(IMAGE),
+    "Device": Sight(IMAGE),
+    "Evaluate": Sight(IMAGE),  # its button is for a finished run
     "Checkpoints": Sight(CHART),
     "Runs": Sight(CHART),  # its button leads to Train
     "Train?task=sprites&epochs=50": Sight(
-        "[data-testid=stImage] img",
+        IMAGE,
         "start_training",
-        (CHART, "text=Test accuracy", "[data-testid=stImage] img"),
+        (CHART, "text=Test accuracy", IMAGE),
         cancel="cancel_run",
     ),
-    "Model": Sight(
-        "[data-testid=stImage] img", "step_on", ("[data-testid=stImage] img",)
-    ),
+    "Model": Sight(IMAGE, "step_on", (IMAGE,)),
     "Compare": Sight(
         CHART,
         "compare",
@@ -94,16 +91,6 @@ SIGHT_SECONDS = 2  # on a machine that has nothing else to do
 TRIES = 4  # the best of them counts, since others use the machine too
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_every_page_opens_cold_by_its_own_address(visitor, address, view):
-    """A cold deep link shows its page, without an error or a sideways scroll."""
-    page = ready(visitor(address, **VIEWS[view]))
-    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    assert sideways(page) <= 2
-
-
 def in_sight(found: Locator) -> bool:
     """Whether all of it is in the window, which nobody has scrolled."""
     return found.first.evaluate("""each => {
@@ -112,11 +99,24 @@ def in_sight(found: Locator) -> bool:
     }""")
 
 
+def fits(page: Page) -> bool:
+    """Whether the page is whole, and no wider than the window."""
+    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    return sideways(page) <= 2
+
+
 @pytest.mark.parametrize("address", SIGHTS)
-def test_something_real_is_in_sight(visitor, server, address):
-    """At 1280 × 900 within two seconds, and then what the page's main button brings."""
+def test_a_page_opens_cold_by_its_address_and_shows_something_real(
+    visitor, server, address
+):
+    """At 1280 × 900 within two seconds, and then what its main button brings.
+
+    In the dark and on a phone as well, nothing sticks out.
+    """
     sight, took = SIGHTS[address], []
-    page = ready(visitor(address))  # the workers and the browser have warmed up
+    page = ready(visitor(address))
+    assert fits(page)
     # Where more wants to be done than there are cores, all takes longer.
     allowed = SIGHT_SECONDS * max(1, psutil.getloadavg()[0] / psutil.cpu_count())
     while len(took) < TRIES and min(took, default=inf) > allowed:
@@ -136,6 +136,15 @@ def test_something_real_is_in_sight(visitor, server, address):
             assert in_sight(page.locator(each)), each
     if sight.cancel:
         key(page, sight.cancel).click()
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(VIEWS["phone"]["viewport"])
+    assert fits(ready(page))
+
+
+def test_every_page_is_looked_at():
+    """Whatever the course has is among the pages opened here."""
+    there = {Path(each.file).stem.partition("_")[2] for each in (*LESSONS, RUNS)}
+    assert {address.partition("?")[0] for address in SIGHTS} == there | {""}
 
 
 def test_home_trains_a_model_and_shows_what_it_says(visitor):
@@ -158,7 +167,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.goto(page.url.replace("/Train", "/Evaluate"))
     key(ready(page), "evaluate").click()
     page.get_by_role("button", name="Just show me").click()
-    for found in ('[aria-roledescription="rect mark"]', "[data-testid=stImage] img"):
+    for found in ('[aria-roledescription="rect mark"]', IMAGE):
         expect(page.locator(found).first).to_be_visible(timeout=SLOW)
         assert in_sight(page.locator(found))
     assert in_sight(page.get_by_text("Most common mistake"))

@@ -15,7 +15,6 @@ from core.ui.course import LESSONS, RUNS
 from core.ui.speed import copies, loader, memory, vectorize
 from tests import samples
 from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
-from tests.process import python
 
 
 def test_every_page_but_one_is_a_lesson_and_every_lesson_a_page():
@@ -129,23 +128,6 @@ def test_what_the_address_says_is_never_markdown(page):
     at = open_page(page, **dict.fromkeys(names, " ".join(HOSTILE)))
     assert not at.error or page == MISTAKES
     assert "evil" not in outside_code(at)
-
-
-def test_no_page_makes_the_server_import_torch():
-    """After every page was drawn, the process has not imported torch."""
-    script = f"""
-import sys
-from streamlit.testing.v1 import AppTest
-at = AppTest.from_file("home.py", default_timeout=60).run()
-for page in {PAGES}:
-    at.switch_page(page).run()
-    assert not at.exception
-from core.ui.server import engine
-engine().ask("core.devices:describe", seconds=120)
-engine().close()
-print("torch" in sys.modules, "torchvision" in sys.modules)
-"""
-    assert python("-c", script).stdout.split()[-2:] == ["False", "False"]
 
 
 @pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])

@@ -11,6 +11,7 @@ from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from core.ui import streamlit_mends
+from tests import event_loop
 
 MENDED = (
     (AppSession, "register_file_watchers"),
@@ -61,7 +62,7 @@ def test_a_fragment_waits_for_what_the_script_has_yet_to_send(monkeypatch, wante
         AppSession._create_scriptrunner(session, wanted)
         await asyncio.sleep(0)
 
-    asyncio.run(both())
+    event_loop.run(both())
     if wanted.fragment_id:
         assert order == ["the end of the last", "the next script"]
     else:

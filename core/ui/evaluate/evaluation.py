@@ -17,6 +17,7 @@ from core.ui import dataset, figures, format, guess, measured
 from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
 from core.ui.course import page
+from core.ui.home import wall
 from core.ui.job_panel import JobPanel, slot
 from core.ui.montage import montage, png, show
 from core.ui.runs import Run, run
@@ -27,6 +28,7 @@ PICTURES = 12
 UNASKED, UNASKED_ROWS = 50, 5
 SAME = 1.1  # a ratio that is no difference to speak of
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
+COLUMNS = 17  # images of the wall in a row
 ZOOM = 4  # screen pixels for a pixel of an image
 MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 INTERVAL = "95% interval"
@@ -87,6 +89,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed)
+        wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
     return guessed
 
 
