@@ -76,9 +76,9 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
     finished = query(ada)
     reached = result(ada).inner_text()
     ada.goto(f"{server.url}/{LONG}")
-    expect(start(ada).get_by_text(re.compile(r"Epoch ([3-9]|\d\d) of 50"))).to_be_visible(
-        timeout=SLOW
-    )
+    expect(
+        start(ada).get_by_text(re.compile(r"Epoch ([3-9]|\d\d) of 50"))
+    ).to_be_visible(timeout=SLOW)
     for each in others:
         each.goto(f"{server.url}/{SHORT}")
         expect(start(each).get_by_text("in the queue")).to_be_visible(timeout=SLOW)
