@@ -140,6 +140,8 @@ class Faults:
         with self._mended() as found:
             found["seen"] = self._engine.ask(f"{HERE}:seen_by_strangers", seconds=60)
             assert found["seen"]["hostile"] == 0, "The stranger's file sees a device."
+            others = found["seen"]["others"] > 0
+            assert others == (self._device.type != "cpu"), "Nor does any other child."
             # In a child: it makes torch.save say so of every model from then on.
             named = sandbox.call(f"{HERE}:named_cuda", seconds=60)
             opened = self._open(named)

@@ -90,7 +90,7 @@ def graphed_epoch(
     model = models.ANN().to(device)
     images, labels = split.images.to(device), split.labels.to(device)
     steps = len(labels) // kept.batch_size
-    order = torch.zeros(steps, kept.batch_size, dtype=torch.long, device=device)
+    order = torch.randperm(steps * kept.batch_size, device=device).view(steps, -1)
     losses = torch.zeros(steps, device=device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(
@@ -132,7 +132,7 @@ def recorded(
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):
-        make_steps(3)
+        make_steps(min(3, steps))
     torch.cuda.current_stream().wait_stream(beside)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
