@@ -66,7 +66,8 @@ def end(title: str) -> None:
     st.space("small")
     if following := after(lesson):
         label, icon = f"Next: {following.title}", ":material/arrow_forward:"
-        st.page_link(following.file, label=label, icon=icon)
+        with st.container(border=True, width="content"):
+            st.page_link(following.file, label=label, icon=icon)
     else:
         st.page_link(HOME.file, label="Back to the course map", icon=HOME.icon)
 
@@ -101,6 +102,11 @@ def _course() -> None:
     """The way through the lessons, and how much of it this visitor has done."""
     given = answers.given()
     done = [each for each in LESSONS if each.is_done(given)]
+    begun = [
+        f"\n- {each.title}: {each.solved(given)} of {len(each.questions)}"
+        for each in LESSONS
+        if each.solved(given) and each not in done
+    ]
     st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
     st.page_link(HOME.file, label="Home", icon=HOME.icon)
     for each in LESSONS:
@@ -108,8 +114,8 @@ def _course() -> None:
         st.page_link(each.file, label=f"{each.title}{mark}", icon=each.icon)
     st.markdown(
         f":small[{len(done)} of {len(LESSONS)} lessons done]",
-        help="A lesson is done when you have answered all the questions at its end "
-        "right, at whatever try.",
+        help="A lesson is done once you have answered every question at its end "
+        "correctly, on any try." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
     )
 
 

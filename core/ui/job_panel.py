@@ -160,7 +160,7 @@ class JobPanel:
             ended_badly(now, self.failed or f"{self.what} failed", self.cancelled)
             if now.status == "finished":
                 ago = format.ago(time.time() - (now.stopped or now.submitted))
-                slot(f"Done {ago}.")
+                slot(f"Done {ago}.", 1.0)
             draw(now)
 
         follow(job, self.what, with_end)
@@ -213,10 +213,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 
 
 def slot(text: str, share: float = 0.0) -> None:
-    """How far a job is, or how it ended; as high before, while and after it runs.
-
-    No bar stands under what is done: full, it would look like a chart of it.
-    """
+    """How far a job is, or how it ended; as high before, while and after it runs."""
     st.progress(share, text)
 
 

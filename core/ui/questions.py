@@ -38,7 +38,7 @@ class Question:
         return self.right in self.tries(given)
 
     def at_first(self, given: Mapping[str, Any]) -> bool:
-        """Whether it was answered right at the first try."""
+        """Whether it was answered right on the first try."""
         return self.tries(given)[:1] == [self.right]
 
     def shuffled(self, visitor: str) -> list[str]:

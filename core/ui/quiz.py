@@ -65,14 +65,15 @@ def _mark(question: Question, number: int, given: dict) -> str:
 
 
 def score(lesson: Lesson, given: dict) -> str:
-    """How many were answered right at the first try; empty before any was answered."""
+    """How many were right on the first try, and how many are left; at first empty."""
     asked = lesson.questions
     tried = [each for each in asked if each.tries(given)]
     if not tried:
         return ""
     right = sum(each.at_first(given) for each in tried)
-    rest = "" if len(tried) == len(asked) else f", {len(asked) - len(tried)} to go"
-    return f"**{right} of {len(tried)}** right at the first try{rest}"
+    left = len(asked) - lesson.solved(given)
+    rest = f", {left} to go" if left else ". This lesson is done."
+    return f"**{right} of {len(tried)}** right on the first try{rest}"
 
 
 def _choices(question: Question) -> None:

@@ -7,7 +7,6 @@ import streamlit as st
 from core.mistakes.script.exercises import MOST_CHARACTERS, Exercise, judge, load
 from core.ui import answers
 
-LINE, FRAME = 22, 24  # pixels: a line of a text area, and what is around them
 BROKEN = ""  # why there are no exercises, in a sentence
 EXERCISES: Mapping[str, Exercise] = {}
 try:
@@ -35,12 +34,11 @@ def _exercise(title: str, exercise: Exercise) -> None:
     st.markdown(exercise.ask)
     left, right = st.columns([6, 4], gap="medium")
     with left, st.form(f"form_{key}", border=False):
-        lines = max(exercise.solution.count("\n"), exercise.code.count("\n")) + 1
         st.text_area(
             "The code",
             value=exercise.code if written is None else written,
             key=key,
-            height=lines * LINE + FRAME,
+            height="content",
             max_chars=MOST_CHARACTERS,
             label_visibility="collapsed",
         )
@@ -52,7 +50,9 @@ def _exercise(title: str, exercise: Exercise) -> None:
         )
     with right:
         if verdict is None:
-            st.markdown("Change the lines, and have them read. Nothing is run.")
+            st.markdown(
+                "Change the lines, then press **Check it**. Your code is read, not run."
+            )
         elif verdict.solved:
             st.success(verdict.say, icon=":material/check:")
         else:

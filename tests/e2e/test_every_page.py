@@ -161,7 +161,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     for shown in (result(page), page.locator(line), key(page, "another_picture")):
         assert in_sight(shown)
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    page.get_by_text("All of this run").click()
+    page.get_by_text("See the whole run").click()
     expect(page.locator("h1")).to_have_text("Train")
     expect(result(page)).to_be_visible(timeout=SLOW)
     page.goto(page.url.replace("/Train", "/Evaluate"))

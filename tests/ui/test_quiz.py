@@ -54,11 +54,11 @@ def test_the_first_try_counts_and_every_try_explains_itself(store):
     for each in chosen:
         at.radio[0].set_value(each).run()
         assert FIRST.answers[each] in said(at)
-    assert "**0 of 1** right at the first try, 3 to go" in said(at)
+    assert "**0 of 1** right on the first try, 3 to go" in said(at)
     assert store.answers.of("me") == {FIRST.key: chosen}
     at = AppTest.from_function(page).run()
     assert at.radio[0].label == LATER[0].text  # that one is done
-    assert "**0 of 1** right at the first try" in said(at)
+    assert "**0 of 1** right on the first try" in said(at)
 
 
 def test_the_way_leads_from_question_to_question():
@@ -70,7 +70,7 @@ def test_the_way_leads_from_question_to_question():
         if at.button:
             at.button[0].click().run()
     assert not at.button
-    assert "**4 of 4** right at the first try" in said(at)
+    assert "**4 of 4** right on the first try. This lesson is done" in said(at)
     at.segmented_control[0].set_value(0).run()
     assert at.radio[0].label == FIRST.text
     assert at.radio[0].value == FIRST.right

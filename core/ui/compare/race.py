@@ -39,6 +39,7 @@ HELP = {
     "more than two seconds for them.",
     "Repeats": "Counted heats of each contender, after one that is not counted.",
 }
+GUESS = "race_guess"
 PANEL = JobPanel(
     "core.compare.race:race",
     "The race",
@@ -61,7 +62,7 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     names = [each.name for each in contenders]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        guessed = guess.ask("race_guess", "which one wins?", [*names, guess.CLOSE])
+        guessed = guess.ask(GUESS, "which one wins?", [*names, guess.CLOSE])
     if not PANEL.follow(lambda job: result(job, guessed, elsewhere)):
         _example(contenders)
     for label, other in elsewhere:

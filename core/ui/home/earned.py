@@ -14,12 +14,12 @@ from core.move.results import Transfers
 from core.speed.headline import Climbed
 from core.store.codec import StoreError
 from core.store.results import RunSummary
-from core.ui import dataset, figures, format, measured, runs
+from core.ui import dataset, figures, format, guess, measured, runs
 from core.ui.compare import race
 from core.ui.move import transfers
 from core.ui.people import people
 from core.ui.server import store
-from core.ui.speed import ladder
+from core.ui.speed import ladder, rungs
 
 FRESH_SECONDS = 10.0
 LOOKED_AT = 3  # runs of which the fastest is taken, by what all of each took
@@ -73,10 +73,10 @@ def _speed(kept: RunSummary) -> float:
 
 
 def by_lesson(found: Earned) -> dict[str, str]:
-    """A figure for each lesson that has one."""
+    """A figure for each lesson that has one, unless its page hides it until a guess."""
     earned = {}
     if found.samples_per_second:
-        earned["Train"] = f"up to {found.samples_per_second:,.0f} samples/s"
+        earned["Train"] = f"up to {found.samples_per_second:,.0f} images/s"
     if found.best:
         earned["Evaluate"] = f"{found.best.accuracy:.1%} right"
     says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -92,13 +92,15 @@ def by_lesson(found: Earned) -> dict[str, str]:
 
 
 def _of_transfers(found: Transfers) -> str:
+    if guess.made(transfers.GUESS) is None:
+        return ""
     rates = [each.bytes / median(each.seconds) for each in found.measured]
     return f"{format.size(max(rates))}/s copied" if rates else ""
 
 
 def _of_race(found: Race) -> str:
     speedup = found.speedup()
-    if speedup is None:
+    if speedup is None or guess.made(race.GUESS) is None:
         return ""
     if speedup.winner is None:
         return "too close to call"
@@ -108,15 +110,17 @@ def _of_race(found: Race) -> str:
 
 def _of_climb(found: Climbed) -> str:
     gain = found.speedup
-    return f"{format.rounded(gain.median)}× on the ladder" if gain else ""
+    if gain is None or not all(map(rungs.is_revealed, found.results)):
+        return ""
+    return f"{format.rounded(gain.median)}× on the ladder"
 
 
 def draw(found: Earned) -> None:
     """A row of figures; what there is none for is not shown."""
     shown, notes = {}, {}
     if found.fastest and found.samples_per_second:
-        shown["Fastest, samples/s"] = f"{found.samples_per_second:,.0f}"
-        notes["Fastest, samples/s"] = f"The fastest epoch of {_how(found.fastest)}"
+        shown["Fastest, images/s"] = f"{found.samples_per_second:,.0f}"
+        notes["Fastest, images/s"] = f"The fastest epoch of {_how(found.fastest)}"
     if found.best:
         shown["Best accuracy"] = f"{found.best.accuracy:.2%}"
         notes["Best accuracy"] = _how(found.best)
@@ -129,7 +133,7 @@ def draw(found: Earned) -> None:
     if (here := len(people())) > 1:
         shown["People here now"] = f"{here:,}"
     if shown:
-        st.subheader("This machine so far")
+        st.subheader("On this machine so far")
         figures.metrics(shown, notes)
 
 
@@ -137,6 +141,8 @@ def _accelerator_over_cpu(found: Race) -> str:
     backends = [each.backend for each in found.candidates]
     speedup = found.speedup()
     if speedup is None or (backends[0] == "CPU") == (backends[1] == "CPU"):
+        return ""
+    if guess.made(race.GUESS) is None:
         return ""
     ratio = speedup.median if backends[0] == "CPU" else 1 / speedup.median
     return f"{ratio:.1f}×"

@@ -156,14 +156,14 @@ def _onward(shown: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link(
             "pages/3_Train.py",
-            label="All of this run",
+            label="See the whole run",
             icon=":material/show_chart:",
             query_params=query,
         )
         if shown.result is not None:
             st.page_link(
                 "pages/4_Evaluate.py",
-                label="What it got wrong",
+                label="See its mistakes",
                 icon=":material/fact_check:",
                 query_params=query,
             )

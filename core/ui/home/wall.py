@@ -74,4 +74,5 @@ def _caption(run: Run | None, wrong: frozenset[int] | None, whose: str) -> str:
         when = f"{whose} model".capitalize()
     else:
         when = f"After epoch {len(run.history)} of {run.config.epochs} it"
-    return f":small[{when} gets **{len(wrong)} of these {WALL}** wrong: framed in red.]"
+    framed = " They're framed in red." if wrong else ""
+    return f":small[{when} gets **{len(wrong)} of these {WALL}** wrong.{framed}]"

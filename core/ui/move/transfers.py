@@ -14,6 +14,7 @@ from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported, slot
 
 HERE = "here"
+GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
 FALLS = 1.2  # a peak that is so many times the end of its curve is no plateau
 PANEL = JobPanel("core.move.transfers:measure", "The measurement", "transfers")
@@ -30,7 +31,7 @@ def draw(devices: Sequence[str]) -> None:
     where = "within the host" if len(devices) == 1 else "to the device"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         question = f"how fast is a copy of 256 MB {where}, at its best?"
-        guessed = guess.ask("transfers_guess", question, GUESSES)
+        guessed = guess.ask(GUESS, question, GUESSES)
         PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
     PANEL.follow(
         lambda job: result(job, guessed),

@@ -184,15 +184,12 @@ def _backend(current: Run) -> str:
 
 
 def status(current: Run) -> tuple[str, float]:
-    """How far the run is, what it waits for, or how it ended; and the share done.
-
-    Of a run that has its result that is 0: a full bar would say nothing under it.
-    """
+    """How far the run is, what it waits for, or how it ended; and the share done."""
     job, share = current.job, current.share
     latest, started = current.latest, current.started
     if current.result is not None:
         asked = job.owner == visitor() or st.query_params.get("run") == current.id
-        return _result(current.result, asked), 0.0
+        return _result(current.result, asked), 1.0
     if job.status == "cancelled":
         made = "before its first step"
         if latest is not None and started is not None:

@@ -59,7 +59,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
     assert found.samples_per_second == 1000
     assert found.today == 5
     told = earned.by_lesson(found)
-    assert told["Train"] == "up to 1,000 samples/s"
+    assert told["Train"] == "up to 1,000 images/s"
     assert told["Evaluate"] == "90.0% right"
 
 
@@ -76,8 +76,8 @@ def test_where_nothing_can_be_read_nothing_is_told(rows, monkeypatch):
     assert earned.by_runs(HERE) == earned.Earned()
 
 
-def test_measurements_are_told_in_a_few_words(monkeypatch):
-    """Of a race who won, of a climb its headline, each as its page has it."""
+def test_measurements_are_told_once_their_page_does(monkeypatch):
+    """Of a race who won, of a climb its headline; not while a guess hides them."""
     values = {
         earned.race.PANEL.address: samples.RACE,
         earned.ladder.PANEL.address: samples.CLIMBED,
@@ -88,6 +88,11 @@ def test_measurements_are_told_in_a_few_words(monkeypatch):
         return None if value is None else SimpleNamespace(value=value)
 
     monkeypatch.setattr(earned.measured, "newest", newest)
+    monkeypatch.setattr(earned.guess, "made", lambda _: None)
+    monkeypatch.setattr(earned.rungs, "is_revealed", lambda _: False)
+    assert earned.by_lesson(earned.Earned()) == {}
+    monkeypatch.setattr(earned.guess, "made", lambda _: earned.guess.SHOWN)
+    monkeypatch.setattr(earned.rungs, "is_revealed", lambda _: True)
     told = earned.by_lesson(earned.Earned())
     assert told == {
         "Compare": "1.2× for Testing card",
