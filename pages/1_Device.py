@@ -31,7 +31,7 @@ machine.cards(facts)
 
 
 def ask() -> None:
-    st.markdown("All three ran on the worker just now; their answers stand with them.")
+    st.markdown("All three just ran on this machine. The answer is next to each.")
     machine.idioms(answers)
     machine.trap(answers, devices[0])
 
@@ -80,7 +80,7 @@ def code() -> None:
 def report() -> None:
     text = json.dumps(machine.report(found, facts, devices), indent=2)
     st.markdown(
-        "A question on a forum is answered faster with these facts in it. The report "
+        "You'll get an answer on a forum faster if you include these facts. The report "
         "names hardware, versions and settings, but no person, no host and no folder.",
         width=frame.PROSE,
     )

@@ -42,16 +42,17 @@ LABELS = {
     "driver": "Driver",
     "runtime": "Runtime",
 }
+THREADS = "All usable cores but one, unless `OMP_NUM_THREADS` is set."
 
 MISSES = {
-    "classic": "Finds CUDA, and ROCm, which calls itself `cuda` too. **Misses** MPS "
-    "and XPU: on a Mac or an Intel GPU it answers `cpu`, and all you notice is that "
-    "training takes a long time.",
+    "classic": "Finds NVIDIA GPUs, and AMD GPUs too, since ROCm calls itself `cuda`. "
+    "**Misses** MPS and XPU: on a Mac or an Intel GPU it answers `cpu`, and all you "
+    "notice is that training takes a long time.",
     "with_mps": "Finds Apple silicon as well. **Misses** XPU and whatever comes next: "
     "each new kind of device needs one more `if` in each of your scripts.",
     "any_accelerator": "Finds CUDA, ROCm, XPU and MPS. **Misses** torch before 2.6, "
-    "where it does not exist. Like the others it believes the driver: that this build "
-    "has code for the GPU shows only when you compute.",
+    "where it does not exist. Like the others, it takes the driver's word for it: you "
+    "only find out whether this build of torch has code for your GPU when you compute.",
 }
 
 
@@ -138,7 +139,8 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
     shown |= {label: _text(told[key]) for key, label in LABELS.items() if key in told}
     with st.grid(min_column_width=150):
         for label, text in shown.items():
-            st.markdown(f"{label}  \n**{text}**")
+            note = THREADS if label == LABELS["threads"] else None
+            st.markdown(f"{label}  \n**{text}**", help=note)
 
 
 def _told(device: DeviceDetails) -> dict[str, Any]:
@@ -176,13 +178,13 @@ def trap(answers: dict[str, str], best: DeviceDetails) -> None:
     name = (
         f"`torch.{kind}.get_device_name()` answers **{best.device_name}**."
         if kind in ("cuda", "xpu")
-        else "Where there is a GPU of NVIDIA or AMD, `torch.cuda.get_device_name()` "
-        "tells its name, for one of Intel `torch.xpu.get_device_name()`."
+        else "On an NVIDIA or AMD GPU, `torch.cuda.get_device_name()` gives you its "
+        "name; on an Intel GPU, `torch.xpu.get_device_name()` does."
     )
     st.markdown(
         "One trap: without `is_available()` in front, "
-        "`torch.accelerator.current_accelerator()` tells what this torch was "
-        "**built** for, here or not. On this machine it answers "
+        "`torch.accelerator.current_accelerator()` tells you what this torch was "
+        "**built** for, whether or not it's there. On this machine it answers "
         f"**`{answers['unchecked']}`**.{checked}\n\n**Which one is it?** {name}",
         width=frame.PROSE,
     )
@@ -209,7 +211,10 @@ def default_places(compared: dict[str, Any]) -> None:
     Once the learner has guessed: `existing` is a tensor that was on the CPU before.
     """
     device, block, setting = (compared[key] for key in ("device", "block", "setting"))
-    question = "which of these is still made on the CPU, where `existing` is?"
+    question = (
+        "with another default device, which is still made on the CPU, where "
+        "`existing` is?"
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
     if guess.missing(guessed):
@@ -248,9 +253,10 @@ def _lasting(compared: dict[str, Any]) -> None:
     """How long a block and a setting last, and what the setting breaks."""
     device, block, setting = (compared[key] for key in ("device", "block", "setting"))
     st.markdown(
-        "It is a default for **new** tensors made from numbers: what exists stays, "
-        "what is made like it stays with it, and data is still moved by `.to(device)`. "
-        "The two differ in how long they last. Where `torch.zeros(3)` ends up:"
+        "It is a default for **new** tensors made from numbers: those that exist stay "
+        "where they are, what is made like them is made there too, and you still move "
+        "your data with `.to(device)`. The block and the setting differ in how long "
+        "they last. Where `torch.zeros(3)` ends up:"
     )
     # Markdown fits a phone, where a dataframe is a window to scroll in.
     zeros = "torch.zeros(3)"
@@ -262,10 +268,10 @@ def _lasting(compared: dict[str, Any]) -> None:
     )
     without, with_it = compared["cost"]
     st.markdown(
-        "And it has a price: PyTorch then looks at every call to it from Python, "
-        "whether that makes a tensor or not. A small addition on the CPU takes "
-        f"**{format.precise(without)}** without the setting and "
-        f"**{format.precise(with_it)}** with it, at best of many, measured here.\n\n"
+        "It also has a price: PyTorch then intercepts every call you make to it from "
+        "Python, even those that don't create a tensor. A small addition on the CPU "
+        f"takes **{format.precise(without)}** without the setting and "
+        f"**{format.precise(with_it)}** with it (the best of many, measured here).\n\n"
         'A variable called `device` sets nothing: after `device = "cuda"`, '
         "`torch.zeros(3)` is still on the CPU. It counts only where you pass it: "
         "`torch.zeros(3, device=device)`.",

@@ -18,14 +18,14 @@ PANEL = JobPanel("core.machine.parallel:measure", "The measurement", "multiply")
 def draw() -> None:
     """What it is about, the button, the figure and the code."""
     st.markdown(
-        "A GPU is no faster at a single multiplication. It works on thousands at once, "
-        "which pays off where none has to wait for another's result. A layer of a "
+        "A GPU is no faster at a single multiplication. It does thousands at once, "
+        "which pays off when none has to wait for another's result. A layer of a "
         "model is such work: millions of multiplications that don't need each other.",
         width=PROSE,
     )
     machine = engine().machine()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        question = "one core against a Python loop: how many times as fast is it?"
+        question = "how many times as fast as a Python loop is one core with torch?"
         guessed = guess.ask("multiply_guess", question, GUESSES)
         PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)
     PANEL.follow(
@@ -63,8 +63,9 @@ def result(job: Job, guessed: str | None) -> None:
         _judge(done, guessed)
         figures.bullets(in_words(done))
     figures.caption(
-        "Float32 matrices, and in Python, which counts in float64, small ones. Time of "
-        "the whole over its multiplications; each comes with an addition. Median of "
+        "Float32 matrices; the Python loop uses small ones in float64. Each time is "
+        "the whole over its multiplications, each of which comes with an addition. "
+        "Median of "
         f"n = {len(found[0].seconds)} repeats, the line spans the middle half.",
         done,
     )
@@ -85,8 +86,8 @@ def in_words(done: Multiplications) -> list[str]:
     loop, core = many["Python loop"], many["One core"]
     lines = [
         f"**One core** is {format.rounded(loop / core)} times as fast as the **loop**: "
-        "no interpreter between two multiplications, and vector units that do several "
-        "in one instruction."
+        "there is no interpreter between multiplications, and its vector units do "
+        "several in one instruction."
     ]
     for way, seconds in many.items():
         if way not in ("Python loop", "One core"):
@@ -95,8 +96,8 @@ def in_words(done: Multiplications) -> list[str]:
             lines.append(text + " Perhaps something else keeps them busy." * busy)
     times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
     lines.append(
-        "**In a chain** nothing can be done at once, and torch's price for each call "
-        f"is paid for a single multiplication: {times}. That is when a GPU isn't fast: "
+        "**In a chain** nothing can run at the same time, and you pay torch's overhead "
+        f"for every single multiplication: {times}. That is when a GPU isn't fast: "
         "small work, step by step."
     )
     return lines

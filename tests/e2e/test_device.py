@@ -27,7 +27,9 @@ def test_the_device_page_lives_and_explains(visitor):
     del ballast
 
     page.get_by_text("torch was built without CUDA").last.click()
-    expect(page.get_by_text("It can: such a torch never asks")).to_be_visible()
+    expect(
+        page.get_by_text("This can be the reason: such a torch never asks")
+    ).to_be_visible()
     page.get_by_text("The driver is missing").last.click()
     expect(page.get_by_text("an answer means that there is one")).to_be_visible()
 

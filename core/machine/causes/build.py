@@ -45,13 +45,13 @@ def no_gpu(facts: Facts) -> Diagnosis | None:
     }[facts.build]
     return Diagnosis.on_cpu(
         "it has no GPU that torch could use",
-        "This machine has no NVIDIA, AMD, or Intel GPU that shows. That's fine: "
+        "There is no sign of an NVIDIA, AMD, or Intel GPU here. That's fine: "
         f"{build}, and all lessons work on the CPU with the same code."
         f"\n\n{wording.said(facts)}".rstrip(),
-        "To train on a GPU, start this app on a machine that has one, your own or a "
-        "rented one: nothing in the code changes. If you know that there is one in it, "
-        "it is switched off in the firmware, or this container or virtual machine "
-        "was not given it.",
+        "To train on a GPU, run this app on a machine that has one, your own or a "
+        "rented one. You don't have to change any code. If you're sure that this one "
+        "has a GPU, it may be turned off in the firmware, or this container or virtual "
+        "machine may not have been given access to it.",
     )
 
 

@@ -28,7 +28,7 @@ def downloads(shown: Run) -> None:
         else f"R² of {result.r2:.4f}"
     )
     st.markdown(
-        f"This run without this app. The script trains with the same settings and ends "
+        f"Run this without the app. The script trains with the same settings and ends "
         f"with the same **{reached}** on the same machine, with the same versions and "
         f"the same data. It needs torch{NEEDS[result.config.task]}"
     )

@@ -48,8 +48,8 @@ def finding(before: Run, now: Run) -> str:
     else:
         right = YES if quick == other else NO
         text = (
-            f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {slow} in "
-            f"{long:.1f} s: {ratio:.1f}× as fast.**"
+            f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {ratio:.1f}× as fast "
+            f"as {slow} ({long:.1f} s).**"
         )
     if (said := guessed(now)) is None:
         return text

@@ -25,12 +25,12 @@ LEARNED = (
     "large, but a large `sigma` costs by itself."
 )
 ZERO_GRAD = (
-    "Some scripts call `zero_grad` after the forward pass. Both are right: only "
-    "`backward` writes gradients, so the old ones must be gone by then, and not before "
-    "`step` has used them."
+    "Some scripts call `zero_grad` after the forward pass. Both work: only `backward` "
+    "writes gradients, so clear the old ones any time after `step` has used them and "
+    "before the next `backward`."
 )
 SHUFFLE = (
-    "A slice takes what lies side by side, so shuffle first, anew in every epoch: "
+    "A slice takes neighbors, so shuffle before every epoch: "
     "`order = torch.randperm(len(inputs))`, then `inputs[order]` and `targets[order]`. "
     "Sorted by class instead, an epoch ends with batches of nothing but ankle boots."
 )
@@ -38,7 +38,7 @@ LARGER = (
     "**How large may a batch be?** One that is as large as memory allows makes few "
     "steps, so it may learn less in an epoch. Speed measures what a batch keeps in "
     "memory, and whether loader workers and pinned memory pay; **Out of memory** on "
-    "Mistakes goes beyond what there is, on purpose."
+    "the page Mistakes runs out on purpose."
 )
 CROSS_ENTROPY = (
     "`nn.CrossEntropyLoss`, which has no parameters. It wants logits (N, 10) and the "
@@ -47,15 +47,15 @@ CROSS_ENTROPY = (
     "`torch.max(outputs, 1)` returns, which is the same."
 )
 ONE_KIND = (
-    "**Only one kind against the rest?** Then one logit an image is enough, and "
-    "`nn.BCEWithLogitsLoss` wants floats of the outputs' shape. From "
+    "**Just one class against all the others?** Then one logit per image is enough, "
+    "and `nn.BCEWithLogitsLoss` wants float targets in the shape of the outputs. From "
     "`core/train/one_kind.py`, for shirts among the sprites:"
 )
 MOVES = (
     "The model is moved **once**, before the loop; the batch is moved **in every "
-    "step**, inside it. Forget one, and PyTorch says that it expected all tensors to "
-    "be on the same device; a convolution says that input type and weight type should "
-    "be the same."
+    "step**, inside it. Forget one, and PyTorch says “Expected all tensors to be on "
+    "the same device”; a convolution says “Input type … and weight type … should be "
+    "the same”."
 )
 
 
@@ -110,7 +110,7 @@ def tabs(task: str, model: str, criterion: str) -> None:
             "parameter in the optimizer, and it is never learned."
             if learned
             else "The criterion is moved too. This one has no parameters, so "
-            "nothing happens; with a loss that has some, it is the third move.",
+            "nothing happens; a loss that does have some is the third thing to move.",
         ),
     )
     moves.code(
@@ -156,9 +156,9 @@ def _one_kind() -> None:
     found = one_kind()
     st.markdown(
         f"Tried here: **{found.accuracy:.1%}** of the answers are right. That sounds "
-        f"good, but a model that always says no would reach {found.always_no:.0%}. Of "
-        f"the shirts themselves it found **{found.found:.0%}**: where most answers are "
-        "no, look at both."
+        f"good, but a model that always says no would reach {found.always_no:.0%}. It "
+        f"found **{found.found:.0%}** of the shirts. Where most of the right answers "
+        "are no, look at both numbers."
     )
 
 

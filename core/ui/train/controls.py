@@ -151,8 +151,8 @@ def fast_setting() -> None:
         args=(fast,),
     )
     st.caption(
-        "The fast setting is about as accurate, sooner: all data on the device, a "
-        "one-cycle schedule."
+        "The fast setting ends about as accurate, in less time: all data on the "
+        "device, and a one-cycle schedule, which gains most at its end."
     )
     st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
 
