@@ -101,7 +101,7 @@ def legend(shown: Sequence[Run], key: str) -> None:
         height="content",
         hide_index=True,
         placeholder="–",
-        key=key,
+        key=_of_these(shown, key),
         on_select="rerun",
         selection_mode="multi-row",
         selection_default={"selection": {"rows": list(range(len(shown)))}},
@@ -118,9 +118,14 @@ def legend(shown: Sequence[Run], key: str) -> None:
     )
 
 
+def _of_these(shown: Sequence[Run], key: str) -> str:
+    """The key of just these runs' boxes: a new run begins with all of them ticked."""
+    return "_".join((key, *(run.id for run in shown)))
+
+
 def ticked(shown: Sequence[Run], key: str) -> list[Run]:
     """Those whose box is ticked; at first all are."""
-    state = st.session_state.get(key)
+    state = st.session_state.get(_of_these(shown, key))
     rows = range(len(shown)) if state is None else state["selection"]["rows"]
     return [run for row, run in enumerate(shown) if row in rows]
 

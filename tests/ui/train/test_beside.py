@@ -96,3 +96,18 @@ def test_the_table_has_a_row_a_run_with_a_color_of_its_own():
     assert [row["Seconds to 90%"] for row in rows] == ["2.0", "1.0"]
     assert {row["Accuracy"] for row in rows} == {"91.00%"}
     assert len({row[" "] for row in rows}) == 2
+
+
+def test_a_new_run_is_drawn_whatever_was_ticked_before_it(monkeypatch):
+    """Who has hidden one of two runs sees all three once there is another."""
+    first, second, third = (run(str(n), 1.0, 0.9) for n in (1, 2, 3))
+    state: dict[str, dict] = {}
+    monkeypatch.setattr(beside.st, "session_state", state)
+    monkeypatch.setattr(
+        beside.st, "dataframe", lambda *_, key, **__: state.setdefault(key, {})
+    )
+    beside.legend([first, second], "legend")
+    (boxes,) = state.values()
+    boxes["selection"] = {"rows": [1]}
+    assert beside.ticked([first, second], "legend") == [second]
+    assert beside.ticked([first, second, third], "legend") == [first, second, third]

@@ -1,0 +1,45 @@
+"""The parts of the lesson that a textbook leaves out, each on its page."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.walk import SLOW, key, ready
+
+pytestmark = pytest.mark.browser
+
+PARTS = (  # an address, and what is read there
+    ("Device", "current_accelerator(check_available=True)"),
+    ("Device", "get_device_name()"),
+    ("Device?tab=A+default+device", "zeros_like(existing)"),
+    ("Train?task=sprites&batch_size=1&epochs=200", "torch.randperm"),
+    ("Train?task=sprites", "nn.BCEWithLogitsLoss"),
+    ("Evaluate?tab=The+cost", "AMP for short"),
+    ("Evaluate?tab=The+cost", "TF32"),
+    ("Mistakes?mistake=model_not_moved", "model_not_moved"),
+)
+
+
+def test_each_part_of_the_lesson_is_on_its_page(visitor, server):
+    """Read as a learner would, from page to page; each ends with what to read next."""
+    page = visitor()
+    for address, part in PARTS:
+        page.goto(f"{server.url}/{address}")
+        expect(ready(page).get_by_text(part).first).to_be_attached(timeout=SLOW)
+        expect(page.get_by_text("Read more")).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_a_move_is_forgotten_made_and_found_to_be_slow_in_a_chain(visitor, server):
+    """The switch leads to the real error, the move to buffers; then it is measured."""
+    page = ready(visitor("Model"))
+    page.get_by_text("Forget the labels").click()
+    expect(page.get_by_text(re.compile("RuntimeError"))).to_be_visible(timeout=SLOW)
+    page.goto(f"{server.url}/Model?tab=Move+a+model")
+    key(ready(page), "move_model").click()
+    expect(page.get_by_text("register_buffer").first).to_be_attached(timeout=SLOW)
+    page.goto(f"{server.url}/Device?tab=Why+a+GPU+is+fast")
+    key(ready(page), "show_multiply_guess").click()
+    key(ready(page), "multiply").click()
+    expect(page.get_by_text("In a chain", exact=True)).to_be_visible(timeout=SLOW)
