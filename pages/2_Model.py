@@ -12,14 +12,16 @@ machine = frame.machine()
 here = [each.device for each in machine.devices]
 
 model, device = model_to.settings(here)
-real = here[0] if device == "meta" else device  # where values can be looked at
+virtual = device == "meta"
+real = here[0] if virtual else device  # where values can be looked at
 
 
 def stepped() -> None:
     task = dataset.default_task(machine)
     st.markdown(
-        f"A real batch of {format.NAMES[task]}, the {format.NAMES[model]}, on "
-        f"{format.NAMES.get(real, real)}: the move, then the five steps."
+        f"One real batch of {format.NAMES[task]} goes through the "
+        f"{format.NAMES[model]} on {format.NAMES.get(real, real)}: first the move, "
+        "then the five steps." + " `meta` would have no values to show." * virtual
     )
     batch_steps.stepper(task, model, real)
     forgotten.draw(device)

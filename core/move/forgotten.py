@@ -12,7 +12,7 @@ from core.move.model_to import resolve
 from core.move.results import Forgotten
 
 
-def step(device: torch.device, moved: Collection[str]) -> None:
+def step(device: torch.device, moved: set[str]) -> None:
     model = ANN()
     criterion = nn.CrossEntropyLoss(weight=torch.ones(10))
     inputs = torch.rand(64, 1, 28, 28)
@@ -36,7 +36,7 @@ def attempt(device_name: str, moved: Collection[str]) -> Forgotten:
     """How that step ends: without an error, or with one that a line raised."""
     device = resolve(device_name)
     try:
-        step(device, moved)
+        step(device, set(moved))
         devices.synchronize(device)
     except RuntimeError as error:
         first = step.__code__.co_firstlineno

@@ -76,5 +76,5 @@ def sentence(job: Job) -> str:
 def by(owner: str) -> str:
     """Who measured it: no name is told."""
     if not owner:
-        return "by this server itself"
+        return "by this server in idle time"
     return "by you" if owner == visitor() else "by somebody in this course"

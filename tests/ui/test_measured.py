@@ -99,7 +99,9 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     monkeypatch.setattr(measured, "visitor", lambda: "me")
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
-    assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
+    assert measured.sentence(job(value, owner="")).endswith(
+        "by this server in idle time."
+    )
 
 
 def test_threads_that_differ_are_what_was_compared(monkeypatch):

@@ -83,7 +83,7 @@ def its_input_is_moved(script: Script) -> str:
             if name == dotted(given) != "" and _of_device(value)
         ]
         if not made and not _of_device(given):
-            return "What the model is given is still on the CPU."
+            return "The model's input is still on the CPU."
     return ""
 
 

@@ -93,8 +93,8 @@ def per_epoch(
     percent = y == "accuracy"
     last = max(2, epochs)
     ticks = base.ticks(base.whole(last), format="d")
-    room = {"padding": 16} if references else {}  # for the names on the lines
-    figure = alt.Y(f"{y}:Q").title(None).scale(zero=False, **room)
+    room = 16 if references else 0  # pixels, for the names on the lines
+    figure = alt.Y(f"{y}:Q").title(None).scale(zero=False, padding=room)
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
         y=figure.axis(format=base.PERCENT if percent else "~r"),

@@ -46,7 +46,7 @@ def _step(seen: SteppedBatch, number: int, place: int) -> None:
         _button(label, "skip_next", "step_on", on, type="primary", disabled=over)
         if number > 1:
             _button("Start again", "restart_alt", "step_reset", (1, 0))
-        st.markdown(f"**Batch {number}** · {_trail(place)}", width="content")
+    st.markdown(f"**Batch {number}** · {_trail(place)}")
     with st.container(border=True):
         left, right = st.columns([6, 5])
         with left:
@@ -137,8 +137,8 @@ def _zeroed(seen: SteppedBatch, place: int) -> None:
     before, now = seen.stages[place - 1], seen.stages[place]
     if all(norm is None for norm in before.gradients.values()):
         st.markdown(
-            "This is the first batch, so there were none: every `.grad` is `None`, "
-            "before and after. Come here again in the next batch."
+            "This is the first batch, so there are no gradients to clear: every "
+            "`.grad` is `None`, before and after. Come here again in the next batch."
         )
         return
     figures.table(
@@ -186,13 +186,13 @@ def _gradients(seen: SteppedBatch, place: int) -> None:
 
 
 def _moved(seen: SteppedBatch, place: int) -> None:
-    _bars(seen.stages[place].moved, "Distance from where it was", seen)
+    _bars(seen.stages[place].moved, "How far it moved", seen)
 
 
 def _bars(values: dict[str, float], title: str, seen: SteppedBatch) -> None:
     st.altair_chart(
         charts.parameter_bars(values, title, seen.environment.backend),
-        alt=f"{title} of each parameter",
+        alt=f"{title}, for each parameter",
     )
 
 
@@ -201,21 +201,22 @@ STEPS = {
     "Move the batch": (
         _images,
         ".to(device)",
-        "The batch is made on the host. Both its tensors go to the device that the "
-        "model is on: the targets too. The images are `uint8`, one byte a pixel; the "
+        "The batch is made on the host. Both tensors, inputs and targets, go to the "
+        "device that the model is on. The images are `uint8`, one byte a pixel; the "
         "model turns them into floats.",
     ),
     "zero_grad": (
         _zeroed,
         "optimizer.zero_grad()",
-        "Gradients add up. What the previous batch left must go, or this step would "
-        "follow both.",
+        "Gradients add up. Clear what the previous batch left behind, or this step "
+        "follows both batches.",
     ),
     "Forward pass": (
         _logits,
         "outputs = model(inputs)",
-        "Ten logits for each image, larger for a class that the model finds likelier. "
-        "They are not probabilities: softmax turns them into some, inside the loss.",
+        "Ten logits for each image: the larger the logit, the likelier the model "
+        "thinks that class is. They aren't probabilities yet: softmax, inside the "
+        "loss, turns them into probabilities.",
     ),
     "Loss": (
         _loss,
@@ -232,9 +233,9 @@ STEPS = {
     "Optimizer step": (
         _moved,
         "optimizer.step()",
-        "Now the weights move a little, against their gradients. In its first step "
-        "AdamW moves each weight that has a gradient by about the learning rate, "
-        "however small that gradient is; later steps are mostly smaller.",
+        "Now the weights move a little, against their gradients. On its first step, "
+        "AdamW moves every weight that has a gradient by about the learning rate, no "
+        "matter how small the gradient is. Later steps are usually smaller.",
     ),
 }
 NAMES = list(STEPS)

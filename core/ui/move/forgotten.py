@@ -50,8 +50,8 @@ def _outcome(found: Forgotten, moved: tuple[str, ...], device: str) -> None:
             icon=":material/error:",
         )
         st.markdown(
-            "The error comes where two devices meet, not where the move is missing: "
-            "look for what is used in that line, then for its `.to(device)`."
+            "The error shows up where two devices meet, not where the move is "
+            "missing. Look at what that line uses, then for the `.to(device)` of each."
         )
     elif device == "cpu":
         st.success("It works: on the CPU a move changes nothing.")
@@ -64,6 +64,7 @@ def _outcome(found: Forgotten, moved: tuple[str, ...], device: str) -> None:
         st.success(f"All four are on `{device}`: it works.")
     if device == "meta":
         st.markdown(
-            ":small[`meta` stands in for an accelerator, and has its own words for it: "
-            "a GPU says that it expected all tensors to be on the same device.]"
+            ":small[`meta` stands in for an accelerator and words its errors "
+            "differently. On a GPU you'd read “Expected all tensors to be on the same "
+            "device”.]"
         )

@@ -23,7 +23,8 @@ WHEN = {
 }
 DEMONSTRATIONS = {
     "copy_of_a_tensor": "**A tensor is copied**: `x` stays where it is.",
-    "module_in_place": "**A module is moved in place**: what it returns is itself.",
+    "module_in_place": "**A module is moved in place**: `.to()` returns the module "
+    "itself.",
     "what_a_module_moves": "**Its parameters and buffers are moved**, and nothing else "
     "that it has.",
 }
@@ -57,8 +58,8 @@ def settings(devices: Sequence[str]) -> tuple[str, str]:
             with st.popover("What is `meta`?"):
                 st.markdown(
                     "A device that every torch has. Its tensors have shapes but no "
-                    "values: enough to see a model move where there is no accelerator. "
-                    "The batch needs values, so it runs on "
+                    "values. That's enough to watch a model move without an "
+                    "accelerator. The batch needs real values, so it runs on "
                     f"{format.NAMES.get(real, real)}."
                 )
     return model, device
@@ -173,7 +174,7 @@ def in_place(device: str, environment: Environment) -> None:
     with explained("The lab has no answer"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
-        with st.expander("And an optimizer that was built before the move?"):
+        with st.expander("What if you built the optimizer before the move?"):
             optimizer(device, environment)
 
 

@@ -24,9 +24,9 @@ def draw(devices: Sequence[str]) -> None:
     """The button, and the curves."""
     if len(devices) == 1:
         st.markdown(
-            "There is no accelerator here, so nothing can be sent to one. A copy "
-            "**within the host** shows a fixed price for each copy, and a bandwidth "
-            "that depends on whether both ends fit in the cache."
+            "There's no accelerator here to send anything to. A copy **within the "
+            "host** shows a fixed cost for each copy too, and a bandwidth that depends "
+            "on whether both ends fit in the cache."
         )
     where = "within the host" if len(devices) == 1 else "to the device"
     with st.container(horizontal=True, vertical_alignment="bottom"):
