@@ -8,7 +8,7 @@ from core.ui import downloads as files
 from core.ui.runs import Run
 
 NEEDS = {  # beside torch
-    "fashion-mnist": ", and torchvision where the data is still to be downloaded.",
+    "fashion-mnist": ", and torchvision if the data isn't downloaded yet.",
     "sprites": ", and `sprites.py` in the same folder, which draws the sprites.",
     "regression": "; the points are drawn by the script itself.",
 }

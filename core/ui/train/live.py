@@ -1,7 +1,6 @@
 """A training run, drawn while it goes on and when it has ended."""
 
 import time
-from collections.abc import Sequence
 
 import streamlit as st
 
@@ -22,6 +21,7 @@ from core.ui.train import beside, controls, fits
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
 COLUMNS = 17  # images of the wall in a row
+LEGEND = "loss_legend"
 ROW = 48  # pixels: the line that names the run, with its button or without
 MISTAKES = page("Mistakes")
 
@@ -166,7 +166,7 @@ def draw_run(current: Run) -> None:
             beside.ask(*shown[-2:])
     _losses(shown)
     if len(shown) > 1:
-        beside.legend(shown, legend_key(shown))
+        beside.legend(shown, LEGEND)
     _figures(current)
     if current.config.has_images:
         whose = "your" if current.job.owner == visitor() else "this"
@@ -174,7 +174,7 @@ def draw_run(current: Run) -> None:
     else:
         fits.draw(current.fit, _backend(current))
     if any(each.history for each in shown):
-        _epochs(beside.ticked(shown, legend_key(shown)))
+        _epochs(beside.ticked(shown, LEGEND))
     if current.result is not None:
         _measured(current.result)
 
@@ -267,11 +267,6 @@ def _figures(current: Run) -> None:
     figures.metrics(quality | measured, notes)
 
 
-def legend_key(shown: Sequence[Run]) -> str:
-    """The key of their table: what is ticked holds for these runs, not for a newer."""
-    return f"loss_legend_{len(shown)}_{shown[-1].id}"
-
-
 def _losses(shown: list[Run]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Training loss**", width="stretch")
@@ -285,7 +280,7 @@ def _losses(shown: list[Run]) -> None:
             label_visibility="collapsed",
             help="Steps compare learning per update, seconds what you wait for.",
         )
-    drawn = beside.ticked(shown, legend_key(shown))
+    drawn = beside.ticked(shown, LEGEND)
     epochs = max(each.config.epochs for each in shown)
     steps = max((each.started.steps for each in shown if each.started), default=100)
     st.vega_lite_chart(
