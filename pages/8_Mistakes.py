@@ -21,34 +21,34 @@ with right:
     if machine and len(machine.devices) == 1:
         with st.popover("Without an accelerator", icon=":material/info:"):
             st.markdown(
-                "Mistakes that need an accelerator run on `meta` here, a device of "
-                "torch that has shapes but no numbers: it mixes with the CPU as little "
-                "as a GPU does. Their fixes run on `meta` and on the CPU. **Run it** "
-                "uses a process of its own, which may die."
+                "Mistakes that need an accelerator run on `meta` here, a torch device "
+                "that has shapes but no numbers. Like a GPU, it doesn't mix with the "
+                "CPU. Their fixes run on `meta` and on the CPU. **Run it** uses a "
+                "separate process, which is allowed to crash."
             )
-    with st.expander("The code around them", icon=":material/code:"):
+    with st.expander("The code behind this page", icon=":material/code:"):
         code_tabs(
             (
                 "Running",
-                "One half, in a process of its own. From `core/mistakes/runner.py`.",
+                "One version, in a process of its own. From `core/mistakes/runner.py`.",
                 "core.mistakes.runner:half",
                 "core.mistakes.runner:attempt",
             ),
             (
                 "Finding",
-                "A text is compared with what the mistakes raised here. "
-                "From `core/mistakes/search.py`.",
+                "Your text is compared with the messages that the mistakes raised "
+                "here. From `core/mistakes/search.py`.",
                 "core.mistakes.search:Corpus",
             ),
             (
                 "Checking a script",
-                "It is parsed, and a rule looks at the tree: one of "
-                f"{len(RULES)}. From `core/mistakes/script/`.",
+                f"Your script is parsed, and {len(RULES)} rules look at its syntax "
+                "tree. This is one. From `core/mistakes/script/`.",
                 "core.mistakes.script.moving:copy_not_kept",
                 "core.mistakes.script.check:check",
             ),
             (
-                "What they begin with",
+                "What they share",
                 "The functions that the mistakes call. "
                 "From `core/mistakes/examples/fixtures.py`.",
                 *(f"core.mistakes.examples.fixtures:{name}" for name in FIXTURES),

@@ -26,10 +26,10 @@ for inputs, labels in loader:
     ..."""
 
 ABOUT = f"""\
-{len(RULES)} mistakes are looked for, from a copy that nobody keeps to a clock that does
-not wait. Each line that is pointed at says how sure it is:
-:red-badge[Sure] it is a mistake, :gray-badge[Likely] unless something else in your
-project mends it, :gray-badge[Look at this] fine in some scripts."""
+It looks for {len(RULES)} mistakes, from a copy that is thrown away to a clock that
+doesn't wait for the GPU. Each line it points at says how sure it is:
+:red-badge[Sure] it's a mistake, :gray-badge[Likely] it's one, unless something else
+in your project makes up for it, :gray-badge[Look at this] it's fine in some scripts."""
 
 
 @st.fragment
@@ -45,7 +45,9 @@ def draw() -> None:
             placeholder=PLACEHOLDER,
             persist_state="session",
         )
-        st.markdown(":small[It is read line by line, and neither run nor kept.]")
+        st.markdown(
+            ":small[Your script is only read: it isn't run, and it isn't kept.]"
+        )
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = state.script[: MOST_BYTES + 1]
@@ -66,8 +68,8 @@ def _found(text: str, checked: Checked) -> None:
         st.info("Paste a script first.", icon=":material/content_paste:")
     elif not checked.findings:
         st.success(
-            f"None of the {len(RULES)} mistakes that are looked for was found. It was "
-            "read, not run: a run may still fail.",
+            f"None of the {len(RULES)} mistakes was found. Your script was read, not "
+            "run, so running it may still fail.",
             icon=":material/check:",
         )
     else:

@@ -83,7 +83,7 @@ def _fitting(learning: str, text: str) -> list[str]:
         known = index(learning)
     if known is None:
         st.warning(
-            "The mistakes could not be run yet, so there is nothing to compare with. "
+            "The mistakes haven't been run yet, so there's nothing to compare with. "
             "Press the button again in a moment.",
             icon=":material/hourglass_top:",
         )
@@ -91,8 +91,8 @@ def _fitting(learning: str, text: str) -> list[str]:
     found = [match.slug for match in known.find(text)]
     if not found:
         st.info(
-            f"None of the {len(MISTAKES)} mistakes fits that text. Paste the last "
-            "lines of the traceback too, or look through the list.",
+            f"None of the {len(MISTAKES)} mistakes fits. Include the last lines of the "
+            "traceback, or look through the list.",
             icon=":material/search_off:",
         )
         return []
@@ -214,8 +214,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
 
 def _question(mistake: Mistake) -> str:
     """What the code is looked at for: the title in the list has told its name."""
-    where = "Which line raises it" if mistake.loud else "Which line is to blame"
-    return f"{where}, and what would fix it?"
+    where = "Which line raises the error" if mistake.loud else "Which line is to blame"
+    return f"{where}, and how would you fix it?"
 
 
 def _message(mistake: Mistake, found: MistakeRun | None) -> None:
@@ -226,7 +226,7 @@ def _message(mistake: Mistake, found: MistakeRun | None) -> None:
     elif mistake.figure is not None:
         if found is None:
             told, _, _ = mistake.symptoms.partition(". ")
-            st.info(f"It raises nothing. “{told}.”", icon=":material/hearing:")
+            st.info(f"No error is raised. “{told}.”", icon=":material/hearing:")
         else:
             _curves(mistake.figure, found)
 
@@ -241,7 +241,7 @@ def _raised(mistake: Mistake) -> Failure | None:
     def look_again() -> None:
         if (now := engine().job(learning.id)) is None or now.ended:
             st.rerun()
-        st.info("The lab is making all the mistakes once, to learn their messages.")
+        st.info("Every mistake is being made once here, to collect the messages.")
 
     if not learning.ended:
         look_again()
@@ -283,7 +283,7 @@ def _wait_a_moment(job: Job | None) -> None:
 def _ran(mistake: Mistake, job: Job) -> None:
     """How a mistake ended, once it has."""
     if not job.ended:
-        st.info("Running both halves, each in a process of its own.")
+        st.info("Running both versions, each in a process of its own.")
     found = job.value
     _halves(mistake, True, found)
     if found is not None:
@@ -326,8 +326,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         st.metric(mistake.figure.label, value, border=True)
     elif not fixed:
         st.info(
-            "It ran without an error on this machine, and returned "
-            f"`{outcome.result}`.",
+            f"It ran without an error here and returned `{outcome.result}`.",
             icon=":material/info:",
         )
     else:
@@ -335,8 +334,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         text = f"It returns `{result}` on {_device(outcome)}."
         if outcome.device == "meta":
             text = (
-                "It runs without an error. On `meta` there are shapes, but no "
-                "numbers to show."
+                "It runs without an error. `meta` has shapes, but no numbers to show."
             )
         st.success(text, icon=":material/check:")
 
@@ -347,8 +345,8 @@ def _failure(failure: Failure, fixed: bool) -> None:
     st.error(message, title=title, icon=":material/error:")
     if failure.poisoned and not fixed:
         st.markdown(
-            "After it, every call to the device failed in that process. The process "
-            "has ended, and nobody else noticed: the fix ran in a new one."
+            "After that, every call to the device failed in that process. The process "
+            "has ended and nothing else was affected: the fix ran in a new one."
         )
     with st.expander("The whole traceback"):
         st.code(failure.traceback, language=None)
@@ -361,9 +359,8 @@ def _remarks(mistake: Mistake, found: MistakeRun) -> None:
         remarks.append(mistake.without_accelerator)
         if found.broken.device == "meta":
             remarks.append(
-                "There is no accelerator here, so torch's `meta` device is the other "
-                "device. On a GPU the exception is of the same kind, worded "
-                "differently."
+                "There's no accelerator here, so torch's `meta` device stands in for "
+                "one. On a GPU you get the same kind of exception, worded differently."
             )
     if any(remarks):
         st.markdown(" ".join(filter(None, remarks)))
