@@ -16,9 +16,7 @@ if run is None:
     evaluation.before_any_run()
     frame.end("Evaluate")
     st.stop()
-anew = row.button(
-    "Evaluate again", type="primary", icon=":material/fact_check:", key="evaluate"
-)
+anew = row.button("Evaluate again", icon=":material/fact_check:", key="evaluate")
 done, guessed = None, None
 with (
     explained("The evaluation failed"),
@@ -36,9 +34,10 @@ if done is not None:
     if guessed is not None:
         evaluation.confusion(run, found)
         st.caption(
-            "A row is what the images are, a column what the model says; the hardest "
-            "class is first. Select a cell to see its images. Accuracy is correct over "
-            f"total, with Wilson's interval. {measured.sentence(done)}"
+            "Each row is what the images really are, each column what the model says. "
+            "The hardest class comes first. Select a cell to see its images. Accuracy "
+            "is correct divided by total, with Wilson's interval. "
+            f"{measured.sentence(done)}"
         )
 
 
@@ -54,8 +53,8 @@ def sure() -> None:
         evaluation.mistakes(run, done.value)
         if run.config.task == "fashion-mnist":
             st.markdown(
-                "In bold what the label says, under it what the model says. Some "
-                "images of Fashion-MNIST are arguably mislabeled (issue 166 of "
+                "The label is in bold; below it is what the model says. Some images of "
+                "Fashion-MNIST are arguably mislabeled (issue 166 of "
                 "zalandoresearch/fashion-mnist): look before you blame the model.",
                 width=frame.PROSE,
             )
@@ -67,11 +66,11 @@ def own() -> None:
 
 def cost() -> None:
     st.markdown(
-        "The same forward passes three times: with autograd recording as in training, "
+        "The same forward passes, three times: with autograd recording as in training, "
         "under `torch.no_grad()`, and under `torch.inference_mode()`. Autograd keeps "
-        "what each layer needs for its backward pass: the deeper the model, and the "
-        "larger its activations, the more memory that costs. So the ANN and the CNN "
-        "are measured, whichever this run has trained.",
+        "what each layer needs for its backward pass: the deeper the model and the "
+        "larger its activations, the more memory that takes. So both the ANN and the "
+        "CNN are measured, whichever one this run trained.",
         width=frame.PROSE,
     )
     evaluation.modes(run)
@@ -88,7 +87,7 @@ def code() -> None:
         ),
         (
             "Score",
-            "Correct over total, over all images at once: averaging the batches' "
+            "Correct divided by total, once, over all images: averaging the batches' "
             "accuracies goes wrong as soon as the last batch is smaller. From "
             "`core/loops.py`.",
             "core.loops:score",
@@ -100,13 +99,14 @@ def code() -> None:
         ),
         (
             "The precisions",
-            "What their price is measured with, from `core/evaluate/precision.py`.",
+            "How the price of precision is measured, from "
+            "`core/evaluate/precision.py`.",
             "core.evaluate.precision:answers",
             "core.evaluate.precision:tf32",
         ),
         (
             "Your picture",
-            "A photo made into 28×28 gray pixels, from `core/evaluate/picture.py`.",
+            "How a photo becomes 28×28 gray pixels, from `core/evaluate/picture.py`.",
             "core.evaluate.picture:prepare",
         ),
     )

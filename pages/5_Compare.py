@@ -15,11 +15,13 @@ recorded = records.recordings()
 
 def racing() -> None:
     st.subheader("Which one is faster?")
+    if devices == ["cpu"]:
+        st.markdown("There's no accelerator here, so the CPU races itself.")
     race.draw(machine, dataset.is_here(machine), recorded)
     with st.expander(race.PANEL.code_title, icon=":material/code:"):
         show(
-            "The race calls this for each contender in turn: the loops of the course, "
-            "with a clock that is read when the device is idle.",
+            "The race calls this for each contender in turn: the course's own loops, "
+            "with a clock that is read only when the device is idle.",
             "core.compare.race:trial",
         )
 
@@ -39,7 +41,7 @@ def profile() -> None:
 
 
 def mapping() -> None:
-    st.subheader("From what size is the second contender worth it?")
+    st.subheader("How big must the model be before the second contender pays off?")
     st.markdown("A training step of a two-layer MLP, from small to large.")
     crossover.draw(machine, recorded)
     with st.expander(crossover.PANEL.code_title, icon=":material/code:"):

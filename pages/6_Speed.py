@@ -19,15 +19,15 @@ def climbed() -> None:
     ladder.draw(machine, dataset.is_here(machine))
     with st.expander("How it is measured", icon=":material/code:"):
         show(
-            "Each rung begins with the same weights. Some steps come first, so that no "
-            "epoch pays for what is set up in them; then every epoch is timed from an "
-            "idle device to an idle device. From `core/speed/climb.py`.",
+            "Every rung starts from the same weights. A few steps come first, so that "
+            "no epoch pays for the setup; then each epoch is timed, from idle device "
+            "to idle device. From `core/speed/climb.py`.",
             "core.speed.climb:measure",
             "The headline: once all rungs are climbed, the textbook loop and the best "
-            "rung take turns. The gains multiplied would be no measurement, since the "
+            "rung take turns. Multiplying the gains would be no measurement, since the "
             "machine may have changed between two rungs.",
             "core.speed.climb:take_turns",
-            "The rate that the limit is computed with, from `core/speed/roofline.py`.",
+            "The rate behind the limit, from `core/speed/roofline.py`.",
             "core.speed.roofline:matmul_rate",
         )
 

@@ -9,7 +9,7 @@ def verdict(race: Race) -> str:
     """Who wins, by how much and why, in words."""
     for failure in race.failures:
         name = race.candidates[failure.candidate].name
-        return f"There is no winner: {name} did not come to the end."
+        return f"There is no winner: {name} did not finish."
     found = race.speedup()
     if found is None:
         return "There is no winner: nothing was measured."
@@ -48,9 +48,9 @@ def why(race: Race, winner: int) -> str:
             )
         if won.threads < lost.threads and step < SMALL_STEP_MS:
             return (
-                f"A step takes only {step:.2g} ms. Threads split each operation of it "
-                "and then wait for the slowest of them, also for one that lost its "
-                "core to another program."
+                f"A step takes only {step:.2g} ms. The threads split each operation "
+                "and then wait for the slowest one, which may have lost its core to "
+                "another program."
             )
         if won.threads < lost.threads:
             return (
@@ -85,11 +85,12 @@ def agreement(race: Race) -> str:
     start, most = apart[0], max(apart)
     devices = {candidate.device for candidate in race.candidates}
     if most == 0:
-        return "Over steps, the two curves are the same, bit for bit."
+        return "Step by step, the two losses are the same, bit for bit."
     if most < AGREE:
         return (
-            f"Over steps, the two curves agree within {most:.1g} of the loss. What is "
-            f"left is rounding: they add the same numbers in another order{tf32(race)}."
+            f"Step by step, the two losses agree within {most:.1g} of their value. The "
+            "rest is rounding: the same numbers are added in a different "
+            f"order{tf32(race)}."
         )
     if race.config.model == "cnn" and len(devices) > 1:
         return (

@@ -39,14 +39,14 @@ RUNGS = (
         "two_workers",
         "Two loader workers",
         "`num_workers=2`: two processes make the batches while the model trains. They "
-        "help where they have cores of their own, and each batch has to be handed "
-        "from process to process.",
+        "help if each has a core of its own, but every batch has to be handed from "
+        "process to process.",
     ),
     Rung(
         "four_workers",
         "Four loader workers",
-        "`num_workers=4`: what is often recommended. Is there a core for "
-        "each, and one left for training?",
+        "`num_workers=4`, which is often recommended. Is there a core for each, and "
+        "one left for training?",
     ),
     Rung(
         "pinned",
@@ -55,9 +55,9 @@ RUNGS = (
         "memory, and their copy to the device runs while the CPU goes on.",
         {
             "CPU": "Pinned memory speeds up copies to an accelerator, and there is "
-            "none: the batches are where they are needed.",
-            "MPS": "On Apple's chips the GPU shares the memory of the CPU: there is "
-            "nothing to pin for.",
+            "none here: the batches already are where they're needed.",
+            "MPS": "On Apple's chips the GPU shares the CPU's memory, so there's "
+            "nothing to gain from pinning.",
         },
     ),
     Rung(
@@ -79,8 +79,9 @@ RUNGS = (
     Rung(
         "no_waiting",
         "No .item() in the loop",
-        "`.item()` makes the CPU wait until the device has finished the step. The "
-        "loss stays where it is instead; whoever wants to see it fetches many at once.",
+        "`.item()` makes the CPU wait until the device has finished the step. Here the "
+        "loss stays where it is, and many are fetched at once when you want to see "
+        "them.",
     ),
     Rung(
         "fused",
@@ -93,8 +94,8 @@ RUNGS = (
         "larger_batch",
         "Larger batch",
         "256 images to a step instead of 64: a quarter of the steps, and each keeps "
-        "the device busier. With fewer steps each has to go further: for Adam, four "
-        "times the batch goes with about twice the learning rate.",
+        "the device busier. With fewer steps, each has to go further: for Adam, four "
+        "times the batch size goes with about twice the learning rate.",
     ),
     Rung(
         "half_precision",
@@ -102,14 +103,14 @@ RUNGS = (
         "**Mixed precision**, AMP for short: within `torch.autocast` matrix "
         "multiplications run in bfloat16, with half the bytes and on faster units "
         "where the device has them; the weights stay float32. Where there is only "
-        "float16, a `GradScaler` keeps small gradients from vanishing. What it does to "
-        "the answers is on Evaluate, under “The cost”.",
+        "float16, a `GradScaler` keeps small gradients from vanishing. The Evaluate "
+        "page shows what it does to the answers, under “The cost”.",
     ),
     Rung(
         "channels_last",
         "Channels last",
-        "The channels of a pixel lie beside each other in memory, as convolution "
-        "kernels like it.",
+        "The channels of a pixel lie side by side in memory, as convolution kernels "
+        "like it.",
         {"ann": "The ANN has no convolutions; choose the CNN to measure it."},
     ),
     Rung(
@@ -117,15 +118,15 @@ RUNGS = (
         "torch.compile",
         "`torch.compile` writes kernels for just this model, which merge operations "
         "that would each go through memory. Building them takes a while, once. Every "
-        "batch has the same shape now, else it would build a second set.",
+        "batch now has the same shape; otherwise it would build a second set.",
     ),
     Rung(
         "whole_step",
         "The whole step, compiled",
         "Picking the batch, forward pass, backward pass and optimizer become one "
         "compiled function: a single call from Python. For that the loop is written "
-        "with functions: `grad_and_value` in the place of `backward`, `adam` in the "
-        "place of `Adam`.",
+        "with functions: `grad_and_value` in place of `backward`, `adam` in place of "
+        "`Adam`.",
         {
             "cnn": "The CNN's batch norm changes its running averages during the "
             "forward pass. With `torch.func` they would have to be passed in and "

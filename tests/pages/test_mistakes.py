@@ -171,6 +171,6 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
     assert "**Line 2**" in texts(at.markdown)
     links = [each.proto.query_string for each in at.get("page_link")]
     assert "mistake=to_not_reassigned" in links
-    assert "it was" in texts(check_script(at, "x = 1").success).lower()
+    assert "was read, not run" in texts(check_script(at, "x = 1").success).lower()
     assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
     assert "Paste a script first" in texts(check_script(at, "").info)

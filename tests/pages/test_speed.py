@@ -86,7 +86,7 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
     ):
         assert sentence in said
     assert "failed: no room" in texts(at.warning)
-    assert "The 10 seconds were over: 3 of 12 cells" in texts(at.caption)
+    assert "The 10 seconds ran out: 3 of 12 cells" in texts(at.caption)
     assert "**2 workers** are fastest here" in texts(at.info)
 
 

@@ -43,8 +43,8 @@ def draw(machine: Machine, recorded: Sequence[Record]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         guessed = guess.ask(
             "map_guess",
-            f"which one is faster where the model is smallest, {WIDTHS[0]} units wide, "
-            f"with batches of {BATCH_SIZES[0]}?",
+            f"which one is faster for the smallest model, {WIDTHS[0]} units wide, with "
+            f"batches of {BATCH_SIZES[0]}?",
             [*(each.name for each in pair), guess.CLOSE],
         )
     if not PANEL.follow(lambda job: result(job, guessed)):
@@ -60,7 +60,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: Crossover | None = job.value
     cells = list(done.cells) if done else reported(job, Cell)
     if done is not None and not cells:
-        st.warning("The time was over before the first cell. Give it more.")
+        st.warning("Time ran out before the first cell was measured. Give it more.")
     if not job.ended:
         text = f"Coarse to fine: {len(cells)} of {PLANNED} cells"
         slot(text, len(cells) / PLANNED)
@@ -110,8 +110,8 @@ def _draw(
         )
         st.markdown(
             f"A number says how many times as fast **{second.name}** is as "
-            f"**{first.name}**. Pale cells are guessed from the nearest one that is "
-            "measured, hatched ones are too close to call; on the diamonds both are "
+            f"**{first.name}**. Pale cells are estimated from the nearest measured "
+            "one, and hatched ones are too close to call. At the diamonds, both are "
             "equally fast."
         )
 
@@ -194,7 +194,7 @@ def in_words(cells: Sequence[Cell], candidates: tuple[Candidate, Candidate]) -> 
 def caption(done: Crossover) -> None:
     """How it was measured, and why cells are missing."""
     missing = done.planned - len(done.cells)
-    why = done.stopped or f"The {done.budget_seconds:.0f} seconds were over."
+    why = done.stopped or f"The {done.budget_seconds:.0f} seconds ran out."
     left_out = f"{missing} of {done.planned} cells were not measured. {why} "
     figures.caption(
         f"{left_out if missing else ''}A training step of 784-width-10, data on the "

@@ -31,13 +31,13 @@ from core.ui.job_panel import JobPanel, latest, reported, slot
 Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
 EXAMPLE = (  # seconds of training of two contenders, the warm-up first
     (0.72, 0.49, 0.47, 0.5, 0.48, 0.53),
-    (0.8, 0.36, 0.33, 0.34, 0.39, 0.35),
+    (0.8, 0.47, 0.52, 0.48, 0.54, 0.49),  # a tie, so that it tells nobody what to guess
 )
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
 HELP = {
-    "Steps": "Training steps in a heat. Fewer where the slower contender would take "
-    "more than two seconds for them.",
-    "Repeats": "Counted heats of each contender, after one that is not counted.",
+    "Steps": "Training steps in a heat; fewer if the slower contender would "
+    "take more than two seconds for them.",
+    "Repeats": "Heats of each contender, after a warm-up that isn't counted.",
 }
 GUESS = "race_guess"
 PANEL = JobPanel(
@@ -138,7 +138,7 @@ def result(
     race = gather(job)
     if race is None:
         if not job.ended:
-            slot("A worker is taking the race.")
+            slot("The race is about to start.")
         return
     if not job.ended:
         slot(*_progress(job, race))
@@ -212,8 +212,8 @@ def _bars(race: Race, elsewhere: Sequence[tuple[str, Race]]) -> None:
             alt=f"Seconds of {loop} of each contender: every heat, and their median",
         )
     st.caption(
-        "Bar: the median heat, with its images/s at the right. Dots: the heats it is "
-        "the median of. Hollow dot: the warm-up, which is not counted."
+        "Bar: the median heat, with its images/s on the right. Dots: the heats that "
+        "count. Hollow dot: the warm-up, which doesn't count."
     )
 
 
@@ -261,8 +261,8 @@ def _speedups(race: Race) -> None:
         alt="Who is faster in each loop, and by how much",
     )
     st.caption(
-        f"Medians of n = {both.n} pairs of heats; least to most holds the true median "
-        f"in {both.confidence:.0%} of such races"
+        f"Medians of n = {both.n} pairs of heats; in {both.confidence:.0%} of races "
+        "like this one, the true median lies between the least and the most"
         + (": a rough guide, since n is small." if both.n < 5 else ".")
     )
     for index, name in enumerate(names):
@@ -271,9 +271,9 @@ def _speedups(race: Race) -> None:
         if joules:
             each = median(joules) / trials[0].train_samples * 1e3
             st.markdown(
-                f"{name} took {median(joules):,.1f} J a heat ({each:.3g} mJ for each "
-                "image trained on, evaluation included): the whole board, as NVML "
-                "counts it."
+                f"{name} took {median(joules):,.1f} J per heat ({each:.3g} mJ per "
+                "training image, evaluation included), measured by NVML for the whole "
+                "board."
             )
 
 
@@ -288,7 +288,7 @@ def _curves(job: Job, race: Race) -> None:
         for loss in heat.losses
     ]
     x = st.radio(
-        "The first heat, over",
+        "First heat, over",
         ["seconds", "step"],
         horizontal=True,
         format_func=AXES.__getitem__,
@@ -309,8 +309,8 @@ def _caption(race: Race) -> None:
     cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
     figures.caption(
         f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
-        f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats of each, "
-        "in turn, after a warm-up.",
+        f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats each, taking "
+        "turns, after a warm-up.",
         race,
     )
 

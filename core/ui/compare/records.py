@@ -29,7 +29,7 @@ def recordings() -> list[Record]:
         return []
     labels = {each.label: each for each in found}
     chosen = st.multiselect(
-        "Beside what is measured here, show what was recorded on",
+        "Also show what was recorded on",
         list(labels),
         default=list(labels)[:1],
         key="recordings",

@@ -103,7 +103,8 @@ def result(
                 mime="application/gzip",
             )
         st.markdown(
-            "Three steps, to be opened at [ui.perfetto.dev](https://ui.perfetto.dev)."
+            "The trace has three steps. Open it at "
+            "[ui.perfetto.dev](https://ui.perfetto.dev)."
         )
 
 
@@ -128,11 +129,13 @@ def _draw(
     first = setups[0][1]
     covered = ", ".join(f"{each.covered:.0%}" for each in found)
     alone = ", ".join(format.precise(median(each.unprofiled)) for each in found)
-    sums = f" The parts are {covered} of it; not profiled, a step takes {alone}."
+    sums = f" The parts add up to {covered} of it; "
+    sums += f"without profiling, a step takes {alone}."
     figures.caption(
         f"{NAMES[first.config.model]}, batch {first.config.batch_size:,}. Lanes: a "
-        "median step, waited for at its end alone. Shares: the middle half of n = "
-        f"{len(first.step)} steps, waited for after each part.{sums if found else ''}",
+        "median step, synchronized only at its end. Shares: the middle half of n = "
+        f"{len(first.step)} steps, synchronized after each "
+        f"part.{sums if found else ''}",
         first,
     )
 
@@ -171,12 +174,13 @@ def _stopwatches(found: Sequence[StepProfile]) -> str:
     }
     if not early:
         return (
-            "On the CPU one lane does all: a stopwatch that is stopped when `step()` "
-            "returns is right. An accelerator goes on after that, in a lane of its own."
+            "On the CPU, one lane does everything: a stopwatch stopped when `step()` "
+            "returns is right. An accelerator keeps working after that, in a lane of "
+            "its own."
         )
     return (
-        "**✗ A stopwatch that does not wait** is stopped when the host is done: "
-        f"it reads {min(early):.0%} of the truth with {_bar(early[min(early)])}."
+        "**✗ A stopwatch that doesn't wait** stops when the host is done: with "
+        f"{_bar(early[min(early)])}, it reads {min(early):.0%} of the true time."
     )
 
 

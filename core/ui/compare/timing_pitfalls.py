@@ -45,7 +45,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: TimingLab | None = job.value
     if not job.ended:
         ways = len(reported(job, Reading))
-        text = f"Each way in a process of its own: {ways} of {len(WAYS)} done"
+        text = f"Timing each way in a process of its own: {ways} of {len(WAYS)} done"
         slot(text, ways / len(WAYS))
     if done is None or guess.missing(guessed):
         return
@@ -134,12 +134,12 @@ def _in_words(done: TimingLab) -> str:
     if short > 1.5:
         return (
             f"After the first call, the naive clock reads 1/{short:.3g} of the truth "
-            f"(median of {len(done.queueing)} pairs of readings, in turn): it times "
-            "how fast the work is queued."
+            f"(median of {len(done.queueing)} pairs of readings, in turn): it only "
+            "times how fast the work is queued."
         )
     return (
-        "Here the naive clock reads nearly the truth: it had to wait for a "
-        "full queue. Do not count on it."
+        "Here the naive clock is nearly right, because it had to wait for a full "
+        "queue. Don't count on that."
     )
 
 
@@ -173,8 +173,8 @@ def _threads(done: TimingLab) -> None:
     ]
     beside.markdown(
         " ".join(sentences)
-        + " Threads help where there is enough to share and a core is free for each; "
-        "so say how many there were when you quote a time."
+        + " Threads help when there is enough work to share and a free core for each. "
+        "When you quote a time, say how many there were."
     )
     n, where = len(done.threads[0].seconds), figures.elsewhere(done.cpu_environment)
     st.caption(f"n = {n} in turn, each after a warm-up. {where}")

@@ -225,17 +225,22 @@ def class_table(found: Evaluation, guessed: str) -> None:
     }
     figures.table(
         [
-            (each.name, each.precision, each.recall, each.f1, each.images)
+            (
+                each.name,
+                *(100 * share for share in (each.precision, each.recall, each.f1)),
+                each.images,
+            )
             for each in _hardest_first(found)
         ],
         ["Class", *meanings, "Images"],
         "Precision, recall and F1 of each class",
         column_config={
             column: st.column_config.ProgressColumn(
-                column, help=meaning, format="percent", min_value=0, max_value=1
+                column, help=meaning, format="%.1f%%", min_value=0, max_value=100
             )
             for column, meaning in meanings.items()
-        },
+        }
+        | {"Images": st.column_config.NumberColumn(format="localized")},
     )
 
 
@@ -247,7 +252,8 @@ def modes(run: Run) -> None:
         about=lambda *arguments: arguments == wanted,
         subject=run.id,
     )
-    question = "how much memory does the CNN take recording gradients, against without?"
+    question = "how much memory does the CNN need when it records gradients, "
+    question += "compared with when it doesn't?"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         guessed = guess.ask("modes_guess", question, MEMORY_GUESSES)
         panel.buttons("Measure it", wanted)
@@ -285,7 +291,7 @@ def mode_costs(job: Job, guessed: str | None) -> None:
     with right:
         st.markdown("**Peak memory** of tensors, megabytes")
         if measured[0].peak_bytes is None:
-            st.markdown(f"{environment.backend} does not tell.")
+            st.markdown(f"PyTorch doesn't count it on {environment.backend}.")
         else:
             st.altair_chart(
                 charts.mode_costs(table, "megabytes", environment.backend),

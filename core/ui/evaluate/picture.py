@@ -31,7 +31,7 @@ def draw(run: Run) -> None:
             given = _given(source)
             if given is None:
                 return
-            with st.spinner("The picture is made into 28×28"):
+            with st.spinner("Shrinking the picture to 28×28 pixels"):
                 picture = _prepared(given)
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
@@ -53,11 +53,10 @@ def draw(run: Run) -> None:
         )
     if source != "A test image":
         st.markdown(
-            "Photos are unlike the training set: that has catalog pictures, one "
-            "piece of clothing each, lit evenly and shot from the front. A model that "
-            "is right 90% of the time on the test set may be far from it here, and "
-            "still be sure: softmax spreads 100% over the ten classes, even for a "
-            "teapot."
+            "Photos are unlike the training set, which has catalog pictures: one piece "
+            "of clothing each, evenly lit and shot from the front. A model that is "
+            "right 90% of the time on the test set may do far worse here and still be "
+            "sure: softmax spreads 100% over the ten classes, even for a teapot."
         )
 
 

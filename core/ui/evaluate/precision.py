@@ -25,18 +25,18 @@ def draw(run: Run) -> None:
     """What there is to choose, the button, and what each precision costs."""
     st.subheader("The price of precision")
     st.markdown(
-        "Fewer bits are faster where the device has units for them, and round more. "
+        "Fewer bits are faster if the device has units for them, but they round more. "
         "**bfloat16** here is mixed precision, AMP for short: `torch.autocast` "
-        "computes matrix products and convolutions in 16 bits and the rest in "
-        "float32. **TF32** is a float32 of which NVIDIA's GPUs, since Ampere, multiply "
-        "19 bits: convolutions use it by default, matrix products after "
+        "computes matrix products and convolutions in 16 bits and the rest in float32. "
+        "**TF32** is float32 of which NVIDIA GPUs, from Ampere on, multiply only 19 "
+        "bits: convolutions use it by default, matrix products after "
         '`torch.set_float32_matmul_precision("high")`.',
         width=PROSE,
     )
     wanted = (run.checkpoint, run.config)
     panel = replace(PANEL, about=lambda *arguments: arguments == wanted)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        question = "of 100 answers, how many change in 16 bits?"
+        question = "out of 100 answers, how many change in 16 bits?"
         guessed = guess.ask("precision_guess", question, GUESSES)
         panel.buttons("Measure the precisions", wanted)
     panel.follow(lambda job: result(job, guessed))

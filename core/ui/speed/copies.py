@@ -30,8 +30,8 @@ LAB = Lab(
         (".cpu()", "core.speed.copies:fetch_with_cpu"),
         ("Once", "core.speed.copies:fetch_once"),
     ),
-    on_a_cpu=" There is no accelerator here, so the copies stay within the host: what "
-    "a call costs is the same story, but there is nothing to wait for.",
+    on_a_cpu=" There's no accelerator here, so the copies stay in the CPU's memory. "
+    "Each call still has its price, but there's nothing to wait for.",
 )
 
 
@@ -74,7 +74,9 @@ def result(job: Job, guessed: str | None) -> None:
         st.markdown(pieces_in_words(done))
     chart, words = st.columns(SIDES)
     with chart:
-        st.markdown(f"**A number from each of {done.fetched[0].steps:,} steps**")
+        st.markdown(
+            f"**Fetching a number from each of {done.fetched[0].steps:,} steps**"
+        )
         st.altair_chart(
             charts.fetches(
                 figures.readings(done.fetched, "way", milliseconds=1e3), backend
@@ -97,7 +99,7 @@ def pieces_in_words(done: CopiesLab) -> str:
     if extra <= 0:
         return "Here the pieces cost nothing that could be measured."
     text = (
-        f"Each further piece costs about "
+        "Each additional piece costs about "
         f"**{format.precise(extra / (many.pieces - one.pieces))}**, whatever is in it; "
         f"a piece of {many.pieces:,} has {format.size(many.bytes / many.pieces)}."
     )
@@ -116,14 +118,14 @@ def fetches_in_words(done: CopiesLab) -> str:
     low, high = format.middle_half(times.ratios)
     if done.environment.backend == "CPU":
         why = (
-            "On the CPU a number is there as soon as the call returns: nothing is "
-            "waited for, and a fetch is cheap. On an accelerator each one stops the "
-            "host until the device has done all that it was given."
+            "On the CPU a number is there as soon as the call returns, so there's "
+            "nothing to wait for and a fetch is cheap. On an accelerator, each fetch "
+            "stops the host until the device has finished all its work."
         )
     else:
         why = (
-            "Each fetch stops the host until the device has done all that it was "
-            "given, and the device then has nothing to do until the host is back."
+            "Each fetch stops the host until the device has finished all its work, and "
+            "then the device idles until the host gives it more."
         )
     return (
         f"`.item()` in every step takes **{times.median:.2f} times** as long as "

@@ -29,8 +29,8 @@ PANEL = JobPanel(
 )
 SHARES = [6, 4]  # of the rungs and of the one that is looked at
 NO_HEADLINE = (
-    "How many times as fast the best rung is as the textbook loop is measured last, "
-    "the two in turn: a climb that ended early has no such figure."
+    "How much faster the best rung is than the textbook loop is measured last, with "
+    "the two taking turns: a climb that ended early has no such figure."
 )
 
 TF32 = (
@@ -68,9 +68,9 @@ def settings(machine: Machine, has_data: bool) -> Climb:
         1,
         width=124,
         persist_state="session",
-        help="Each is timed by itself, in turn with one of the rung before: how far "
-        "apart they are says how sure it is. With more of them, the model also "
-        "learns more.",
+        help="Each one is timed by itself, in turn with one of the rung before. "
+        "How far apart they are says how certain the result is. With more epochs, "
+        "the model also learns more.",
     )
     images = controls.number(
         "Images per epoch",
@@ -79,8 +79,8 @@ def settings(machine: Machine, has_data: bool) -> Climb:
         1000,
         width=140,
         persist_state="session",
-        help="The first of the training set. With fewer it is quicker, and the model "
-        "learns less.",
+        help="The first images of the training set. Fewer are quicker, but "
+        "the model learns less.",
     )
     return Climb(task, model, device, epochs, images)
 
@@ -162,9 +162,9 @@ def climb(job: Job, backend: str) -> None:
         )
         if any(each.measured for each in shown):
             st.caption(
-                "Median samples/s and seconds per epoch, "
-                f"n = {job.arguments[0].epochs}; lines: least to most. Hollow: taken "
-                "back. Dashed: this machine's limit with the rung's kind of numbers."
+                "Median samples/s and seconds per epoch, n = "
+                f"{job.arguments[0].epochs}; lines: least to most. Hollow: taken back. "
+                "Dashed: this machine's limit at the rung's precision."
             )
             fall(shown, found, backend)
     with st.expander("All figures", icon=":material/table:"):

@@ -19,8 +19,8 @@ BUDGETS = (10, 30, 60)  # seconds
 LAB = Lab(
     "Loader lab",
     "A `DataLoader` opens its images one by one. Workers do that in processes of their "
-    "own, but have to hand every batch over. Whether that pays is a matter of your "
-    "machine and your images: measure it.",
+    "own, but have to hand over every batch. Whether that pays off depends on your "
+    "machine and your images, so measure it.",
     "loaders",
     JobPanel("core.speed.loader:measure", "The loader lab", "run_loader_lab"),
     ":material/grid_on: Guess, then measure: samples/s for each batch size "
@@ -57,7 +57,7 @@ def draw(machine: Machine) -> None:
 def _not_pinned(backend: str) -> str:
     why = f"{backend} gains nothing from it."
     if backend == "CPU":
-        why = "it makes copies to an accelerator faster, and there is none here."
+        why = "it speeds up copies to an accelerator, and there is none here."
     return f"Pinned memory is left out: {why}"
 
 
@@ -72,7 +72,7 @@ def result(job: Job, guessed: int | str | None, cores: int) -> None:
         text = f"Measuring: {len(cells)} of {plan.cells} cells so far"
         slot(text, len(cells) / plan.cells)
     if done is not None and not cells:
-        st.warning("The time was over before the first cell. Give it more.")
+        st.warning("Time ran out before the first cell was measured. Give it more.")
     if not cells or guess.missing(guessed):
         return
     sizes = sorted(plan.batch_sizes)
@@ -209,12 +209,12 @@ def _why(row: Mapping[int, LoaderCell]) -> list[str]:
 
 def _caption(done: LoaderLab) -> None:
     missing = done.plan.cells - len(done.cells) - len(done.failures)
-    over = f"The {done.budget_seconds:.0f} seconds were over: "
+    over = f"The {done.budget_seconds:.0f} seconds ran out: "
     again = ""
     if done.direct:
         n = len(done.direct[0].seconds)
         again = f", and of {n} in turn where workers are compared"
-    left_out = f"{over}{missing} of {done.plan.cells} cells are not measured. "
+    left_out = f"{over}{missing} of {done.plan.cells} cells were not measured. "
     figures.caption(
         (left_out if missing else "")
         + f"Loading and moving, no model: with one, workers load while the device "

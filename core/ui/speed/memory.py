@@ -46,7 +46,7 @@ LAB = Lab(
 def draw(machine: Machine) -> None:
     """Time against peak memory for three ways to train and three to infer."""
     LAB.begin(machine)
-    question = "how much of a step's peak memory does checkpointing leave?"
+    question = "how much of a step's peak memory is left with checkpointing?"
     with controls_in_a_row():
         guessed = guess.ask("memory_guess", question, GUESSES)
         LAB.buttons((machine.devices[0].device,))
@@ -148,7 +148,7 @@ def in_words(done: MemoryLab) -> list[str]:
         f"**no_grad**: {_against(found['no_grad'], plain)}, compared with the same "
         "forward pass with gradients. No activation outlives the next layer.",
         f"**inference_mode**: {_against(found['inference_mode'], plain)}. It also "
-        "drops what autograd notes of each tensor, which counts where calls are short.",
+        "drops what autograd notes of each tensor, which matters when calls are short.",
     ]
 
 

@@ -167,8 +167,8 @@ def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> N
         _outcome(result, found)
     else:
         st.markdown(
-            ":material/visibility_off: It is measured. Guess in its row how fast it "
-            f"is, compared with {_before(found, number)}, and the result appears."
+            ":material/visibility_off: It is measured. Guess in its row how fast it is "
+            f"compared with {_before(found, number)}, and you'll see the result."
         )
     _code(rung, found, number)
 
@@ -258,7 +258,8 @@ def _verdict(result: Result, before: Result, found: Gain) -> None:
         f"epochs): {right.lower()}."
     )
     if found.disputed and not found.same:
-        text += " The pairs do not agree, so something else was running: climb again."
+        text += " The pairs don't agree, so something else was probably running: "
+        text += "climb again."
     guess.judge(text, said, right)
 
 
@@ -296,7 +297,7 @@ def remarks(
         found.append(
             f"Test accuracy is {abs(points):.1f} points "
             f"{'above' if points >= 0 else 'below'} the textbook's: too little to "
-            f"tell. By the seed alone, in a trial on a CPU, {_seeds()}."
+            f"tell. With only the seed changed, in a trial on a CPU, {_seeds()}."
         )
     return found
 

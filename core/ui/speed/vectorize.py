@@ -101,8 +101,8 @@ def in_words(done: VectorizeLab) -> list[str]:
     return [
         *lines,
         f"Calls have a price of their own: {format.precise(seconds)} for this "
-        f"expression with {torch_way}, even for a single point. They pay off where "
-        "one of them replaces many turns of a loop.",
+        f"expression with {torch_way}, even for a single point. They pay off when one "
+        "of them replaces many turns of a loop.",
         f"All of them agree: the greatest difference from the loop is {worst:.1e}. "
         "Arrays and tensors are float32, Python counts in float64.",
     ]
