@@ -34,9 +34,9 @@ def save() -> None:
 
 def load() -> None:
     st.markdown(
-        "The file is opened by a worker, in a process of its own with little memory "
-        "and time, and never with `weights_only=False`. Entries that are missing, "
-        "unexpected or of the wrong shape are listed."
+        "Your file is opened in a process of its own, with limited memory and time, "
+        "and never with `weights_only=False`. You'll see which entries are missing, "
+        "unexpected, or of the wrong shape."
     )
     upload.draw(machine, run.config.task if run else None)
     st.markdown(
@@ -51,8 +51,8 @@ def load() -> None:
 def trip() -> None:
     st.subheader("Is it the same model?")
     st.markdown(
-        "The trained model answers all test images, is saved on one device, loaded on "
-        "another, and answers them again. Every logit is compared."
+        "The trained model classifies all test images, is saved on one device, loaded "
+        "on another, and classifies them again. Every logit is compared."
     )
     if len(devices) == 1:
         st.markdown(round_trip.ON_ONE_DEVICE)
@@ -65,9 +65,10 @@ def trip() -> None:
     st.subheader("Does training go on as before?")
     st.markdown(
         "To resume you need more than the weights: the optimizer's moments, the place "
-        "in the schedule, the epoch, and the state of every random generator. Train "
-        "through, and beside it stop in the middle, save, load into new objects, and "
-        "go on; then once more with what is often done, the weights alone."
+        "in the schedule, the epoch, and the state of every random generator. Here one "
+        "run trains straight through. Another stops in the middle, is saved, loaded "
+        "into new objects, and goes on. A third goes on from what many people save: "
+        "the weights alone."
     )
     if run is None:
         run_choice.nothing_yet()
@@ -79,17 +80,17 @@ def trip() -> None:
 def wrong() -> None:
     st.markdown(
         "Three mistakes with files, each made on purpose, with the fix beside it. The "
-        "first is dangerous: a file of `torch.save` holds a pickle, and a pickle may "
-        "name any function and have it called when it is opened. Whoever made the file "
-        "can then do whatever you can. `weights_only=True` knows the few functions "
-        "that rebuild tensors and refuses all others; with `weights_only=False`, "
-        "opening a file is running it."
+        "first is dangerous: a file from `torch.save` holds a pickle, and a pickle can "
+        "name any function and have it called when the file is opened. Whoever made "
+        "the file can then do whatever you can. `weights_only=True` knows the few "
+        "functions that rebuild tensors and refuses all others; with "
+        "`weights_only=False`, opening a file means running it."
     )
     for slug in ("pickle_refused", "cuda_checkpoint", "wrong_architecture"):
         mistakes.card(BY_SLUG[slug], opened=True)
     st.markdown(
-        "If all names begin with `module.`, the model was wrapped when it was saved: "
-        "rename the keys, and leave `strict` alone."
+        "If all names begin with `module.`, the model was wrapped when it was saved, "
+        "in `DataParallel` for example: rename the keys, and leave `strict` alone."
     )
 
 

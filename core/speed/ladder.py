@@ -32,8 +32,8 @@ RUNGS = (
     Rung(
         "textbook",
         "The textbook loop",
-        "A `DataLoader` opens every image as a PIL image and makes a float tensor of "
-        "it, 64 to a batch. After each step `.item()` fetches the loss.",
+        "A `DataLoader` opens every image with PIL and turns it into a float tensor, "
+        "64 to a batch. After each step, `.item()` fetches the loss.",
     ),
     Rung(
         "two_workers",

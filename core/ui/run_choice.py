@@ -39,7 +39,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         ids,
         index=ids.index(wanted) if wanted in finished else 0,
         format_func=called.__getitem__,
-        help="Finished runs of this server: yours first, the newest first.",
+        help="Finished runs on this server: yours first, newest first.",
     )
     state.evaluated_run = st.query_params["run"] = chosen
     state.newest_run = newest
@@ -52,6 +52,6 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
 def nothing_yet() -> None:
     """Above what is shown in the place of what needs a finished run."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("No run on images has finished on this server yet.")
+        st.markdown("No image model has been trained on this server yet.")
         train = "pages/3_Train.py"
         st.page_link(train, label="Train one", icon=":material/play_arrow:")

@@ -162,7 +162,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     ).to_be_visible()
     key(page, "delete_runs").click()
     key(page, "delete_for_good").click()
-    expect(page.get_by_text("Tick runs to compare them")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Select runs to compare them")).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 

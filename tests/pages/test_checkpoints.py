@@ -25,7 +25,7 @@ def test_checkpoints_without_a_run(monkeypatch):
     """
     monkeypatch.setattr(runs, "finished", list)
     at = open_page("pages/7_Checkpoints.py")
-    assert "No run on images has finished" in texts(at.markdown)
+    assert "No image model has been trained" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
     assert "untrained" in texts(at.markdown)

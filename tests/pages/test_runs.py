@@ -156,7 +156,7 @@ def test_nobody_sees_the_runs_of_others(train):
     train(owner="somebody else")
     at = open_page(PAGE)
     assert not at.dataframe
-    assert "You have not trained here yet" in texts(at.markdown)
+    assert "You haven't trained here yet" in texts(at.markdown)
     assert "The newest run on this server" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 

@@ -161,7 +161,7 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
     assert "0.50× as fast" in texts(at.success)
     assert "You guessed right" in texts(at.success)
     assert len(at.dataframe[0].value) == 2
-    assert "taken back" in texts(at.markdown)
+    assert "dropped" in texts(at.markdown)
     wrong = {"guess_two_workers": "More than that"}
     at = drawn_climb("running", 3, ladder_rung="two_workers", answers=wrong)
     assert "You guessed: more than that." in texts(at.info)

@@ -35,7 +35,7 @@ def draw(run: Run) -> None:
     panel = replace(PANEL, about=about)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         half = controls.number(
-            "Epochs before, and after",
+            "Epochs before and after",
             "resume_epochs",
             1 if run.config.model == "cnn" else 2,
             1,
@@ -109,8 +109,8 @@ def _in_words(found: Resumed) -> None:
         )
     else:
         st.info(
-            "Resumed along nearly the same curve. Some kernels of this device add in "
-            "an order that differs from run to run, so two runs without an "
-            f"interruption differ too. In the file ({size}): {contents}.",
+            "Resumed along nearly the same curve. Some kernels on this device add in "
+            "an order that changes from run to run, so even two uninterrupted runs "
+            f"differ. In the file ({size}): {contents}.",
             icon=":material/info:",
         )

@@ -72,9 +72,9 @@ def result(job: Job) -> None:
         )
     else:
         st.info(
-            f"{way}: the weights are equal; two devices add the same numbers in "
-            "another order, and floats round at every sum. On NVIDIA GPUs convolutions "
-            "may also round to TF32. That is what is left.",
+            f"{way}: the weights are equal; two devices add the same numbers in a "
+            "different order, and floats round at every sum. On NVIDIA GPUs "
+            "convolutions may also round to TF32.",
             icon=":material/info:",
         )
     figures.caption(

@@ -43,7 +43,7 @@ def draw(run: Run) -> None:
         where = run.result.environment
         batch_norm = (
             " Running means and variances of batch norm are in it too: they are not "
-            "parameters, but without them the model answers something else."
+            "parameters, but without them the model gives different answers."
         )
         st.markdown(
             f"Trained on {where.device_name} ({where.backend}). Each tensor was "

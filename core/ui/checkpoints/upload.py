@@ -25,7 +25,7 @@ SUGGESTED = "As the file suggests"
 def draw(machine: Machine | None, task: str | None) -> None:
     """The uploader, what was found in the file, and its accuracy on a task's images."""
     file = st.file_uploader(
-        f"A checkpoint of at most {MAX_MEGABYTES} MB: yours from here, or anybody's "
+        f"A checkpoint of up to {MAX_MEGABYTES} MB: one you saved here, or anyone's "
         "with the same layers",
         key="upload_checkpoint",
         max_upload_size=MAX_MEGABYTES,
@@ -43,8 +43,8 @@ def draw(machine: Machine | None, task: str | None) -> None:
         device = choice("Device", "upload_device", devices, width=140)
     if file is None:
         st.markdown(
-            ":material/upload_file: No file yet? Try the one that you saved on the "
-            "first tab."
+            ":material/upload_file: No file yet? Download one on the first tab and try "
+            "it."
         )
         return
     found = _open(file, None if model == SUGGESTED else model)
@@ -63,7 +63,7 @@ def _open(file: Any, model: str | None) -> Opened | str:
     if key not in opened:
         opened.clear()
         path, content = "core.checkpoints.upload:open_safely", file.getvalue()
-        with st.spinner("A worker opens the file in a process of its own"):
+        with st.spinner("Opening the file in a process of its own"):
             try:
                 opened[key] = ask(
                     path, content, file.name, model, seconds=60, lane="upload"
@@ -97,8 +97,8 @@ def _contents(found: Opened) -> None:
         st.markdown(f"- {note}")
     if found.renamed:
         st.markdown(
-            "- The names differ, and the shapes leave no doubt which is which. What "
-            "happens between the layers, a file does not say: the accuracy will."
+            "- The names differ, but the shapes leave no doubt which is which. A file "
+            "doesn't say what happens between the layers: the accuracy will."
         )
     tables = {
         "In the file → in the model": [" → ".join(names) for names in found.renamed],

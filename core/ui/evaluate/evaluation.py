@@ -67,7 +67,7 @@ def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
 
 def before_any_run() -> None:
     """Where no run has finished: the images that a model will be asked about."""
-    st.markdown("No run on images has finished on this server yet.")
+    st.markdown("No image model has been trained on this server yet.")
     if st.button("Train one", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     task = dataset.default_task(engine().machine())

@@ -16,7 +16,7 @@ def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
     """The buttons for the selected runs."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if not chosen:
-            st.markdown("Tick runs to compare them.", width="content")
+            st.markdown("Select runs to compare them.", width="content")
         one = chosen[0] if len(chosen) == 1 else None
         if one and st.button("Rename", icon=":material/edit:", key="rename_run"):
             _rename(one)
@@ -88,7 +88,7 @@ def _delete(runs: Sequence[RunSummary]) -> None:
         f"{'them' if several else 'it'} stop working, and this can't be undone."
     )
     if any(each.status in listing.GOING_ON for each in runs):
-        st.markdown("What is still running is cancelled.")
+        st.markdown("Runs that are still going are cancelled.")
     ids = [each.id for each in runs]
     with st.container(horizontal=True):
         sure = st.button(

@@ -99,7 +99,7 @@ def _say(
 def _left_out(chosen: Sequence[RunSummary], compared: Sequence[RunSummary]) -> str:
     like = listing.alike(chosen, chosen[0])
     if len(like) > len(compared):
-        return f"Only the newest {COMPARED} of the {len(like):,} ticked are compared."
+        return f"Only the newest {COMPARED} of the {len(like):,} selected are compared."
     kind = "task" if any(each.task != compared[0].task for each in chosen) else "loss"
     return f"Only runs of the same {kind} as the newest are compared."
 

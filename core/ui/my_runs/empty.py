@@ -19,7 +19,7 @@ PALE = 0.5  # opacity: seen, and not taken for a measurement
 
 def draw(newest: RunSummary | None) -> None:
     """The way to a run of one's own, and the newest of this server, if there is one."""
-    st.markdown("**You have not trained here yet.**")
+    st.markdown("**You haven't trained here yet.**")
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     whole = run(newest.id) if newest else None
@@ -43,7 +43,7 @@ def draw(newest: RunSummary | None) -> None:
 
 def _example() -> None:
     """Two curves that were made up, pale."""
-    st.markdown("**An example, made up**: two runs side by side, as yours will be.")
+    st.markdown("**A made-up example**: two runs side by side, as yours will be.")
     tables = []
     for name, (fall, count) in EXAMPLE.items():
         seconds = [each * 6 / count for each in range(1, count + 1)]

@@ -16,8 +16,8 @@ from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(
     "Small copies",
-    "Every copy costs something before its first byte. So copy a lot at once, and "
-    "leave results on the device until the loop is over.",
+    "Every copy costs something before its first byte moves. So copy a lot at once, "
+    "and leave results on the device until the loop is over.",
     "copies",
     JobPanel("core.speed.copies:measure", "The measurement", "run_copies_lab"),
     ":material/show_chart: Guess, then measure: the time of the same bytes in "

@@ -29,8 +29,8 @@ PANEL = JobPanel(
 )
 SHARES = [6, 4]  # of the rungs and of the one that is looked at
 NO_HEADLINE = (
-    "How much faster the best rung is than the textbook loop is measured last, with "
-    "the two taking turns: a climb that ended early has no such figure."
+    "The best rung is compared with the textbook loop at the end of a climb: a climb "
+    "that ended early has no such figure."
 )
 
 TF32 = (
@@ -163,7 +163,7 @@ def climb(job: Job, backend: str) -> None:
         if any(each.measured for each in shown):
             st.caption(
                 "Median samples/s and seconds per epoch, n = "
-                f"{job.arguments[0].epochs}; lines: least to most. Hollow: taken back. "
+                f"{job.arguments[0].epochs}; lines: least to most. Hollow: dropped. "
                 "Dashed: this machine's limit at the rung's precision."
             )
             fall(shown, found, backend)

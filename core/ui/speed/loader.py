@@ -43,8 +43,8 @@ def draw(machine: Machine) -> None:
     with controls_in_a_row():
         guessed = guess.ask(
             "loader_guess",
-            f"how many workers load batches of {results.TEXTBOOK_BATCH} fastest, with "
-            f"{format.counted(cores, 'core')}?",
+            f"with {format.counted(cores, 'core')}, how many workers load batches of "
+            f"{results.TEXTBOOK_BATCH} fastest?",
             plan.workers,
             lambda workers: str(workers or "None"),
         )

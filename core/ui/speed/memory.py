@@ -25,9 +25,9 @@ BELOW = (results.ACCUMULATED, "inference_mode")  # names under their point, not 
 LAB = Lab(
     "Memory lab",
     "The forward pass keeps its activations for the backward pass, and in a deep model "
-    "they take more memory than the weights. Three things free it: recomputing them, "
-    "smaller batches whose gradients add up, and not asking for gradients where you "
-    "only infer.",
+    "they take more memory than the weights. Three things save memory: recomputing "
+    "activations, adding up the gradients of smaller batches, and turning gradients "
+    "off when you only predict.",
     "memory",
     JobPanel("core.speed.memory:measure", "The memory lab", "run_memory_lab"),
     ":material/scatter_plot: Time against peak memory, a point for each way, appears "

@@ -53,7 +53,7 @@ def rows(
     shown = {name: each for name, each in shown.items() if is_revealed(each.result)}
     most = bars.end(list(shown.values()))
     st.markdown(
-        "Once you have guessed, a bar shows what a change does."
+        "Guess, and a bar shows what the change did."
         if found
         else "Guess what each change will do, then climb."
     )
@@ -92,7 +92,7 @@ def _bar(bar: bars.Bar, most: float, backend: str) -> None:
     title, kept = BY_NAME[bar.result.rung].title, bar.result.kept
     st.image(
         bars.picture(bar, most, backend, palette()),
-        alt=f"{title}: {bar.figures}{'' if kept else ', taken back'}",
+        alt=f"{title}: {bar.figures}{'' if kept else ', dropped'}",
         width=bars.WIDTH,
     )
 
@@ -160,7 +160,7 @@ def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> N
         if climbing:
             st.markdown(":material/hourglass: Its turn comes.")
         elif number == 0:
-            st.markdown("Here the climb begins: there is nothing to guess yet.")
+            st.markdown("The climb starts here, so there's nothing to guess yet.")
     elif not result.measured:
         st.error(result.message, title="It failed here", icon=":material/error:")
     elif is_revealed(result):
@@ -201,8 +201,8 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
         st.code(code)
         if "kept" in code:
             st.markdown(
-                "`kept` holds what helped on the rungs before: a change that didn't "
-                "is taken back."
+                "`kept` holds what helped on earlier rungs; a change that didn't help "
+                "is dropped."
             )
 
 
@@ -257,10 +257,11 @@ def _verdict(result: Result, before: Result, found: Gain) -> None:
         f"({least:.2f}× to {most:.2f}× over {format.counted(found.n, 'pair')} of "
         f"epochs): {right.lower()}."
     )
-    if found.disputed and not found.same:
+    unclear = least < 1 - SAME and most > 1 + SAME
+    if unclear or (found.disputed and not found.same):
         text += " The pairs don't agree, so something else was probably running: "
         text += "climb again."
-    guess.judge(text, said, right)
+    guess.judge(text, None if unclear else said, right)
 
 
 def remarks(
@@ -272,7 +273,7 @@ def remarks(
         worse = result.accuracy <= first.accuracy - ladder.NOISE
         why = "it learned less" if worse else "it is not clearly faster here"
         found.append(
-            f"It is **taken back**, since {why}: the next rung builds on "
+            f"It is **dropped**, since {why}. The next rung starts from "
             f"{_name(before.rung)} again."
         )
     elif result.rung in NEEDED and gained is not None and gained.median < 1 + SAME:
@@ -296,7 +297,7 @@ def remarks(
     if abs(points) < ladder.NOISE * 100:
         found.append(
             f"Test accuracy is {abs(points):.1f} points "
-            f"{'above' if points >= 0 else 'below'} the textbook's: too little to "
+            f"{'above' if points >= 0 else 'below'} the textbook loop's: too little to "
             f"tell. With only the seed changed, in a trial on a CPU, {_seeds()}."
         )
     return found
