@@ -45,9 +45,7 @@ def draw() -> None:
             placeholder=PLACEHOLDER,
             persist_state="session",
         )
-        st.markdown(
-            ":small[Your script is only read: it isn't run, and it isn't kept.]"
-        )
+        st.markdown(":small[Your script is read line by line. It isn't run or kept.]")
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = state.script[: MOST_BYTES + 1]

@@ -241,7 +241,7 @@ def _raised(mistake: Mistake) -> Failure | None:
     def look_again() -> None:
         if (now := engine().job(learning.id)) is None or now.ended:
             st.rerun()
-        st.info("Every mistake is being made once here, to collect the messages.")
+        st.info("Every mistake is being made once, to learn its message.")
 
     if not learning.ended:
         look_again()

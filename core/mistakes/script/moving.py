@@ -74,8 +74,8 @@ def moved_after_optimizer(script: Script) -> Iterator[Finding]:
                     call.lineno,
                     "sure" if strict else "look",
                     f"`{model}` is moved after its optimizer was built in line "
-                    f"{optimizer.lineno}. Move the model first: some optimizers hold "
-                    "tensors on the old device by now.",
+                    f"{optimizer.lineno}. Move the model first: some optimizers "
+                    "already hold tensors on the old device.",
                 )
 
 
@@ -172,7 +172,7 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
         times = f", {len(found)} times" if len(found) > 1 else ""
         say = (
             f"CUDA is written into the script{times}: without an NVIDIA or AMD GPU it "
-            "fails. Ask once which device there is, and write `.to(device)`."
+            "fails. Choose the device once, at the top, and write `.to(device)`."
         )
         yield Finding(found[0].lineno, "look", say, "cuda_hard_coded")
 
@@ -189,7 +189,8 @@ def load_without_place(script: Script) -> Iterator[Finding]:
     if found:
         times = f", {len(found)} times in this script" if len(found) > 1 else ""
         say = (
-            f"Without the GPU that it was saved from, `torch.load` fails{times}. Write "
+            "On a machine without the GPU it was saved from, `torch.load` "
+            f"fails{times}. Write "
             '`map_location="cpu"`, or the device that you use.'
         )
         yield Finding(found[0].lineno, "look", say, "cuda_checkpoint")

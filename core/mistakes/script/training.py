@@ -68,7 +68,7 @@ def _value_before(
 def _softmax_at_the_end(script: Script) -> Iterator[Finding]:
     """A model that ends with softmax, and is trained with a cross entropy."""
     say = (
-        "This model ends with softmax, and the script uses a cross entropy, which "
+        "This model ends in softmax, and the script uses a cross entropy, which "
         "applies softmax itself. Let the model return logits."
     )
     trained = {
@@ -128,8 +128,8 @@ def graph_kept(script: Script) -> Iterator[Finding]:
                 kept = owner(each) if dotted(each.args[0]) in backward else ""
             if kept and kept not in backward:
                 say = (
-                    f"`{kept}` keeps a graph of every step, and grows. Write "
-                    "`loss.detach()`: the number without its history."
+                    f"`{kept}` keeps the graph of every step, so memory keeps growing. "
+                    "Write `loss.detach()`: the number without its history."
                 )
                 yield Finding(each.lineno, "sure", say, "item_every_step")
 

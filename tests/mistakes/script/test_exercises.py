@@ -76,7 +76,7 @@ STILL_WRONG = [
     (
         "Speed",
         EXERCISES["Speed"].code.replace("loss.item()", "loss"),
-        "keeps a graph",
+        "keeps the graph",
     ),
     (
         "Speed",
