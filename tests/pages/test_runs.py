@@ -166,7 +166,7 @@ def test_on_a_fresh_server_an_example_says_that_it_is_one(monkeypatch):
     """Nothing that was made up passes for a measurement."""
     monkeypatch.setattr("core.ui.my_runs.known.newest", lambda: None)
     at = open_page(PAGE)
-    assert "An example, made up" in texts(at.markdown)
+    assert "A made-up example" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
     assert len(empty.EXAMPLE) <= len(base.LIGHT.runs)
 

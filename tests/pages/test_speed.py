@@ -82,7 +82,7 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
         "1 point: **Python loop** is 40 times as fast as torch on CUDA",
         "100,000 points: **torch on CUDA** is 2,000 times as fast as Python loop",
         "`.item()` in every step takes **0.10 times** as long",
-        "then has nothing to do until the host is back",
+        "then the device idles until the host gives it more",
     ):
         assert sentence in said
     assert "failed: no room" in texts(at.warning)
