@@ -15,8 +15,6 @@ PARTS = (  # an address, and what is read there
     ("Device?tab=A+default+device", "zeros_like(existing)"),
     ("Train?task=sprites&batch_size=1&epochs=200", "torch.randperm"),
     ("Train?task=sprites", "nn.BCEWithLogitsLoss"),
-    ("Evaluate?tab=The+cost", "AMP for short"),
-    ("Evaluate?tab=The+cost", "TF32"),
     ("Mistakes?mistake=model_not_moved", "model_not_moved"),
 )
 
