@@ -97,7 +97,7 @@ def test_only_what_came_to_its_end_is_an_estimate():
 def test_what_is_unknown_weighs_by_its_size():
     """A long run weighs more than a short one before any was made."""
     short, long = (job(replace(CONFIG, epochs=epochs)) for epochs in (5, 50))
-    assert Estimates().weight(long) == 10 * Estimates().weight(short) == 300
+    assert Estimates().weight(long) == 10 * Estimates().weight(short) == 60
     assert Estimates().weight(job(address=RACE)) == 60
     assert seen(done(1, replace(CONFIG, epochs=5))).weight(long) == 10
 
