@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.ui import frame, measured, run_choice
-from core.ui.evaluate import evaluation, picture, precision
+from core.ui.evaluate import costs, evaluation, picture
 from core.ui.sections import sections
 from core.ui.server import explained
 from core.ui.source import code_tabs
@@ -73,8 +73,8 @@ def cost() -> None:
         "CNN are measured, whichever one this run trained.",
         width=frame.PROSE,
     )
-    evaluation.modes(run)
-    precision.draw(run)
+    costs.modes(run)
+    costs.precisions(run)
 
 
 def code() -> None:

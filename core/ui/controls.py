@@ -5,11 +5,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.ui import format
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
+
+
+def row() -> DeltaGenerator:
+    """Where a guess, settings and buttons stand side by side."""
+    return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:

@@ -4,7 +4,7 @@ import ast
 
 from core.mistakes.catalogue import Failure, Mistake
 from core.ui import answers, guess
-from core.ui.source import body
+from core.ui.source import body, marked
 
 
 def statements(code: str) -> list[range]:
@@ -16,15 +16,11 @@ def statements(code: str) -> list[range]:
     ]
 
 
-def marked(code: str, failure: Failure | None) -> str:
+def arrowed(code: str, failure: Failure | None) -> str:
     """The code, with an arrow at the statement that raised the exception."""
     if failure is None or failure.line is None:
         return code
-    guilty = _statement(code, failure.line)
-    return "\n".join(
-        f"{'→' if number in guilty else ' '} {line}"
-        for number, line in enumerate(code.splitlines(), 1)
-    )
+    return marked(code, _statement(code, failure.line))
 
 
 def _statement(code: str, line: int) -> range:

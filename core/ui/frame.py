@@ -59,7 +59,8 @@ def end(title: str) -> None:
     """The last call of the lesson of that title: what it asks for, then the way on."""
     lesson = course.page(title)
     your_turn.draw(title)
-    quiz.draw(lesson)
+    with st.container(width=PROSE):
+        quiz.draw(lesson)
     if lesson.read:
         pages = (f"[{name}]({address})" for name, address in lesson.read.items())
         st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)

@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
-from core.ui import format, frame, guess
+from core.ui import controls, format, frame, guess
 from core.ui.charts import base as charts
 from core.ui.kept import KeptAnswer
-from core.ui.server import engine, explained
+from core.ui.server import apart, engine, explained
 from core.ui.source import source
 
 LIVE_SECONDS = 2.0
@@ -25,7 +25,6 @@ GUESSES = (  # expressions of core.machine.default_device
     "torch.zeros_like(existing)",
     "nn.Linear(3, 1).weight",
 )
-SANDBOX = "core.jobs.sandbox:call"
 # In the order in which they are shown; all of them from core.machine.hardware.
 LABELS = {
     "compute_capability": "Compute capability",
@@ -56,14 +55,9 @@ MISSES = {
 }
 
 
-def _apart(address: str) -> Any:
-    """Asked in a process of its own, which a broken driver may hang or end."""
-    return engine().ask(SANDBOX, address, seconds=60)
-
-
 # Everyone sees the same machine: a class that opens the page asks the worker once. It
 # is asked anew since a driver may be fixed while the app runs, or a GPU be plugged in.
-facts: KeptAnswer[Facts] = KeptAnswer(partial(_apart, "core.machine.facts:probe"), 20)
+facts: KeptAnswer[Facts] = KeptAnswer(partial(apart, "core.machine.facts:probe"), 20)
 devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.machine.hardware:describe"), 20
 )
@@ -71,7 +65,7 @@ answers: KeptAnswer[dict[str, str]] = KeptAnswer(
     lambda: engine().ask("core.machine.idioms:answers"), 20
 )
 default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
-    partial(_apart, "core.machine.default_device:compare"), 600
+    partial(apart, "core.machine.default_device:compare"), 600
 )
 
 
@@ -215,7 +209,7 @@ def default_places(compared: dict[str, Any]) -> None:
         "with another default device, which is still made on the CPU, where "
         "`existing` is?"
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
     if guess.missing(guessed):
         return

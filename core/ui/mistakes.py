@@ -304,7 +304,7 @@ def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> No
             failure = ended[0].failure if ended else None
             code = body(mistake.address(half.lower()))
             st.code(
-                failing_line.marked(code, failure),
+                failing_line.arrowed(code, failure),
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
             )

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
-from core.ui import figures, format, guess
+from core.ui import controls, figures, format, guess
 from core.ui.charts import machine as charts
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
@@ -24,7 +24,7 @@ def draw() -> None:
         width=PROSE,
     )
     machine = engine().machine()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         question = "how many times as fast as a Python loop is one core with torch?"
         guessed = guess.ask("multiply_guess", question, GUESSES)
         PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)

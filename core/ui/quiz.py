@@ -7,8 +7,6 @@ from core.ui.course import Lesson
 from core.ui.questions import Question
 from core.ui.server import visitor
 
-WIDTH = 700  # pixels, as of other prose
-
 
 def draw(lesson: Lesson) -> None:
     """The questions of the lesson, or why there are none."""
@@ -87,15 +85,14 @@ def _choices(question: Question) -> None:
         key=question.key,
         on_change=_chosen,
         args=(question,),
-        width=WIDTH,
     )
     if not tries:
         return
     chosen = tries[-1]
     if chosen == question.right:
-        st.success(question.answers[chosen], icon=":material/check:", width=WIDTH)
+        st.success(question.answers[chosen], icon=":material/check:")
     else:
-        st.info(question.answers[chosen], icon=":material/lightbulb:", width=WIDTH)
+        st.info(question.answers[chosen], icon=":material/lightbulb:")
 
 
 def _chosen(question: Question) -> None:

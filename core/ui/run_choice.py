@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.ui import format, runs
+from core.ui import controls, format, runs
 from core.ui.runs import Run
 
 
@@ -25,7 +25,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         else:
             why = runs.why_not(wanted)
             st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
-    row = st.container(horizontal=True, vertical_alignment="bottom")
+    row = controls.row()
     if not finished:
         st.query_params.pop("run", None)
         return None, row

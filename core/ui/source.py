@@ -7,7 +7,7 @@ import ast
 import difflib
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -52,6 +52,14 @@ def changes(before: str, after: str) -> str:
         before.splitlines(), after.splitlines(), n=2, lineterm=""
     )
     return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
+
+
+def marked(code: str, at: Container[int | None]) -> str:
+    """The code with an arrow at these lines, from 1."""
+    return "\n".join(
+        f"{'→' if number in at else ' '} {line}".rstrip()
+        for number, line in enumerate(code.splitlines(), 1)
+    )
 
 
 def lines_with(address: str, part: str) -> str:

@@ -151,7 +151,7 @@ def test_nobody_is_the_first_to_ask(monkeypatch):
     asked, ask = set(), Engine.ask
 
     def note(self, address: str, *arguments, **more):
-        asked.add(arguments[0] if address == machine.SANDBOX else address)
+        asked.add(arguments[0] if address == "core.jobs.sandbox:call" else address)
         return ask(self, address, *arguments, **more)
 
     monkeypatch.setattr(Engine, "ask", note)

@@ -112,7 +112,6 @@ LIVE = {
     "share": (lambda: base.share("CPU"), ("share",)),
 }
 TRANSFERS = "where direction memory bytes size us rate low high"
-MODES = frame("mode milliseconds low high megabytes", ("no_grad", 2.0, 1.0, 3.0, 4.0))
 WAYS = [
     ("1 point", way, 2.0, 1.0, 3.0, "2 µs") for way in (PYTHON, NUMPY, TORCH, "GPU")
 ]
@@ -123,8 +122,8 @@ STATIC = {
     "stacked": lambda: checkpoints.stacked(
         frame("name shape bytes start end layer", ("0.weight", "2 × 2", 16, 0, 16, 0))
     ),
-    "milliseconds": lambda: evaluate.mode_costs(MODES, "milliseconds", "CPU"),
-    "megabytes": lambda: evaluate.mode_costs(MODES, "megabytes", "CUDA"),
+    "milliseconds": lambda: evaluate.costs({"no_grad": (1, 3)}, "milliseconds", "CPU"),
+    "megabytes": lambda: evaluate.costs({"no_grad": (4,)}, "megabytes", "CUDA"),
     "probabilities": lambda: evaluate.probabilities(["Bag", "Coat"], (0.3, 0.7), "CPU"),
     "logits": lambda: move.logits(np.array([[1.0, -2.0]]), (1,), ("Bag", "Coat")),
     "parameters": lambda: move.parameter_bars({"0.weight": 0.0}, "Norm", "CPU"),

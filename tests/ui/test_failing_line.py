@@ -10,11 +10,11 @@ def test_an_arrow_points_at_the_statement_that_raised():
 
     def pointed_at(line: int) -> list[int]:
         failure = Failure("KeyError", "", line, "", False)
-        lines = failing_line.marked(code, failure).splitlines()
+        lines = failing_line.arrowed(code, failure).splitlines()
         assert [each[2:] for each in lines] == code.splitlines()
         return [n for n, each in enumerate(lines, 1) if each.startswith("→")]
 
     assert pointed_at(2) == [2, 3, 4]
     assert pointed_at(1) == [1]
     assert pointed_at(5) == [5]
-    assert failing_line.marked(code, None) == code
+    assert failing_line.arrowed(code, None) == code

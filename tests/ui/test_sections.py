@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.walk import open_tab
+
 
 def page() -> None:
     """Three tabs, one of them always drawn."""
@@ -40,9 +42,7 @@ def test_a_control_still_says_what_was_chosen_when_its_tab_opens_again():
     at.number_input(key="number").set_value(7)
     at.selectbox(key="letter").set_value("b").run()
     for name in ("Two", "One", "Two", "One"):
-        at.query_params.pop("tab", None)
-        at.session_state["tab"] = name
-        at.run()
+        open_tab(at, name)
     assert at.number_input(key="number").value == 7
     assert at.selectbox(key="letter").value == "b"
     at.number_input(key="number").set_value(8).run()

@@ -1,5 +1,7 @@
 """The charts of the Evaluate page."""
 
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import altair as alt
@@ -65,12 +67,13 @@ def confusion(
     ).properties(height=MATRIX_HEIGHT)
 
 
-def mode_costs(frame: pd.DataFrame, figure: str, backend: str) -> Chart:
-    """A bar a mode; for milliseconds with the least and the most of the repeats.
-
-    `frame` has the columns mode, milliseconds, low, high, megabytes.
-    """
-    if figure != "milliseconds":
+def costs(readings: Mapping[str, Sequence[float]], figure: str, backend: str) -> Chart:
+    """A bar a mode: the median, and where there are repeats the least and the most."""
+    frame = pd.DataFrame(
+        {"mode": mode, figure: median(each), "low": min(each), "high": max(each)}
+        for mode, each in readings.items()
+    )
+    if all(len(each) == 1 for each in readings.values()):
         frame = frame.drop(columns=["low", "high"])
     return base.bars(
         base.rows(frame, "mode"),

@@ -33,7 +33,7 @@ def draw(run: Run) -> None:
         return replace(config, epochs=wanted.epochs) == wanted
 
     panel = replace(PANEL, about=about)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         half = controls.number(
             "Epochs before and after",
             "resume_epochs",

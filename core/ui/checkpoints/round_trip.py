@@ -29,7 +29,7 @@ def draw(run: Run, devices: Sequence[str]) -> None:
     """The controls of the round trip, and what it showed."""
     model = (run.checkpoint, run.config)
     panel = replace(PANEL, about=lambda *arguments: arguments[:2] == model)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         ends = [
             controls.choice(label, key, options, width=170)
             for label, key, options in (

@@ -36,11 +36,11 @@ COLUMNS = (
 
 def draw(machine: Machine, recorded: Sequence[Record]) -> None:
     """The contenders, the budget, the button, the map; then what was recorded."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         pair = race.pair(machine)
         seconds = controls.budget("budget", BUDGETS)
         PANEL.buttons("Measure the map", (pair, seconds))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         guessed = guess.ask(
             "map_guess",
             f"which one is faster for the smallest model, {WIDTHS[0]} units wide, with "

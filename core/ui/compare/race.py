@@ -52,7 +52,7 @@ PANEL = JobPanel(
 
 def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     """The controls, the race, and those that were recorded."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         contenders = pair(machine)
         wanted = None
         with controls.startable():
@@ -61,7 +61,7 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
         PANEL.buttons("Start the race", wanted)
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     names = [each.name for each in contenders]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         guessed = guess.ask(GUESS, "which one wins?", [*names, guess.CLOSE])
     if not PANEL.follow(lambda job: result(job, guessed, elsewhere)):
         _example(contenders)

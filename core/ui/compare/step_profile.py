@@ -55,10 +55,10 @@ def wanted(
 
 def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
     """The model, the button, and the lanes of every feed on every device."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         model = controls.model("profiled_model")
         PANEL.buttons("Take it apart", wanted(task, model, devices))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         question = "with a `DataLoader`, what takes most of a training step?"
         guessed = guess.ask("profile_guess", question, PARTS)
     elsewhere = records.of(recorded, "breakdowns")
@@ -93,7 +93,7 @@ def result(
     downloads.both("breakdown", [row for each in found for row in each.rows()])
     traces = {_bar(each): each.trace for each in found if each.trace is not None}
     if traces and job.ended:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
+        with controls.row():
             chosen = st.selectbox("Trace", list(traces), key="trace", width=260)
             downloads.button(
                 "Trace for Perfetto",

@@ -10,7 +10,7 @@ from core.compare.results import WAYS, Reading, TimingLab
 from core.jobs.job import Job
 from core.measure.records import Record
 from core.measure.speedup import paired
-from core.ui import downloads, figures, format, guess
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import compare as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, reported, slot
@@ -25,7 +25,7 @@ PANEL = JobPanel("core.compare.timing_pitfalls:measure", "The measurement", "tim
 
 def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
     """The guess, the button, every call on a chart; then what was recorded."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         guessed = guess.ask(
             "timing_guess",
             "how long does the first `a @ b` take, compared with a later one?",

@@ -4,33 +4,27 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from statistics import median
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from core.evaluate.results import ClassScore, Evaluation, ModeCost
+from core.evaluate.results import ClassScore, Evaluation
 from core.jobs.job import Job
-from core.jobs.measured import EVALUATE, MODES, keep
-from core.ui import dataset, figures, format, guess, measured
+from core.jobs.measured import EVALUATE, keep
+from core.ui import controls, dataset, figures, format, guess, measured
 from core.ui.charts import evaluate as charts
 from core.ui.charts.base import palette
 from core.ui.course import page
 from core.ui.home import wall
-from core.ui.job_panel import JobPanel, slot
 from core.ui.montage import montage, png, show
 from core.ui.runs import Run, run
 from core.ui.server import ask, engine, explained, store, visitor
 
-MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
 PICTURES = 12
 UNASKED, UNASKED_ROWS = 50, 5
-SAME = 1.1  # a ratio that is no difference to speak of
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
 COLUMNS = 17  # images of the wall in a row
 ZOOM = 4  # screen pixels for a pixel of an image
-MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 INTERVAL = "95% interval"
 Pair = tuple[int, int]  # what an image is, and what the model says
 
@@ -86,7 +80,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
     """Which class the learner takes for the hardest, asked once for each task."""
     key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
     if (guessed := guess.made(key)) is None:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
+        with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed)
         wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
@@ -242,95 +236,3 @@ def class_table(found: Evaluation, guessed: str) -> None:
         }
         | {"Images": st.column_config.NumberColumn(format="localized")},
     )
-
-
-def modes(run: Run) -> None:
-    """The button, and what each autograd mode costs on this run's model."""
-    wanted = (run.checkpoint, run.config)
-    panel = replace(
-        MODES_PANEL,
-        about=lambda *arguments: arguments == wanted,
-        subject=run.id,
-    )
-    question = "how much memory does the CNN need when it records gradients, "
-    question += "compared with when it doesn't?"
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        guessed = guess.ask("modes_guess", question, MEMORY_GUESSES)
-        panel.buttons("Measure it", wanted)
-    panel.follow(lambda job: mode_costs(job, guessed))
-
-
-def mode_costs(job: Job, guessed: str | None) -> None:
-    """Seconds and peak memory in each autograd mode, once they are measured."""
-    if job.value is None:
-        if not job.ended:
-            slot("Measuring: one warm-up, then five repeats of each, in turn")
-        return
-    if guess.missing(guessed):
-        return
-    measured: tuple[ModeCost, ...] = job.value
-    environment = measured[0].environment
-    table = pd.DataFrame(
-        {
-            "mode": [_named(each) for each in measured],
-            "milliseconds": [median(each.seconds) * 1e3 for each in measured],
-            "low": [min(each.seconds) * 1e3 for each in measured],
-            "high": [max(each.seconds) * 1e3 for each in measured],
-            "megabytes": [(each.peak_bytes or 0) / 1e6 for each in measured],
-        }
-    )
-    _judge(measured, guessed)
-    figures.bullets(_in_words(measured))
-    left, right = st.columns(2)
-    with left:
-        st.markdown("**Milliseconds**, median")
-        st.altair_chart(
-            charts.mode_costs(table, "milliseconds", environment.backend),
-            alt="Milliseconds in each autograd mode",
-        )
-    with right:
-        st.markdown("**Peak memory** of tensors, megabytes")
-        if measured[0].peak_bytes is None:
-            st.markdown(f"PyTorch doesn't count it on {environment.backend}.")
-        else:
-            st.altair_chart(
-                charts.mode_costs(table, "megabytes", environment.backend),
-                alt="Peak memory in each autograd mode, in megabytes",
-            )
-    figures.caption(
-        f"{measured[0].images:,} test images in batches of 1,000; the thin line spans "
-        f"the least and the most of n = {len(measured[0].seconds)} repeats after one "
-        "warm-up.",
-        measured[0],
-    )
-
-
-def _judge(measured: tuple[ModeCost, ...], guessed: str | None) -> None:
-    """What recording costs the CNN in memory, beside the guess."""
-    peaks = {each.mode: each.peak_bytes for each in measured if each.model == "cnn"}
-    recorded, plain = peaks.get("gradients"), peaks.get("no_grad")
-    if recorded and plain:
-        ratio = recorded / plain
-        found = f"Recording gradients takes the CNN **{ratio:.1f} times** the memory."
-        guess.judge(found, guessed, MEMORY_GUESSES[guess.scale(ratio)])
-
-
-def _named(cost: ModeCost) -> str:
-    return f"{format.NAMES[cost.model]}, {cost.mode}" if cost.model else cost.mode
-
-
-def _in_words(measured: tuple[ModeCost, ...]) -> list[str]:
-    """What recording for a backward pass costs each model in memory."""
-    found = {(each.model, each.mode): each.peak_bytes for each in measured}
-    lines = []
-    for model in dict.fromkeys(each.model for each in measured):
-        recorded, plain = found[model, "gradients"], found[model, "no_grad"]
-        if model and recorded and plain:
-            ratio = recorded / plain
-            text = f"**{format.NAMES[model]}**: recording gradients takes "
-            text += f"{ratio:.1f} times the memory of `no_grad`"
-            if ratio < SAME:
-                text += ". Its activations are smaller than the batch, which is there "
-                text += "in any mode"
-            lines.append(f"{text}.")
-    return lines

@@ -8,6 +8,7 @@ import streamlit as st
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.evaluate.picture import Picture
 from core.results import RunResult
+from core.ui import controls
 from core.ui.charts import evaluate as charts
 from core.ui.runs import Run
 from core.ui.server import ask, explained
@@ -62,7 +63,7 @@ def draw(run: Run) -> None:
 
 def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
     total = result.test_total
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         number = st.number_input(
             "Number of the test image",
             min_value=0,

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.move.results import Forgotten
 from core.ui.server import ask, explained
-from core.ui.source import source
+from core.ui.source import marked, source
 
 MOVES = ("model", "inputs", "labels", "loss")
 
@@ -28,18 +28,9 @@ def draw(device: str) -> None:
     with explained("The step was not tried"):
         found = attempt(device, moved)
         code, said = st.columns([6, 5])
-        code.code(marked(source("core.move.forgotten:step"), found.line))
+        code.code(marked(source("core.move.forgotten:step"), (found.line,)))
         with said:
             _outcome(found, moved, device)
-
-
-def marked(code: str, line: int | None) -> str:
-    """The code with an arrow at the line that raised the error."""
-    lines = code.splitlines()
-    return "\n".join(
-        f"{'→' if number == line else ' '} {each}".rstrip()
-        for number, each in enumerate(lines, 1)
-    )
 
 
 def _outcome(found: Forgotten, moved: tuple[str, ...], device: str) -> None:

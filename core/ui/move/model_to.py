@@ -45,7 +45,7 @@ PANEL = JobPanel(
 
 def settings(devices: Sequence[str]) -> tuple[str, str]:
     """What is moved, and where to; for the whole page."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         model = controls.model("moved_model")
         device = controls.choice(
             "Device",

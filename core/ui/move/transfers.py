@@ -9,7 +9,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure import records
 from core.move.results import Transfer, Transfers
-from core.ui import figures, format, guess
+from core.ui import controls, figures, format, guess
 from core.ui.charts import move as charts
 from core.ui.job_panel import JobPanel, reported, slot
 
@@ -29,7 +29,7 @@ def draw(devices: Sequence[str]) -> None:
             "on whether both ends fit in the cache."
         )
     where = "within the host" if len(devices) == 1 else "to the device"
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         question = f"how fast is a copy of 256 MB {where}, at its best?"
         guessed = guess.ask(GUESS, question, GUESSES)
         PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")

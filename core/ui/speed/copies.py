@@ -8,10 +8,10 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.speedup import paired
 from core.speed.results import ITEM, ONCE, CopiesLab
-from core.ui import downloads, figures, format, guess
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, slot
-from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
+from core.ui.speed.lab import SIDES, Lab
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(
@@ -40,7 +40,7 @@ def draw(machine: Machine) -> None:
     LAB.begin(machine)
     question = "how long do 16 MB take in 10,000 pieces, compared with one piece?"
     device = machine.devices[0].device
-    with controls_in_a_row():
+    with controls.row():
         guessed = guess.ask("copies_guess", question, GUESSES)
         LAB.buttons((device,))
     LAB.follow(lambda job: result(job, guessed))

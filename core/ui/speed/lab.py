@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core.measure.environment import Machine
 from core.ui.frame import PROSE
@@ -44,8 +43,3 @@ class Lab:
         ):
             st.markdown(self.code)
             code_tabs(*self.tabs)
-
-
-def controls_in_a_row() -> DeltaGenerator:
-    """Where a lab's guess, its settings and its buttons stand."""
-    return st.container(horizontal=True, vertical_alignment="bottom")

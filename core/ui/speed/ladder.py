@@ -42,7 +42,7 @@ TF32 = (
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
     wanted = None
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with controls.row():
         with controls.startable():
             wanted = settings(machine, has_data)
         buttons(wanted)

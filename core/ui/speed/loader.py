@@ -13,7 +13,7 @@ from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
+from core.ui.speed.lab import SIDES, Lab
 
 BUDGETS = (10, 30, 60)  # seconds
 LAB = Lab(
@@ -40,7 +40,7 @@ def draw(machine: Machine) -> None:
     best, cores = machine.devices[0], machine.usable_cores
     plan = results.loader_plan(machine)
     LAB.begin(machine, _not_pinned(best.backend) if len(plan.pinned) == 1 else "")
-    with controls_in_a_row():
+    with controls.row():
         guessed = guess.ask(
             "loader_guess",
             f"with {format.counted(cores, 'core')}, how many workers load batches of "

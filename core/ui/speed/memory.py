@@ -10,10 +10,10 @@ from core.measure.environment import Machine
 from core.measure.speedup import paired
 from core.speed import results
 from core.speed.results import MemoryCost, MemoryLab, Peak
-from core.ui import downloads, figures, format, guess
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
+from core.ui.speed.lab import SIDES, Lab
 
 WAYS = 6
 GUESSES = (
@@ -47,7 +47,7 @@ def draw(machine: Machine) -> None:
     """Time against peak memory for three ways to train and three to infer."""
     LAB.begin(machine)
     question = "how much of a step's peak memory is left with checkpointing?"
-    with controls_in_a_row():
+    with controls.row():
         guessed = guess.ask("memory_guess", question, GUESSES)
         LAB.buttons((machine.devices[0].device,))
     LAB.follow(lambda job: result(job, guessed))

@@ -5,10 +5,10 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
-from core.ui import downloads, figures, format, guess
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab, controls_in_a_row
+from core.ui.speed.lab import SIDES, Lab
 
 LAB = Lab(
     "Vectorize",
@@ -36,7 +36,7 @@ def draw(machine: Machine) -> None:
     ways = [PYTHON, NUMPY, TORCH]
     if best.backend != "CPU":
         ways.append(f"torch on {best.backend}")
-    with controls_in_a_row():
+    with controls.row():
         question = "which is fastest for a single point?"
         guessed = guess.ask("vectorize_guess", question, ways)
         LAB.buttons((best.device,))

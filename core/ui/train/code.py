@@ -10,7 +10,7 @@ from core.config import IMAGE_TASKS
 from core.mistakes.catalogue import BY_SLUG
 from core.ui import course, format
 from core.ui.kept import KeptAnswer
-from core.ui.server import engine, explained
+from core.ui.server import apart, explained
 from core.ui.source import code_tabs, lines_with, show
 
 FORGOTTEN = {  # what may be left behind, and the mistake that this is
@@ -59,18 +59,11 @@ MOVES = (
 )
 
 
-def _apart(address: str) -> Any:
-    """Asked in a process of its own: its random numbers are nobody else's."""
-    return engine().ask("core.jobs.sandbox:call", address, seconds=60)
-
-
 # A class that tries it asks once in ten minutes.
 orders: KeptAnswer[dict[str, float]] = KeptAnswer(
-    partial(_apart, "core.train.minibatches:compare"), 600
+    partial(apart, "core.train.minibatches:compare"), 600
 )
-one_kind: KeptAnswer[Any] = KeptAnswer(
-    partial(_apart, "core.train.one_kind:train"), 600
-)
+one_kind: KeptAnswer[Any] = KeptAnswer(partial(apart, "core.train.one_kind:train"), 600)
 
 
 def tabs(task: str, model: str, criterion: str) -> None:
