@@ -69,6 +69,7 @@ class Person:
         if self.habit == "leaves":
             await self._leave()
             await others_left.wait()
+            await self._think(5.0)  # not all in the same instant
             tab = await self._open(f"Train?run={run}", record)
         if self.habit == "opens a second tab":
             second = await self._open("Train", record)
@@ -94,7 +95,7 @@ class Person:
         deadline = time.monotonic() + self._patience
         if self.habit == "reloads":
             while not ended() and time.monotonic() < deadline:
-                await self._think(2.0)
+                await self._think(5.0)
                 await tab.reload()
                 turn.looks.clear()  # the pause was their own
         await tab.until(ended, "end of the run", deadline - time.monotonic())

@@ -14,6 +14,7 @@ from http.cookies import SimpleCookie
 from typing import TypeVar
 
 import requests
+from requests.adapters import HTTPAdapter
 from requests.cookies import get_cookie_header
 from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -21,6 +22,7 @@ from streamlit.proto.ClientState_pb2 import ClientState, ContextInfo
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from urllib3.util import Retry
 from websockets import ConnectionClosed, WebSocketException
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -42,6 +44,8 @@ class Browser:
         self.url = url
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy stands before a server of our own
+        # The server may close an idle connection just as it is used: once more then.
+        self._session.mount("http://", HTTPAdapter(max_retries=Retry(1)))
 
     async def get(self, path: str) -> bool:
         """Load a file and keep its cookies; answers whether the server has it."""
