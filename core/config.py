@@ -116,6 +116,7 @@ class RunConfig:
     seed: int = 0  # of the weights, the order of the samples, the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
+    non_blocking: bool = True  # the host goes on while pinned batches are copied
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -130,7 +131,7 @@ class RunConfig:
             raise _must_be("above 0 and finite", "learning_rate", rate)
         if not (_is_finite(decay) and decay >= 0):
             raise _must_be("0 or more", "weight_decay", decay)
-        for name in ("augment", "pin_memory"):
+        for name in ("augment", "pin_memory", "non_blocking"):
             if type(value := getattr(self, name)) is not bool:
                 raise _must_be("true or false", name, value)
         for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):

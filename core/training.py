@@ -54,6 +54,7 @@ class Training:
             config.augment,
             config.num_workers,
             config.pin_memory,
+            config.non_blocking,
         )
         self.steps = len(self.feed) * config.epochs if steps is None else steps
         self.scheduler = make_scheduler(self.optimizer, config, self.steps)

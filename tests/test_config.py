@@ -36,6 +36,7 @@ SETTINGS: dict[str, st.SearchStrategy] = {
     "weight_decay": st.floats(0, 1e30),
     "augment": st.booleans(),
     "pin_memory": st.booleans(),
+    "non_blocking": st.booleans(),
 }
 
 
@@ -98,6 +99,7 @@ GIVEN = st.sampled_from(TASKS).flatmap(
         ("augment", 1),
         ("augment", "true"),
         ("pin_memory", None),
+        ("non_blocking", 1),
     ],
 )
 def test_bad_values_are_named(name: str, value: object) -> None:

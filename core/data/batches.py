@@ -90,10 +90,12 @@ class LoaderBatches:
         batch_size: int,
         order: EpochOrder,
         device: torch.device,
+        non_blocking: bool = True,
         **options: Any,
     ) -> None:
         self.order = order
         self.device = device
+        self.non_blocking = non_blocking
         self.batch_size = batch_size
         self.indices: list[int] = []  # this epoch's; the loader's sampler
         pixels = split.images.dtype == torch.uint8
@@ -115,8 +117,8 @@ class LoaderBatches:
         start = 0
         for images, labels in self.loader:
             if self.loader.pin_memory:  # so that the host need not wait for the copy
-                images = images.to(self.device, non_blocking=True)
-                labels = labels.to(self.device, non_blocking=True)
+                images = images.to(self.device, non_blocking=self.non_blocking)
+                labels = labels.to(self.device, non_blocking=self.non_blocking)
             if flips is not None:
                 some = flips[start : start + len(labels)].to(images.device)
                 images = flip(images, some)
@@ -167,6 +169,7 @@ def make(
     augment: bool = False,
     num_workers: int = 0,
     pin_memory: bool = False,
+    non_blocking: bool = True,
 ) -> TensorBatches | LoaderBatches:
     """Batches of `split` by the feed of that name; without a seed, in file order."""
     order = EpochOrder(len(split), seed, augment)
@@ -176,6 +179,7 @@ def make(
             batch_size,
             order,
             device,
+            non_blocking,
             num_workers=num_workers,
             pin_memory=pin_memory,
             persistent_workers=num_workers > 0,

@@ -54,6 +54,7 @@ class RunSummary:
     seed: int | None
     num_workers: int | None
     pin_memory: bool | None
+    non_blocking: bool | None
     # What came of it
     device_name: str | None
     parameters: int | None

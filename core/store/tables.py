@@ -86,6 +86,7 @@ runs = Table(  # every job that waits in the queue: training runs, races, labs
     Column("seed", BigInteger),
     Column("num_workers", Integer),
     Column("pin_memory", Boolean),
+    Column("non_blocking", Boolean),
     # and what came of them
     Column("device_name", Text),
     Column("parameters", BigInteger),

@@ -55,6 +55,7 @@ SETTINGS = {
     "seed": "seed",
     "num_workers": "workers",
     "pin_memory": "pinned",
+    "non_blocking": "non-blocking",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from core.config import FEEDS
 from core.data import batches
@@ -98,6 +99,32 @@ def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -
     for epoch in found:
         epoch[:] = [(images.to(CPU), labels.to(CPU)) for images, labels in epoch]
     assert_equal(found, epochs("memory", split, augment=True))
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"pin_memory": True}, {True}),
+        ({"pin_memory": True, "non_blocking": False}, {False}),
+        ({}, set()),  # the loop's own copy waits: nothing is pinned
+    ],
+)
+def test_the_host_goes_on_only_where_it_is_asked_to(
+    split: Split, options: dict[str, bool], asked: set[bool]
+) -> None:
+    """Pinned batches are copied with `non_blocking` as the settings say."""
+    found = set()
+
+    class Copies(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if function is Tensor.to and "non_blocking" in (kwargs or {}):
+                found.add(kwargs["non_blocking"])
+            return function(*args, **(kwargs or {}))
+
+    with Copies():
+        epochs("dataloader", split, **options)
+    assert found == asked
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")

@@ -102,12 +102,6 @@ def test_an_impossible_setting_starts_nothing(engine):
     """A learning rate of 0 is answered with a sentence, and no run is queued."""
     before = len(engine.jobs("core.training:run"))
     at = open_page("pages/3_Train.py", task="sprites")
-    at.get_by_key("feed").set_value("dataloader").run()
-    toggles = {each.key: each for each in at.toggle}
-    assert "pin_memory" in toggles  # what the feed has
-    assert toggles["pin_memory"].disabled == (
-        "no accelerator" in toggles["pin_memory"].label
-    )
     at.number_input(key="learning_rate").set_value(0.0).run()
     at.button(key="start_training").click().run()
     assert "Nothing was started" in texts(at.warning)

@@ -71,6 +71,24 @@ def test_an_upgrade_keeps_all_rows(url, open_store, revision):
             assert any(row.items() <= each.items() for each in after[name])
 
 
+def test_runs_of_before_say_that_their_copies_did_not_block(url, open_store):
+    """What pinned memory meant until it became a setting; other jobs say nothing."""
+    old = Database(url)
+    connection = old.own("0004")
+    with connection.begin():
+        table = next(each for each in reflected(connection) if each.name == "runs")
+        for row in (sample(table, 1), sample(table, 2) | {"task": None}):
+            connection.execute(table.insert(), row | {"visitor": None})
+    connection.close()
+    old.close()
+
+    runs = open_store(url).writer.write(rows).result["runs"]
+    assert {each["id"]: each["non_blocking"] for each in runs} == {
+        "row 1": True,
+        "row 2": None,
+    }
+
+
 def test_the_migrations_end_in_the_tables(store):
     """What `alembic check` compares: nothing is left to migrate."""
 

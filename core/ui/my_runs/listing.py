@@ -29,6 +29,7 @@ TITLES = {
     "seed": "Seed",
     "num_workers": "Loader workers",
     "pin_memory": "Pinned memory",
+    "non_blocking": "Non-blocking copies",
 }
 JOIN = " · "
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # of test accuracy

@@ -20,9 +20,11 @@ HELP = {
     "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
     "weight_decay": "How strongly AdamW pulls the weights toward 0.",
     "num_workers": "Processes that open images while the model trains; 0 is none.",
-    "pin_memory": "Batches wait in page-locked memory, from which they are copied with "
-    "`non_blocking=True`: the host goes on while they travel. Only on the way to an "
-    "accelerator does that save anything.",
+    "pin_memory": "Batches wait in page-locked memory, from which an accelerator "
+    "fetches them by itself. Only on the way to one does that save anything.",
+    "non_blocking": "The CPU goes on while a batch travels to the accelerator. From "
+    "memory that is not pinned it could not: such a batch is copied to pinned memory "
+    "on the way, and the CPU waits for that.",
     "augment": "Mirror half of the training images, drawn anew each epoch.",
 }
 
@@ -64,6 +66,8 @@ def chosen() -> RunConfig:
     settings = {field.name: state[field.name] for field in fields(RunConfig)}
     if settings["feed"] != "dataloader":
         settings |= {"num_workers": 0, "pin_memory": False}
+    if not settings["pin_memory"]:
+        settings["non_blocking"] = RunConfig.non_blocking
     return RunConfig(**settings)
 
 
@@ -114,6 +118,8 @@ def _more(task: str, devices: list[str]) -> None:
         none = devices == ["cpu"]
         label = "Pinned memory" + ": no accelerator here" * none
         st.toggle(label, disabled=none, **_common("pin_memory"))
+        if st.session_state.pin_memory:
+            st.toggle("Non-blocking copies", disabled=none, **_common("non_blocking"))
     if task in configs.IMAGE_TASKS:
         st.toggle("Flip images", **_common("augment"))
 
