@@ -11,8 +11,10 @@ CONSTRAINTS ?= constraints.txt
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
 
+# Two at a time, but for browsers, which are timed. Exit status 5: there were no such tests.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser" $(ARGS) || [ $$? = 5 ]
+	$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
 
 N := 100
 ROUNDS := 1

@@ -140,7 +140,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
         job_panel.ended_badly(job, race.PANEL.failed)
         race.result(job, "About equally fast")
 
-    at = AppTest.from_function(draw).run()
+    at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
     assert "The worker process ended" in texts(at.error)
     assert len(at.get("vega_lite_chart")) == 3

@@ -138,4 +138,4 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
     kept = KeptAnswer(lambda: Facts(cuda="13.0"), 60)
     kept()
     monkeypatch.setattr(machine, "facts", kept)
-    assert AppTest.from_function(page).run().session_state.runs == 2
+    assert AppTest.from_function(page, default_timeout=60).run().session_state.runs == 2

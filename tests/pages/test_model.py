@@ -94,7 +94,7 @@ def test_a_record_of_another_machine_is_shown_as_recorded(monkeypatch, tmp_path)
         job = Job("id", "path", (), "train", events=(here,))
         transfers.result(job, "5 to 20 GB/s")
 
-    at = AppTest.from_function(draw).run()
+    at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
     (chart,) = at.get("vega_lite_chart")
     assert "facet" in chart.proto.spec

@@ -70,7 +70,7 @@ def test_the_labs_say_what_they_found_on_an_accelerator():
         vectorize.result(job("vectorize", samples.VECTORIZED), "NumPy")
         copies.result(job("copies", samples.COPIES), "About as long")
 
-    at = AppTest.from_function(draw).run()
+    at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
     assert len(at.get("vega_lite_chart")) == 5
     said = texts(at.markdown)
@@ -105,7 +105,7 @@ def test_where_memory_is_not_counted_time_is_shown():
         job = Job("id", "path", (), "train", "", "finished", value=value)
         memory.result(job, "Under a quarter")
 
-    at = AppTest.from_function(draw).run()
+    at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
     assert not at.get("vega_lite_chart")
     assert "does not count peak memory" in texts(at.info)
@@ -132,9 +132,8 @@ def drawn_climb(status: str, rungs: int, *last: object, **state) -> AppTest:
         events = (CLIMBED.limit, *found[1:], *last)
         ladder.climb(replace(job, events=events, value=done), "CPU")
 
-    at = AppTest.from_function(
-        draw, kwargs={"status": status, "rungs": rungs, "last": last}
-    )
+    shown = {"status": status, "rungs": rungs, "last": last}
+    at = AppTest.from_function(draw, default_timeout=60, kwargs=shown)
     for name, value in state.items():
         at.session_state[name] = value
     at.run()
@@ -196,7 +195,7 @@ def test_without_the_textbook_the_others_have_their_figures():
         job = Job("id", "path", (wanted, ()), status="finished", lane="train")
         ladder.climb(replace(job, value=done), "CPU")
 
-    at = AppTest.from_function(draw)
+    at = AppTest.from_function(draw, default_timeout=60)
     at.session_state["ladder_show_all"] = True
     at.session_state["ladder_rung"] = "decoded_once"
     at.run()

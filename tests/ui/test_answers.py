@@ -26,7 +26,7 @@ def page() -> None:
 def test_a_choice_is_found_again(monkeypatch, cookie, again):
     """In another tab of the browser that its cookie names; without one it is not."""
     monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     assert at.radio[0].value is None
     assert at.radio[0].set_value("b").run().radio[0].value == "b"
-    assert AppTest.from_function(page).run().radio[0].value == again
+    assert AppTest.from_function(page, default_timeout=60).run().radio[0].value == again

@@ -81,7 +81,7 @@ def drawn(about_one: bool = False) -> AppTest:
         panel.buttons("Start", (1,))
         panel.follow(lambda job: st.markdown(f"drawn {job.status}"), "Nothing yet.")
 
-    at = AppTest.from_function(page, args=(about_one,)).run()
+    at = AppTest.from_function(page, default_timeout=60, args=(about_one,)).run()
     assert not at.exception
     return at
 

@@ -67,6 +67,6 @@ def shown_wide() -> None:
 
 def test_the_browser_gets_a_png():
     """Not the JPEG that Streamlit would make of it."""
-    at = AppTest.from_function(shown_wide).run()
+    at = AppTest.from_function(shown_wide, default_timeout=60).run()
     (image,) = at.get("image")
     assert image.proto.imgs[0].url.endswith(".png")

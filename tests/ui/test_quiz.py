@@ -38,7 +38,7 @@ def said(at: AppTest) -> str:
 
 def test_one_question_is_asked_and_nothing_told_until_it_is_answered():
     """Its answers in the order of the visitor; no score, no explanation."""
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     (asked,) = at.radio
     assert asked.label == FIRST.text
     assert asked.options == FIRST.shuffled("me")
@@ -49,21 +49,21 @@ def test_one_question_is_asked_and_nothing_told_until_it_is_answered():
 
 def test_the_first_try_counts_and_every_try_explains_itself(store):
     """A wrong one, then the right one; both are kept, and found after a reload."""
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     chosen = [wrong(FIRST), FIRST.right]
     for each in chosen:
         at.radio[0].set_value(each).run()
         assert FIRST.answers[each] in said(at)
     assert "**0 of 1** right on the first try, 3 to go" in said(at)
     assert store.answers.of("me") == {FIRST.key: chosen}
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     assert at.radio[0].label == LATER[0].text  # that one is done
     assert "**0 of 1** right on the first try" in said(at)
 
 
 def test_the_way_leads_from_question_to_question():
     """The next one by a button, any by its number, and the score in the end."""
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     for question in (FIRST, *LATER):
         assert at.radio[0].label == question.text
         at.radio[0].set_value(question.right).run()
@@ -79,5 +79,5 @@ def test_the_way_leads_from_question_to_question():
 def test_a_broken_bank_is_a_sentence(monkeypatch):
     """Where the questions would be."""
     monkeypatch.setattr(course, "BROKEN", "question 1 of Device has no 'key'.")
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     assert "question 1 of Device has no 'key'" in texts(at.error)

@@ -28,7 +28,7 @@ def page() -> None:
 
 def test_only_the_open_tab_is_drawn():
     """And what must not be forgotten; an address opens any."""
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     assert [each.value for each in at.markdown] == ["three"]
     at.query_params["tab"] = "Two"
     at.run()
@@ -38,7 +38,7 @@ def test_only_the_open_tab_is_drawn():
 
 def test_a_control_still_says_what_was_chosen_when_its_tab_opens_again():
     """Also when it is the same page after another one."""
-    at = AppTest.from_function(page).run()
+    at = AppTest.from_function(page, default_timeout=60).run()
     at.number_input(key="number").set_value(7)
     at.selectbox(key="letter").set_value("b").run()
     for name in ("Two", "One", "Two", "One"):

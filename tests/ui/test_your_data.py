@@ -48,7 +48,7 @@ def files(monkeypatch) -> dict:
 def draw(monkeypatch, who: str) -> AppTest:
     """The section, in the browser of this visitor."""
     monkeypatch.setattr(your_data, "visitor_of_cookie", lambda: who)
-    at = AppTest.from_string(SCRIPT).run()
+    at = AppTest.from_string(SCRIPT, default_timeout=60).run()
     assert not at.exception
     return at
 

@@ -25,7 +25,7 @@ def page(title: str) -> None:
 
 
 def opened(title: str) -> AppTest:
-    return AppTest.from_function(page, args=(title,)).run()
+    return AppTest.from_function(page, default_timeout=60, args=(title,)).run()
 
 
 def write(at: AppTest, text: str) -> AppTest:

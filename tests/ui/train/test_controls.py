@@ -17,7 +17,9 @@ def page(feed: str, pinned: bool, devices: list[str]) -> None:
 
 
 def toggles(feed: str, pinned: bool, *devices: str) -> dict[str | None, Toggle]:
-    at = AppTest.from_function(page, args=(feed, pinned, [*devices, "cpu"])).run()
+    at = AppTest.from_function(
+        page, default_timeout=60, args=(feed, pinned, [*devices, "cpu"])
+    ).run()
     assert not at.exception
     return {each.key: each for each in at.toggle}
 
