@@ -38,6 +38,7 @@ LAYERS = (
     (
         *("core.machine", "core.move", "core.evaluate", "core.compare"),
         *("core.speed", "core.checkpoints", "core.mistakes", "core.train"),
+        "core.classroom",
     ),
     ("core.bench", "core.run", "core.ui"),
     ("app", "home", "pages"),
@@ -49,7 +50,11 @@ WITHOUT_TORCH = [
     *("core.config", "core.errors", "core.jobs.engine", "core.jobs.worker"),
     *("core.data.curve", "core.data.fashion_mnist", "core.checkpoints.export"),
     *(name for name in NAMES if name.endswith((".results", ".rows"))),
-    *(name for name in NAMES if name.startswith(("core.ui.", "core.store."))),
+    *(
+        name
+        for name in NAMES
+        if name.startswith(("core.classroom.", "core.store.", "core.ui."))
+    ),
 ]
 
 TOO_MANY_LINES, TOO_MANY_OF_A_FUNCTION = 400, 60

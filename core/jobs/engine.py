@@ -23,7 +23,7 @@ from core.jobs.connection import Connection, in_background
 from core.jobs.estimates import Estimates, work
 from core.jobs.history import History
 from core.jobs.job import Job, Jobs, Outcome, Stored
-from core.jobs.limits import Limits
+from core.jobs.limits import Gate, Limits, overdue
 from core.jobs.queue import Queue
 from core.jobs.turns import UPLOADS_AT_ONCE, Turns
 from core.measure.environment import Machine
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
 NO_WORKER_SECONDS = 90.0  # where there is no worker by then, the job has failed
+PAUSED = "train"  # the lane that a teacher pauses and clears
 TRIES = 3  # a job that its worker does not live to begin with is at fault itself
 
 SHARED = "Another app that shares these workers is using them; it starts by itself."
@@ -47,11 +48,13 @@ class Engine:
         scheduler: str | None = None,
         on_end: Callable[[Job], object] = lambda _: None,
         store: Store | None = None,
+        gate: Gate | None = None,
     ) -> None:
         """Connect to the Dask scheduler there, or start a local cluster.
 
         `on_end` gets each job that has ended, once, and must not wait. Jobs that wait
         in the store go on waiting; without one they are kept until the engine closes.
+        The `gate` is a class's, whose rules hold beside the limits of the server.
         """
         self._on_end = on_end
         self._own_store = None
@@ -59,6 +62,7 @@ class Engine:
             store = self._own_store = Store.passing("")
         self._history = History(store)
         self._limits = Limits.from_environment()
+        self._gate = gate or Gate()
         uploads = Turns(UPLOADS_AT_ONCE, "upload")
         self._turns = {"question": Turns(), "upload": uploads}
         self._dispatching = threading.Lock()  # taken before the next, if both are
@@ -77,7 +81,10 @@ class Engine:
             on_lost=self._when_lost,
             on_look=self._when_looked,
         )
-        waiting = self._history.recover()
+        waiting = [
+            (replace(job, person=self._gate.person(job.owner)), turn)
+            for job, turn in self._history.recover()
+        ]
         for job, _ in waiting:
             self._jobs.add(job)
         self._queue.restore(waiting)
@@ -91,13 +98,16 @@ class Engine:
         """Queue a call of the function at `address`; returns the job's id.
 
         The job is kept by then, or `Store.problem` says why it is not. ExplainedError
-        where its owner, or all together, have too much in the queue.
+        where its owner, or all together, have too much in the queue, or where the class
+        that is open does not allow it.
         """
-        todo = work(address, arguments)
+        todo, person = work(address, arguments), self._gate.person(owner)
         job_id = uuid.uuid4().hex[:10]
-        job = Job(job_id, address, arguments, lane, owner, work=todo)
+        job = Job(job_id, address, arguments, lane, owner, work=todo, person=person)
         with self._lock:
             self._limits.check(job, self._queue, self._estimates)
+            if owner:
+                self._gate.admit(job, self._estimates.seconds(job))
             self._jobs.add(job)
             # Here, so that the row of a job is written before what happens to it.
             kept = self._history.queue(job, self._queue.add(job))
@@ -182,6 +192,19 @@ class Engine:
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
 
+    @property
+    def paused(self) -> bool:
+        """Whether a teacher has paused the queue: nobody's turn comes meanwhile."""
+        return self._gate.paused
+
+    def clear(self) -> int:
+        """Cancel all jobs that wait for their turn to train; how many those were."""
+        with self._lock:
+            waiting = self._queue.waiting(PAUSED)
+            for job in waiting:
+                self._end(job.id, Outcome("cancelled"))
+        return len(waiting)
+
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
         """End all jobs of an owner, or some, and know nothing of them from now on.
 
@@ -206,12 +229,13 @@ class Engine:
         job = self._jobs.get(job_id)
         if job is None or job.ended:
             return
-        overdue = job_id in self._overdue and outcome.status != "finished"
-        if overdue:
-            outcome = Outcome("failed", message=self._limits.overdue)
+        is_overdue = job_id in self._overdue and outcome.status != "finished"
+        if is_overdue:
+            most = self._most_seconds(job)
+            outcome = Outcome("failed", message=overdue(most))
         ended = self._jobs.end(job_id, outcome)
         self._overdue.discard(job_id)
-        if overdue or ended.status == "finished":
+        if is_overdue or ended.status == "finished":
             self._estimates.learn(ended)
         self._history.end(ended, outcome.value)
         self._tell_end(ended)
@@ -233,7 +257,7 @@ class Engine:
             if job is None or job.ended:
                 return
             begun = job.started if job.status == "running" else None
-            left = self._limits.max_job_seconds - (time.time() - (begun or time.time()))
+            left = self._most_seconds(job) - (time.time() - (begun or time.time()))
             if left > 0:
                 timer = threading.Timer(left, self._watch_time, (job_id,))
                 timer.daemon = True
@@ -242,6 +266,9 @@ class Engine:
                 return
             self._overdue.add(job_id)
         self.cancel(job_id)
+
+    def _most_seconds(self, job: Job) -> float:
+        return self._limits.seconds(self._gate.seconds(job.owner))
 
     def ask(
         self,
@@ -318,7 +345,7 @@ class Engine:
         with self._lock:
             capacity = Counter(self._connection.last_capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
-            return self._queue.next(capacity)
+            return self._queue.next(capacity, (PAUSED,) if self._gate.paused else ())
 
     def _hand_out(self, job: Job) -> None:
         try:

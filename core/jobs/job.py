@@ -83,11 +83,17 @@ class Job:
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None  # likewise, when it ended
     work: Work = Work()
+    person: str = ""  # as whom the owner takes turns, if not as themselves
     machine: str = ""  # the identity of the machine that did it, once it has ended
 
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def turn_of(self) -> str:
+        """Whose turn it takes: the owner's, or that of several together."""
+        return self.person or self.owner
 
     @property
     def seconds(self) -> float | None:

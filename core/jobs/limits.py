@@ -49,7 +49,7 @@ class Limits:
         if not job.owner:
             return
         most = self.max_jobs_per_person
-        if queue.of(job.owner) >= most:
+        if queue.of(job.turn_of) >= most:
             raise ExplainedError(
                 f"You have {most} {'job' if most == 1 else 'jobs'} waiting or "
                 "running, and nobody may have more here. Wait for one of them to "
@@ -78,13 +78,43 @@ class Limits:
                 "later."
             )
 
+    def seconds(self, allowed: float | None) -> float:
+        """How long a job may take where so much is allowed, or nothing is said."""
+        return min(self.max_job_seconds, allowed or self.max_job_seconds)
+
+
+class Gate:
+    """What a class asks of the queue, beside the limits of the server: here nothing.
+
+    The engine asks it with its lock, so that it must not wait.
+    """
+
     @property
-    def overdue(self) -> str:
-        """What is said of a job that ran for longer."""
-        return (
-            f"It was ended after {spoken(self.max_job_seconds)}, the longest that a "
-            "job may take here. Choose less to do, such as fewer epochs."
-        )
+    def paused(self) -> bool:
+        """Whether nobody's turn comes in the lane "train"; what runs there goes on."""
+        return False
+
+    def person(self, owner: str) -> str:
+        """As whom an owner takes their turns."""
+        return owner
+
+    def seconds(self, owner: str) -> float | None:  # noqa: ARG002
+        """How long a job of this owner may take; None: as long as any."""
+        return None
+
+    def admit(self, job: Job, expected: float | None) -> None:
+        """ExplainedError where the job may not wait; else it counts as one that does.
+
+        `expected` is how many seconds it will take, where that is known.
+        """
+
+
+def overdue(seconds: float) -> str:
+    """What is said of a job that ran for longer than it may."""
+    return (
+        f"It was ended after {spoken(seconds)}, the longest that a job may take here. "
+        "Choose less to do, such as fewer epochs."
+    )
 
 
 def spoken(seconds: float) -> str:

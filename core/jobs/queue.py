@@ -11,7 +11,7 @@ its lane busy.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from core.jobs.job import Job
@@ -48,8 +48,8 @@ class Queue:
     def add(self, job: Job) -> int:
         """Wait in the first round that this job's owner has no turn in yet: this."""
         others = self._lane(job.lane)
-        own = [each.round for each in others if each.job.owner == job.owner]
-        own.append(self._served.get((job.lane, job.owner), -1))
+        own = [each.round for each in others if each.job.turn_of == job.turn_of]
+        own.append(self._served.get((job.lane, job.turn_of), -1))
         firm = [each.round for each in others if self._overtaken(each) >= PATIENCE]
         turn = max(self._round[job.lane], max(own) + 1, *firm)
         self._wait(job, turn)
@@ -82,9 +82,9 @@ class Queue:
         """The jobs of a lane that workers have."""
         return [t.job for t in self._taken.values() if t.job.lane == lane]
 
-    def of(self, owner: str) -> int:
+    def of(self, person: str) -> int:
         """How many jobs of this person wait or are taken."""
-        return sum(job.owner == owner for job in self._jobs())
+        return sum(job.turn_of == person for job in self._jobs())
 
     def others(self, job_id: str) -> int:
         """How many wait or are taken, but for this one."""
@@ -101,18 +101,20 @@ class Queue:
         ticket = self._waiting[job_id]
         return self._lane(ticket.job.lane).index(ticket) + 1
 
-    def next(self, capacity: Mapping[str, int]) -> Job | None:
-        """The job whose turn it is, if a worker is free for it.
+    def next(
+        self, capacity: Mapping[str, int], paused: Collection[str] = ()
+    ) -> Job | None:
+        """The job whose turn it is, if a worker is free for it; of lanes that go on.
 
         `capacity` says how many jobs of each lane the workers take at once. A lane that
         has no worker just now counts for one: its worker is starting.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
-            busy = Counter(job.owner for job in self.taken(lane))
-            if busy.total() >= max(1, capacity.get(lane, 0)):
+            busy = Counter(job.turn_of for job in self.taken(lane))
+            if lane in paused or busy.total() >= max(1, capacity.get(lane, 0)):
                 continue
             for job in self.waiting(lane):
-                if not job.owner or busy[job.owner] < AT_ONCE.get(lane, math.inf):
+                if not job.owner or busy[job.turn_of] < AT_ONCE.get(lane, math.inf):
                     return job
         return None
 
@@ -125,7 +127,7 @@ class Queue:
             each.passed += each.number < ticket.number
         turn = max(ticket.round, self._round[job.lane])
         self._round[job.lane] = turn
-        self._served[job.lane, job.owner] = ticket.round
+        self._served[job.lane, job.turn_of] = ticket.round
         # Who had a turn in an earlier round only is as good as new.
         self._served = {
             (lane, owner): last

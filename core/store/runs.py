@@ -21,10 +21,12 @@ from core.store.results import KeptRun, QueuedRun, RunSummary
 from core.store.tables import (
     add,
     checkpoints,
+    classes,
     clean,
     curves,
     details,
     epochs,
+    members,
     put,
     runs,
 )
@@ -101,7 +103,8 @@ class Runs:
             if visitor:
                 know(connection, visitor)
             last = select(func.coalesce(func.max(runs.c.seq), 0) + 1).scalar_subquery()
-            add(connection, runs, seq=last, visitor=visitor or None, **row)
+            of = {"visitor": visitor or None, "class_id": _open_class_of(visitor)}
+            add(connection, runs, seq=last, **of, **row)
 
         return self._writer.put(work, len(text))
 
@@ -326,6 +329,14 @@ def interrupted(step: int, steps: int | None) -> str:
         return "The app stopped when this had just begun. Start it again."
     whole = f" of {steps:,}" if steps else ""
     return f"The app stopped when this run was at step {step:,}{whole}. Start it again."
+
+
+def _open_class_of(visitor: str) -> Any:
+    """The class that is open, if the visitor is in it: a part of a statement."""
+    query = select(classes.c.id).join(members, members.c.class_id == classes.c.id)
+    return query.where(
+        classes.c.is_open, members.c.visitor == visitor
+    ).scalar_subquery()
 
 
 def _change(

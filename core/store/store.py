@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from core.store.answers import Answers
+from core.store.classes import Classes
 from core.store.database import Database
 from core.store.measurements import Measurements
 from core.store.runs import Runs
@@ -30,6 +31,7 @@ class Store:
         self.visitors = Visitors(self.database, self.writer)
         self.measurements = Measurements(self.database, self.writer)
         self.answers = Answers(self.database, self.writer)
+        self.classes = Classes(self.database, self.writer)
         self._folder: tempfile.TemporaryDirectory | None = None
         self._why_passing = ""
 

@@ -49,6 +49,57 @@ visitors = Table(
     Column("seen", Float(53), nullable=False),  # last
 )
 
+classes = Table(
+    "classes",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("code", String, nullable=False, unique=True),  # to join with
+    Column("name", Text, nullable=False),
+    Column("size", Integer, nullable=False),  # how many may join
+    Column("rules", Text, nullable=False),  # a core.classroom.rules.Rules
+    Column("is_open", Boolean, nullable=False),  # one at a time
+    Column("is_paused", Boolean, nullable=False),  # nobody's turn comes meanwhile
+    Column("created", Float(53), nullable=False),
+    Column("ends", Float(53)),  # when all of it is to be deleted; None: never
+    Column("joined", Integer, nullable=False),  # how many ever, the deleted too
+    Column("outside", Integer, nullable=False),  # runs of those who have not joined
+)
+
+members = Table(
+    "members",
+    METADATA,
+    Column(
+        "class_id",
+        String,
+        ForeignKey("classes.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column(
+        "visitor",
+        String,
+        ForeignKey("visitors.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("name", Text, nullable=False),
+    Column("joined", Float(53), nullable=False),
+    Column("runs", Integer, nullable=False),  # begun in this class, the deleted too
+)
+
+acts = Table(  # what teachers did
+    "acts",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column(
+        "class_id",
+        String,
+        ForeignKey("classes.id", ondelete="CASCADE"),
+    ),  # None: it was about no class, or about one that is deleted
+    Column("at", Float(53), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Index(None, "class_id", "at"),
+)
+
 runs = Table(  # every job that waits in the queue: training runs, races, labs
     "runs",
     METADATA,
@@ -59,6 +110,11 @@ runs = Table(  # every job that waits in the queue: training runs, races, labs
         String,
         ForeignKey("visitors.id", ondelete="CASCADE"),
     ),  # None: the app itself
+    Column(
+        "class_id",
+        String,
+        ForeignKey("classes.id", ondelete="CASCADE"),
+    ),  # that the visitor was in
     # What the queue needs
     Column("address", String, nullable=False),  # of the function
     Column("arguments", Text, nullable=False),
@@ -97,6 +153,7 @@ runs = Table(  # every job that waits in the queue: training runs, races, labs
     Column("hidden", Boolean, nullable=False),
     Index(None, "visitor", "seq"),
     Index(None, "address", "seq"),
+    Index(None, "class_id", "seq"),
     Index(None, "status"),
 )
 

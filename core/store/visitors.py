@@ -26,10 +26,17 @@ class Visitor:
     seen: float  # last, to the hour
 
 
-def new_code() -> str:
+def new_code(count: int = WORDS) -> str:
     """Words that can be read aloud and that nobody guesses: proquints."""
     letters = (CONSONANTS, VOWELS, CONSONANTS, VOWELS, CONSONANTS)
-    words = ("".join(map(secrets.choice, letters)) for _ in range(WORDS))
+    words = ("".join(map(secrets.choice, letters)) for _ in range(count))
+    return "-".join(words)
+
+
+def as_code(typed: str) -> str:
+    """The code that somebody typed, in whatever case and with whatever between."""
+    letters = "".join(filter(str.isalpha, typed.lower()))
+    words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
@@ -77,9 +84,7 @@ class Visitors:
 
     def by_code(self, code: str) -> Visitor | None:
         """Whose code it is, however it was typed; None: nobody's. Raises StoreError."""
-        letters = "".join(filter(str.isalpha, code.lower()))
-        words = (letters[start : start + 5] for start in range(0, len(letters), 5))
-        return self._one(visitors.c.code == "-".join(words))
+        return self._one(visitors.c.code == as_code(code))
 
     def _one(self, condition: object) -> Visitor | None:
         query = select(visitors).where(condition)  # type: ignore[arg-type]

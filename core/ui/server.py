@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from core.classroom.room import Room
 from core.errors import ExplainedError
 from core.jobs import measured
 from core.jobs.engine import Engine, in_background
@@ -33,6 +34,12 @@ def store() -> Store:
         return Store.passing(str(error))
 
 
+@st.cache_resource(show_spinner=False)
+def room() -> Room:
+    """The class that is open, if one is; nothing of it is on disk but in the store."""
+    return Room(store().classes)
+
+
 @st.cache_resource(show_spinner=False, on_release=Engine.close)
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
@@ -41,7 +48,7 @@ def engine() -> Engine:
     def ended(job: Job) -> None:
         in_background(measured.keep, measurements, job)
 
-    return Engine(store=store(), on_end=ended)
+    return Engine(store=store(), on_end=ended, gate=room())
 
 
 def ask(

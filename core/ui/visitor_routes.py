@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from core.store.codec import StoreError
 from core.ui import measured, runs, visitor
-from core.ui.server import engine, store
+from core.ui.server import engine, room, store
 
 CODE, DELETE = "visitor/code", "visitor/delete"  # relative to a page's address
 LONGEST = 1000  # bytes of a form; a code has 23
@@ -144,6 +144,7 @@ def delete_all_of(who: str) -> None:
     Raises StoreError where the database has to come back first.
     """
     engine().forget(who)
+    room().forget(who)
     store().visitors.delete(who)
     engine().forget(who)  # what somebody has looked at meanwhile
     runs.forget()

@@ -8,7 +8,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.estimates import Estimates, work
 from core.jobs.job import Job
-from core.jobs.limits import Limits, spoken
+from core.jobs.limits import Limits, overdue, spoken
 from core.jobs.queue import Queue
 
 RUN = "core.training:run"
@@ -120,7 +120,7 @@ def test_limits_are_set_by_the_environment(monkeypatch):
     monkeypatch.setenv("MAX_JOB_SECONDS", "90")
     monkeypatch.setenv("MAX_WAITING_JOBS", "")
     assert Limits.from_environment() == Limits(max_job_seconds=90)
-    assert "after 90 seconds" in Limits.from_environment().overdue
+    assert "after 90 seconds" in overdue(Limits.from_environment().seconds(None))
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "²"])
