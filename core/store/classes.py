@@ -81,6 +81,13 @@ class Classes:
         found = self._rows(members, members.c.joined, members.c.class_id == class_id)
         return [Member(**row) for row in found]
 
+    def of(self, visitor: str) -> list[dict[str, Any]]:
+        """The classes that a visitor is or was in, and as whom."""
+        mine = select(classes.c.name.label("class"), members.c.name, members.c.joined)
+        query = mine.join(members).where(members.c.visitor == visitor)
+        with self._database.read() as connection:
+            return [row._asdict() for row in connection.execute(query)]
+
     def acts(self, class_id: str | None = None) -> list[Act]:
         """What was done in a class, or in all and beside them; the newest first."""
         which = () if class_id is None else (acts.c.class_id == class_id,)

@@ -14,7 +14,7 @@ from core.store.results import RunSummary
 from core.store.store import Store
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet would run begins
-TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at")
+TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
 INTERNAL = ("seq", "visitor", "lane", "round")
 
 
@@ -46,6 +46,7 @@ def everything(store: Store, visitor: str) -> str:
         "runs": [_run(store, each) for each in store.runs.find(visitor, hidden=True)],
         "measurements": [_dated(vars(each)) for each in store.measurements.of(visitor)],
         "answers": store.answers.of(visitor),
+        "classes": [_dated(each) for each in store.classes.of(visitor)],
     }
     return _json(content)
 

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
-from core.jobs.limits import Limits
+from core.jobs.limits import Gate, Limits
 from core.results import StepProgress
 
 RUN = "core.training:run"
@@ -56,6 +56,49 @@ def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
     (job,) = finish(engine, engine.submit(RUN, SHORT))
     assert job.status == "finished"
     assert job.id not in engine._timers
+
+
+class Class(Gate):
+    """One whose teacher pauses and resumes, and where a job may take two seconds."""
+
+    paused = False
+
+    def seconds(self, owner: str) -> float | None:
+        return 2.0 if owner else None
+
+
+def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
+    """Nothing is handed out but to the lab, and then all is, as it came."""
+    monkeypatch.setattr(engine, "_gate", Class())
+    monkeypatch.setattr(Class, "paused", True)
+    ids = [engine.submit("os:getpid", owner=owner) for owner in ("ana", "bo")]
+    finish(engine, engine.submit("os:getpid", lane="lab", owner="ana"))
+    engine._when_looked()
+    assert [engine.job(job_id).place for job_id in ids] == [1, 2]
+    assert engine.paused
+    monkeypatch.setattr(Class, "paused", False)
+    engine._when_looked()
+    first, second = finish(engine, *ids)
+    assert first.status == second.status == "finished"
+    assert first.started <= second.started
+
+
+def test_a_queue_that_is_cleared_loses_no_cancel(engine, busy):
+    """All that wait have ended, the one whose turn just came too; what runs goes on."""
+    ids = [engine.submit("os:getpid", owner=owner) for owner in ("ana", "ana", "bo")]
+    turn = engine.job(ids[0])
+    assert engine.clear() == 3
+    engine._hand_out(turn)
+    assert [engine.job(job_id).status for job_id in ids] == ["cancelled"] * 3
+    assert engine.job(busy).status == "running"
+    assert engine.is_idle(but=busy)
+
+
+def test_a_run_over_the_time_of_a_class_is_ended(engine, monkeypatch):
+    """Not what the server does by itself, which is in no class."""
+    monkeypatch.setattr(engine, "_gate", Class())
+    (job,) = finish(engine, engine.submit(RUN, LONG, owner="ana"))
+    assert "ended after 2 seconds, the longest that a job may take" in job.message
 
 
 def test_the_turns_are_fair(engine, busy):

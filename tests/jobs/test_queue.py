@@ -216,6 +216,24 @@ def test_lanes_do_not_wait_for_each_other():
     assert len(waiting) == 1
 
 
+def test_a_lane_that_is_paused_keeps_its_places():
+    """The others go on."""
+    waiting = queue("train", "lab", "train")
+    assert waiting.next({"train": 1, "lab": 1}, ["train"]).id == "1"
+    assert [waiting.place(each) for each in "012"] == [1, 1, 2]
+    assert waiting.next({"train": 1, "lab": 1}, ["train", "lab"]) is None
+
+
+def test_those_who_count_as_one_take_turns_as_one():
+    """Fresh cookies of people outside of a class, say."""
+    waiting = Queue()
+    for name in ("A1", "A2", "A3", "B1"):
+        person = "" if name == "B1" else "outside"
+        waiting.add(Job(name, "", (), "train", owner=name, person=person))
+    assert waiting.of("outside") == 3
+    assert [serve(waiting) for _ in range(4)] == ["A1", "B1", "A2", "A3"]
+
+
 def test_one_person_does_not_take_all_of_the_lab():
     """A second job of theirs waits, although a thread is free; others go before."""
     waiting = Queue()

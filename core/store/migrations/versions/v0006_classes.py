@@ -39,12 +39,10 @@ def upgrade() -> None:
         sa.Column("what", sa.Text, nullable=False),
     )
     op.create_index(op.f("ix_acts_class_id_at"), "acts", ["class_id", "at"])
-    # Both databases take a column with its key at once; Alembic would make SQLite's
-    # table of runs anew.
-    op.execute(
-        "ALTER TABLE runs ADD COLUMN class_id VARCHAR CONSTRAINT fk_runs_class_id "
-        "REFERENCES classes (id) ON DELETE CASCADE"
-    )
+    with op.batch_alter_table("runs") as batch:
+        batch.add_column(sa.Column("class_id", sa.String))
+        key = "fk_runs_class_id", "classes", ["class_id"], ["id"]
+        batch.create_foreign_key(*key, ondelete="CASCADE")
     op.create_index(op.f("ix_runs_class_id_seq"), "runs", ["class_id", "seq"])
 
 

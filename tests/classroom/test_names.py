@@ -1,0 +1,53 @@
+"""core.classroom.names: what people in a class are called."""
+
+import pytest
+
+from core.classroom import names
+from core.errors import ExplainedError
+
+
+def test_made_up_names_are_of_nobody_else():
+    """However many are taken, and each could be chosen by hand as well."""
+    taken = []
+    for _ in range(2000):
+        taken.append(names.friendly(taken[-50:]))
+    assert {names.chosen(each) for each in taken} == set(taken)
+    one = [f"{first} {second}" for first in names.FIRST for second in names.SECOND]
+    assert names.friendly(one) not in one
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("  Zoë   B ", "Zoë B"),
+        ("Jean-Luc", "Jean-Luc"),
+        ("李小龙", "李小龙"),
+        ("O'Neil 2", "O'Neil 2"),
+        ("प्रिया", "प्रिया"),
+    ],
+)
+def test_a_name_of_any_script_is_taken(typed, name):
+    """Tidied of spaces that nobody sees."""
+    assert names.chosen(typed) == name
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", " ", "x", "x" * 25, "a" * 10**6),
+        *("a\u202eb", "a\u200bb", "a\x00b", "a\ud800b", "a" + "\u0301" * 9),
+        *("**Ada**", "[a](b)", "<b>Ada", ":red[Ada]", "`Ada`", "$a$", "a|b", "a\\b"),
+        *("1. Ada", "- Ada", "# Ada", "Ada 🦊"),
+    ],
+)
+def test_what_would_disturb_the_page_is_refused(typed):
+    """Too short, too long, turned around, invisible, or Markdown: a sentence each."""
+    with pytest.raises(ExplainedError, match="Choose another"):
+        names.chosen(typed)
+
+
+@pytest.mark.parametrize("typed", ["ada lovelace", "Ada-Lovelace", "ＡＤＡ lovelace"])
+def test_two_names_that_look_alike_are_one(typed):
+    """Whatever their case and what stands between."""
+    with pytest.raises(ExplainedError, match="has that name already"):
+        names.chosen(typed, ["Ada Lovelace"])

@@ -1,0 +1,87 @@
+"""core.classroom.rules: what a class allows."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.classroom.rules import Rules
+from core.compare.candidates import Candidate, cpu
+from core.config import RunConfig
+from core.errors import ExplainedError
+from core.speed.ladder import Climb
+from core.store import codec
+
+ANN, CNN = RunConfig(device="cpu"), RunConfig.with_recipe(model="cnn", device="cpu")
+GPU = Candidate("cuda", "CUDA", "A card", 1)
+RACE = (ANN, (cpu(1), cpu(2)), 10, 5)
+CLIMB = Climb("sprites", "ann", "cpu", 3, 2048)
+LIMITED = Rules(epochs=5, models=("ann",), devices=("cpu",))
+FIXED = Rules(fixed={"batch_size": "64", "epochs": "5", "augment": "false"})
+
+
+@pytest.mark.parametrize(
+    ("rules", "arguments"),
+    [
+        (Rules(), (CNN,)),
+        (LIMITED, (ANN,)),
+        (LIMITED, RACE),
+        (LIMITED, (replace(ANN, device="auto", epochs=1), (cpu(1), cpu(1)), 10, 5)),
+        (LIMITED, (CLIMB, ())),
+        (LIMITED, ("cpu",)),
+        (FIXED, (ANN,)),
+        (FIXED, (replace(ANN, epochs=1), (cpu(1), GPU), 10, 5)),  # of a race: one
+        (FIXED, (CLIMB, ())),
+    ],
+)
+def test_what_a_class_allows_is_let_in(rules, arguments):
+    """A run, a race, a climb, a lab; what nobody could choose does not count."""
+    rules.check(arguments)
+
+
+@pytest.mark.parametrize(
+    ("rules", "arguments", "said"),
+    [
+        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, and this one has 6"),
+        (LIMITED, (replace(CNN, epochs=5),), "the model may be ANN, not CNN"),
+        (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "not CNN"),
+        (LIMITED, (replace(ANN, device="auto"),), "the device may be CPU, not auto"),
+        (LIMITED, (ANN, (cpu(1), GPU), 10, 5), "the device may be CPU, not CUDA"),
+        (LIMITED, (replace(CLIMB, device="cuda"), ()), "not CUDA"),
+        (LIMITED, (replace(CLIMB, epochs=6), ()), "up to 5 epochs"),
+        (LIMITED, ("cuda",), "not CUDA"),
+        (FIXED, (replace(ANN, batch_size=32),), "batch size is 64 for all"),
+        (FIXED, (replace(ANN, augment=True),), "augment is off for all"),
+        (FIXED, (replace(ANN, batch_size=32), (cpu(1), GPU), 10, 5), "is 64 for all"),
+        (Rules(fixed={"device": "cpu"}), (replace(CLIMB, device="cuda"), ()), "CPU"),
+    ],
+)
+def test_what_a_class_forbids_is_a_sentence(rules, arguments, said):
+    """Whatever job it comes in."""
+    with pytest.raises(ExplainedError, match=said):
+        rules.check(arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"runs": 0}, "runs must be a whole number above 0"),
+        ({"epochs": 2.5}, "epochs must be a whole number above 0"),
+        ({"models": ("vit",)}, "vit can't be in models"),
+        ({"hidden": ("password",)}, "password can't be in hidden"),
+        ({"target": 88.0}, "below 100%"),
+        ({"fixed": {"size": "1"}}, "no setting size"),
+        ({"fixed": {"epochs": "many"}}, "epochs must be a whole number"),
+        ({"fixed": {"task": "regression", "model": "cnn"}}, "model must be"),
+        ({"fixed": {"epochs": "9"}, "epochs": 5}, "breaks a limit. In this class"),
+    ],
+)
+def test_rules_that_can_not_hold_are_refused_when_they_are_made(given, said):
+    """With the sentence for the teacher."""
+    with pytest.raises(ValueError, match=said):
+        Rules(**given)
+
+
+@pytest.mark.parametrize("rules", [Rules(), LIMITED, FIXED, Rules(hidden=("steps",))])
+def test_rules_are_kept_as_they_are(rules):
+    """As a text, and back."""
+    assert codec.loads(codec.dumps(rules), "This class") == rules
