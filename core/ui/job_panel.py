@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from core.errors import ExplainedError
+from core.jobs.engine import PAUSED
 from core.jobs.job import Job
 from core.ui import format, measured
 from core.ui.server import engine, visitor
@@ -234,6 +235,8 @@ def place_in_queue(job: Job) -> str:
     others = job.place - 1
     text = f"Place {job.place} in the queue, "
     text += f"{others} before you" if others else "you are next"
+    if engine().paused and job.lane == PAUSED:
+        return f"{text}. Your teacher has paused the queue; you keep your place"
     seconds = engine().wait(job.id)
     if seconds is None or seconds < 1:
         return text

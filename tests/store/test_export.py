@@ -64,6 +64,6 @@ def test_everything_is_strict_json(store):
 
 def test_a_stranger_has_nothing(store):
     """Which is said, not an error."""
-    empty = dict.fromkeys(("runs", "measurements", "classes"), [])
+    empty = {key: [] for key in ("runs", "measurements", "classes")}
     found = {"visitor": None, "answers": {}, **empty}
     assert json.loads(everything(store, "nobody")) == found
