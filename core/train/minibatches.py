@@ -1,6 +1,11 @@
-"""Mini-batches by slicing: one epoch in an order that is drawn, one sorted by class."""
+"""Mini-batches by slicing: one epoch in an order that is drawn, or sorted by class.
 
+And in batches of some sizes, the last one as large as it gets.
+"""
+
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -8,8 +13,20 @@ from torch import Tensor, nn
 from core import loops, models
 from core.data import datasets
 from core.data.datasets import Split
+from core.measure.peak_memory import peak_bytes
 
-BATCH_SIZE = 64
+BATCH_SIZE, LARGE = 64, 512
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class OneEpoch:
+    """An epoch in batches of one size."""
+
+    batch_size: int
+    steps: int
+    samples_per_second: float
+    accuracy: float  # on the test set, after it
 
 
 def slices(
@@ -21,19 +38,34 @@ def slices(
         yield inputs[start:end], targets[start:end]
 
 
-def one_epoch(train: Split, test: Split, order: Tensor) -> float:
-    """The test accuracy after one epoch in that order."""
-    model = models.ANN()
+def train(model: nn.Module, feed: loops.Batches) -> int:
+    """The model sees each batch once; how many steps that were."""
     optimizer = torch.optim.Adam(model.parameters())
-    feed = slices(train.images[order], train.labels[order], BATCH_SIZE)
-    cpu = torch.device("cpu")
-    for _ in loops.train_epoch(model, feed, nn.CrossEntropyLoss(), optimizer, cpu):
-        pass
-    outputs, targets = loops.predict(model, [(test.images, test.labels)], cpu)
-    return loops.score(outputs, targets, nn.CrossEntropyLoss()).accuracy
+    criterion = nn.CrossEntropyLoss()
+    return sum(1 for _ in loops.train_epoch(model, feed, criterion, optimizer, CPU))
 
 
-def compare() -> dict[str, float]:
+def one_epoch(
+    data: Split, test: Split, order: Tensor, batch_size: int = BATCH_SIZE
+) -> OneEpoch:
+    """One epoch of a new model in that order."""
+    model, images, labels = models.ANN(), data.images[order], data.labels[order]
+    began = time.perf_counter()
+    steps = train(model, slices(images, labels, batch_size))
+    rate = len(order) / (time.perf_counter() - began)
+    outputs, targets = loops.predict(model, [(test.images, test.labels)], CPU)
+    accuracy = loops.score(outputs, targets, nn.CrossEntropyLoss()).accuracy
+    return OneEpoch(batch_size, steps, rate, accuracy)
+
+
+def step_bytes(data: Split, batch_size: int) -> int | None:
+    """The peak memory of a training step: what it makes and keeps until `backward`."""
+    model = models.ANN()
+    batch = next(slices(data.images, data.labels, batch_size))
+    return peak_bytes(lambda: train(model, [batch]), CPU)
+
+
+def compare_orders() -> dict[str, float]:
     """The accuracy on the sprites with "shuffled" batches, and with "sorted" ones."""
     dataset = datasets.load("sprites")
     labels = dataset.train.labels
@@ -42,6 +74,18 @@ def compare() -> dict[str, float]:
         "sorted": labels.argsort(stable=True),
     }
     return {
-        name: one_epoch(dataset.train, dataset.test, order)
+        name: one_epoch(dataset.train, dataset.test, order).accuracy
         for name, order in orders.items()
     }
+
+
+def compare_sizes() -> list[tuple[OneEpoch, int | None]]:
+    """An epoch on the sprites for each size, with the peak memory of a step."""
+    dataset = datasets.load("sprites")
+    data = dataset.train
+    order = torch.randperm(len(data))
+    train(models.ANN(), slices(data.images, data.labels, LARGE))  # warms up
+    return [
+        (one_epoch(data, dataset.test, order, size), step_bytes(data, size))
+        for size in (BATCH_SIZE, LARGE, len(data))
+    ]

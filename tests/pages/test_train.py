@@ -90,7 +90,8 @@ def test_start_trains_to_the_end(engine):
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
     for tried, said in (
-        ("try_orders", "sorted by class"),
+        ("try_orders", "after batches sorted by class"),
+        ("try_sizes", "after 1 step with all"),
         ("try_one_kind", "found **"),
     ):
         assert said not in texts(at.markdown)

@@ -1,5 +1,6 @@
-"""Batches by slicing: whole epochs, and what order does to them."""
+"""Batches by slicing: whole epochs, what order does to them, and what size does."""
 
+import pytest
 import torch
 
 from core.data import datasets
@@ -18,9 +19,30 @@ def test_slices_are_the_whole_epoch() -> None:
 def test_sorted_by_class_it_learns_less() -> None:
     """The last batches are of one class, and the others are forgotten."""
     dataset = datasets.load("sprites")
-    train, test = dataset.train.first(4000), dataset.test.first(500)
+    data, test = dataset.train.first(4000), dataset.test.first(500)
     shuffled, by_class = (
-        minibatches.one_epoch(train, test, order)
-        for order in (torch.randperm(4000), train.labels.argsort(stable=True))
+        minibatches.one_epoch(data, test, order).accuracy
+        for order in (torch.randperm(4000), data.labels.argsort(stable=True))
     )
     assert shuffled > by_class + 0.2
+
+
+def test_as_large_as_it_gets_it_learns_less() -> None:
+    """A single step for the whole epoch; the small batches take one for each."""
+    dataset = datasets.load("sprites")
+    data, test, order = dataset.train.first(4000), dataset.test, torch.randperm(4000)
+    small, whole = (
+        minibatches.one_epoch(data, test.first(500), order, size) for size in (64, 4000)
+    )
+    assert (small.steps, whole.steps) == (63, 1)
+    assert small.accuracy > whole.accuracy + 0.2
+
+
+def test_a_step_keeps_more_of_a_larger_batch() -> None:
+    """Images as floats and activations, as many as there are samples in it."""
+    data = datasets.load("sprites").train.first(2048)
+    small, large = (minibatches.step_bytes(data, size) for size in (1024, 2048))
+    assert small
+    assert large
+    floats = 28 * 28 + 128 + 128 + 64 + 64 + 10
+    assert large - small == pytest.approx(1024 * 4 * floats, rel=0.3)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.mistakes.catalogue import BY_SLUG
-from core.ui import course, format
+from core.ui import course, figures, format
 from core.ui.kept import KeptAnswer
 from core.ui.server import apart, explained
 from core.ui.source import code_tabs, lines_with, show
@@ -35,10 +35,12 @@ SHUFFLE = (
     "Sorted by class instead, an epoch ends with batches of nothing but ankle boots."
 )
 LARGER = (
-    "**How large may a batch be?** One that is as large as memory allows makes few "
-    "steps, so it may learn less in an epoch. Speed measures what a batch keeps in "
-    "memory, and whether loader workers and pinned memory pay; **Out of memory** on "
-    "the page Mistakes runs out on purpose."
+    "**How large may a batch be?** As large as memory allows, but an epoch of large "
+    "batches has few steps, and each step is all that the model learns from."
+)
+ELSEWHERE = (
+    "Speed measures what else a step keeps in memory, and whether loader workers and "
+    "pinned memory pay; **Out of memory** on the page Mistakes runs out on purpose."
 )
 CROSS_ENTROPY = (
     "`nn.CrossEntropyLoss`, which has no parameters. It wants logits (N, 10) and the "
@@ -61,7 +63,10 @@ MOVES = (
 
 # A class that tries it asks once in ten minutes.
 orders: KeptAnswer[dict[str, float]] = KeptAnswer(
-    partial(apart, "core.train.minibatches:compare"), 600
+    partial(apart, "core.train.minibatches:compare_orders"), 600
+)
+sizes: KeptAnswer[list[Any]] = KeptAnswer(
+    partial(apart, "core.train.minibatches:compare_sizes"), 600
 )
 one_kind: KeptAnswer[Any] = KeptAnswer(partial(apart, "core.train.one_kind:train"), 600)
 
@@ -115,15 +120,22 @@ def tabs(task: str, model: str, criterion: str) -> None:
         + lines_with("core.loops:train_epoch", ".to(device)")
     )
     with batches:
-        _try("Train in both orders", "try_orders", _orders)
-        st.markdown(LARGER)
-        with st.container(horizontal=True):
-            for each in map(course.page, ("Speed", "Mistakes")):
-                st.page_link(each.file, label=each.title, icon=each.icon)
+        _try_batches()
     if images:
         with loss:
             show(ONE_KIND, "core.train.one_kind:train", "core.train.one_kind:score")
             _try("Train it on the shirts", "try_one_kind", _one_kind)
+
+
+def _try_batches() -> None:
+    """What the order of the samples does, and how many there are in a batch."""
+    _try("Train in both orders", "try_orders", _orders)
+    st.markdown(LARGER)
+    _try("Try three batch sizes", "try_sizes", _sizes)
+    st.markdown(ELSEWHERE)
+    with st.container(horizontal=True):
+        for each in map(course.page, ("Speed", "Mistakes")):
+            st.page_link(each.file, label=each.title, icon=each.icon)
 
 
 def _try(label: str, key: str, draw: Callable[[], None]) -> None:
@@ -142,6 +154,41 @@ def _orders() -> None:
         f"One epoch on the sprites, tried here: **{found['shuffled']:.1%}** of the "
         f"test images are right after shuffled batches, **{found['sorted']:.1%}** "
         "after batches sorted by class. Every sample was seen once in both."
+    )
+
+
+def _sizes() -> None:
+    """What an epoch in batches of each size took and brought, the whole set last."""
+    found = sizes()
+    many, whole = found[0][0], found[-1][0]
+    st.markdown(
+        f"One epoch on the sprites, tried here: **{many.accuracy:.0%}** of the test "
+        f"images are right after {many.steps:,} steps, **{whole.accuracy:.0%}** after "
+        f"{format.counted(whole.steps, 'step')} with all {whole.batch_size:,} images "
+        "at once. With larger batches, raise the learning rate or train for more "
+        "epochs."
+    )
+    columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Right")
+    rows = (
+        (
+            f"{each.batch_size:,}",
+            f"{each.steps:,}",
+            f"{each.samples_per_second:,.0f}",
+            format.size(kept) if kept else "not counted",
+            f"{each.accuracy:.1%}",
+        )
+        for each, kept in found
+    )
+    right = st.column_config.TextColumn(alignment="right")
+    figures.table(
+        rows,
+        columns,
+        "What an epoch in batches of each size took and brought",
+        column_config=dict.fromkeys(columns, right),
+    )
+    st.caption(
+        "One core, Adam at its default rate, n = 1. Peak memory: the tensors that a "
+        "training step has at once, beside the weights and the pixels."
     )
 
 
