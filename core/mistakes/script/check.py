@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.jobs import sandbox
-from core.mistakes.script import moving, training, waiting
+from core.mistakes.script import files, moving, training, waiting
 from core.mistakes.script.finding import Finding, Rule
 from core.mistakes.script.reading import Script, UnreadableError
 
@@ -27,6 +27,8 @@ RULES: tuple[Rule, ...] = (
     waiting.waits_in_every_step,
     waiting.clock_without_waiting,
     waiting.workers_without_guard,
+    files.code_may_run,
+    files.whole_model_saved,
 )
 
 
