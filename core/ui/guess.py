@@ -1,7 +1,8 @@
 """A guess before a measurement, and what it was worth after it.
 
-Nobody has to guess: "Just show me" shows the result, now and whenever the page is
-opened again. Nothing waits for a guess but the result: it is measured meanwhile.
+Nobody has to guess: where there is a result, or one is on its way, "Just show me" shows
+it, now and whenever the page is opened again. Nothing waits for a guess but the result:
+it is measured meanwhile.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +21,17 @@ def ask(
     question: str,
     answers: Sequence[Any],
     say: Callable[[Any], str] = str,
+    ran: bool = True,
 ) -> Any | None:
-    """What the learner expects, or SHOWN; None until they have said, for all tabs."""
+    """What the learner expects, or SHOWN; None until they have said, for all tabs.
+
+    Before it `ran` there is nothing to show, so nobody is offered that.
+    """
     if made(key) == SHOWN:
         return SHOWN
     label = f"Your guess: {question}"
     guessed = kept.radio(label, list(answers), key, format_func=say, horizontal=True)
-    if guessed is None:
+    if guessed is None and ran:
         st.button(
             "Just show me",
             icon=":material/visibility:",

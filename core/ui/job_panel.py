@@ -69,10 +69,14 @@ class JobPanel:
         return self._unfinished(self._jobs())
 
     @property
+    def ran(self) -> bool:
+        """Whether there is something to follow: a job, or what was measured here."""
+        return self.job is not None or self.before is not None
+
+    @property
     def code_title(self) -> str:
         """What the code is called that its jobs run, on a page that shows it."""
-        ran = self.job is not None or self.before is not None
-        return "The code that ran" if ran else "The code that will run"
+        return "The code that ran" if self.ran else "The code that will run"
 
     def _jobs(self) -> list[Job]:
         """All of this visitor, about whatever."""

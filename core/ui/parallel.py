@@ -26,7 +26,7 @@ def draw() -> None:
     machine = engine().machine()
     with controls.row():
         question = "how many times as fast as a Python loop is one core with torch?"
-        guessed = guess.ask("multiply_guess", question, GUESSES)
+        guessed = guess.ask("multiply_guess", question, GUESSES, ran=PANEL.ran)
         PANEL.buttons("Measure it", (machine.devices[0].device,) if machine else None)
     PANEL.follow(
         lambda job: result(job, guessed),

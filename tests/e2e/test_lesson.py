@@ -40,7 +40,7 @@ def test_a_move_is_forgotten_made_and_found_to_be_slow_in_a_chain(visitor, serve
     key(ready(page), "move_model").click()
     expect(page.get_by_text("register_buffer").first).to_be_attached(timeout=SLOW)
     page.goto(f"{server.url}/Device?tab=Why+a+GPU+is+fast")
-    key(ready(page), "show_multiply_guess").click()
     key(ready(page), "multiply").click()
+    key(ready(page), "show_multiply_guess").click()
     said = page.get_by_role("list").get_by_text("In a chain")
     expect(said).to_be_visible(timeout=SLOW)

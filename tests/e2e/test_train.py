@@ -90,8 +90,8 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
 
     page.get_by_role("tab", name="The cost").click()
     expect(page.get_by_text("AMP for short")).to_be_visible(timeout=SLOW)
-    key(page, "show_modes_guess").click()
     key(page, "compare_modes").click()
+    key(page, "show_modes_guess").click()
     expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
 

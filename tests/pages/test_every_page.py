@@ -88,6 +88,8 @@ def test_a_page_opens_with_what_somebody_measured_here(page, tab, measured_befor
     assert "ada" not in said
     if guesses := [radio for radio in at.radio if radio.label.startswith("Your guess")]:
         assert texts(at.info).count("hidden until you guess") == len(guesses)
+        shows = [each for each in at.button if each.label == "Just show me"]
+        assert len(shows) == len(guesses)
         everything = said + texts(at.info) + texts(at.success) + str(metrics(at))
         assert [each for each in SPOILERS if each in everything] == []
         for radio in guesses:

@@ -6,11 +6,11 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.walk import texts
 
 
-def page() -> None:
+def page(ran: bool = True) -> None:
     from core.ui import guess
 
-    guessed = guess.ask("loaf", "which loaf is heavier?", ["Rye", "Wheat"])
-    if not guess.missing(guessed):
+    guessed = guess.ask("loaf", "which loaf is heavier?", ["Rye", "Wheat"], ran=ran)
+    if ran and not guess.missing(guessed):
         guess.judge("Rye is heavier.", guessed, "Rye", among=["Rye", "Wheat"])
 
 
@@ -31,6 +31,15 @@ def test_nobody_has_to_guess():
     assert not at.radio
     assert not at.button
     assert texts(at.info) == "Rye is heavier."
+
+
+def test_before_it_is_measured_there_is_only_a_guess():
+    """A click on "Just show me" would show nothing, and take the question away."""
+    at = AppTest.from_function(page, args=(False,)).run()
+    assert not at.button
+    at.radio[0].set_value("Rye").run()
+    assert not at.exception
+    assert AppTest.from_function(page, args=(True,)).run().button
 
 
 @pytest.mark.parametrize(("factor", "right"), [(1.9, 0), (2, 1), (10, 1), (10.1, 2)])

@@ -46,6 +46,7 @@ def draw(machine: Machine, recorded: Sequence[Record]) -> None:
             f"which one is faster for the smallest model, {WIDTHS[0]} units wide, with "
             f"batches of {BATCH_SIZES[0]}?",
             [*(each.name for each in pair), guess.CLOSE],
+            ran=PANEL.ran,
         )
     if not PANEL.follow(lambda job: result(job, guessed)):
         _draw((), pair)

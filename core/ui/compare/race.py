@@ -62,7 +62,9 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     names = [each.name for each in contenders]
     with controls.row():
-        guessed = guess.ask(GUESS, "which one wins?", [*names, guess.CLOSE])
+        guessed = guess.ask(
+            GUESS, "which one wins?", [*names, guess.CLOSE], ran=PANEL.ran
+        )
     if not PANEL.follow(lambda job: result(job, guessed, elsewhere)):
         _example(contenders)
     for label, other in elsewhere:

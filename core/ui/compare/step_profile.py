@@ -60,7 +60,7 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
         PANEL.buttons("Take it apart", wanted(task, model, devices))
     with controls.row():
         question = "with a `DataLoader`, what takes most of a training step?"
-        guessed = guess.ask("profile_guess", question, PARTS)
+        guessed = guess.ask("profile_guess", question, PARTS, ran=PANEL.ran)
     elsewhere = records.of(recorded, "breakdowns")
     shown = PANEL.follow(
         lambda job: result(

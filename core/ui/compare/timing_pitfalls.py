@@ -30,6 +30,7 @@ def draw(devices: Sequence[str], recorded: Sequence[Record]) -> None:
             "timing_guess",
             "how long does the first `a @ b` take, compared with a later one?",
             GUESSES,
+            ran=PANEL.ran,
         )
         PANEL.buttons("Time it", (devices[0],))
     if not PANEL.follow(lambda job: result(job, guessed)):

@@ -35,7 +35,7 @@ def modes(run: Run) -> None:
     question = "how much memory does the CNN need when it records gradients, "
     question += "compared with when it doesn't?"
     with controls.row():
-        guessed = guess.ask("modes_guess", question, MEMORY_GUESSES)
+        guessed = guess.ask("modes_guess", question, MEMORY_GUESSES, ran=panel.ran)
         panel.buttons("Measure it", wanted)
     panel.follow(lambda job: mode_costs(job, guessed))
 
@@ -120,7 +120,7 @@ def precisions(run: Run) -> None:
     panel = replace(PRECISIONS_PANEL, about=lambda *arguments: arguments == wanted)
     with controls.row():
         question = "out of 100 answers, how many change in 16 bits?"
-        guessed = guess.ask("precision_guess", question, CHANGED_GUESSES)
+        guessed = guess.ask("precision_guess", question, CHANGED_GUESSES, ran=panel.ran)
         panel.buttons("Measure the precisions", wanted)
     panel.follow(lambda job: precision_costs(job, guessed))
 

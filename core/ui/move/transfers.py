@@ -31,7 +31,7 @@ def draw(devices: Sequence[str]) -> None:
     where = "within the host" if len(devices) == 1 else "to the device"
     with controls.row():
         question = f"how fast is a copy of 256 MB {where}, at its best?"
-        guessed = guess.ask(GUESS, question, GUESSES)
+        guessed = guess.ask(GUESS, question, GUESSES, ran=PANEL.ran)
         PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
     PANEL.follow(
         lambda job: result(job, guessed),

@@ -41,7 +41,7 @@ def draw(machine: Machine) -> None:
     question = "how long do 16 MB take in 10,000 pieces, compared with one piece?"
     device = machine.devices[0].device
     with controls.row():
-        guessed = guess.ask("copies_guess", question, GUESSES)
+        guessed = guess.ask("copies_guess", question, GUESSES, ran=LAB.panel.ran)
         LAB.buttons((device,))
     LAB.follow(lambda job: result(job, guessed))
 

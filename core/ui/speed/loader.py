@@ -47,6 +47,7 @@ def draw(machine: Machine) -> None:
             f"{results.TEXTBOOK_BATCH} fastest?",
             plan.workers,
             lambda workers: str(workers or "None"),
+            LAB.panel.ran,
         )
         budget = controls.budget("loader_budget", BUDGETS)
         wanted = (dataset.default_task(machine), best.device, plan, budget)

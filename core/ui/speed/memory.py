@@ -48,7 +48,7 @@ def draw(machine: Machine) -> None:
     LAB.begin(machine)
     question = "how much of a step's peak memory is left with checkpointing?"
     with controls.row():
-        guessed = guess.ask("memory_guess", question, GUESSES)
+        guessed = guess.ask("memory_guess", question, GUESSES, ran=LAB.panel.ran)
         LAB.buttons((machine.devices[0].device,))
     LAB.follow(lambda job: result(job, guessed))
 

@@ -38,7 +38,7 @@ def draw(machine: Machine) -> None:
         ways.append(f"torch on {best.backend}")
     with controls.row():
         question = "which is fastest for a single point?"
-        guessed = guess.ask("vectorize_guess", question, ways)
+        guessed = guess.ask("vectorize_guess", question, ways, ran=LAB.panel.ran)
         LAB.buttons((best.device,))
     LAB.follow(lambda job: result(job, guessed))
 
