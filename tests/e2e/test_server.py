@@ -12,6 +12,7 @@ from tests.e2e.walk import (
     LONG,
     SHORT,
     SLOW,
+    Server,
     enter,
     key,
     progress,
@@ -22,31 +23,6 @@ from tests.e2e.walk import (
 )
 
 pytestmark = pytest.mark.browser
-
-
-def test_workers_are_there_before_the_first_visitor(tmp_path, browser):
-    """They start with the server; the first page to be opened may be any of them.
-
-    Ctrl-C then ends all of it, also while a page is open.
-    """
-    server = start_server(tmp_path)
-    deadline = time.monotonic() + 60
-    while len(server.family) < 3:  # the cluster and its two workers
-        assert time.monotonic() < deadline, server.log.read_text()
-        time.sleep(0.1)
-    before = server.family
-    page = browser.new_page()
-    page.goto(f"{server.url}/Train")
-    expect(ready(page).locator("h1")).to_have_text("Train")
-    assert set(before) <= set(server.family)
-    assert sum("core.jobs.cluster" in each.cmdline() for each in server.family) == 1
-    family = server.family
-    server.process.send_signal(signal.SIGINT)
-    server.process.wait(20)
-    _, alive = psutil.wait_procs(family, timeout=15)
-    assert alive == []
-    assert "Traceback" not in server.log.read_text()
-    page.close()
 
 
 def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
@@ -66,9 +42,11 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
     """Kill -9 in the middle of a run, with two waiting, and a start after it.
 
     What the app had started ends with it. What had finished opens by its link, what
-    waited runs, and what ran says at which step it was interrupted.
+    waited runs, and what ran says at which step it was interrupted. Ctrl-C then ends
+    all of it too, while pages are open.
     """
     server = start_server(tmp_path)
+    workers_before_visitors(server)
     people = [browser.new_context().new_page() for _ in range(3)]
     ada, *others = people
     ada.goto(f"{server.url}/{SHORT}")
@@ -108,9 +86,23 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
     expect(progress(ada)).to_be_visible(timeout=SLOW)
     for each in people:
         expect(each.get_by_test_id("stException")).to_have_count(0)
-        each.context.close()
-    server.process.terminate()
+    family = server.family
+    server.process.send_signal(signal.SIGINT)
     server.process.wait(20)
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert alive == []
+    assert "Traceback" not in server.log.read_text()
+    for each in people:
+        each.context.close()
+
+
+def workers_before_visitors(server: Server) -> None:
+    """One cluster and its two workers start with the server, before anybody comes."""
+    deadline = time.monotonic() + 60
+    while len(server.family) < 3:
+        assert time.monotonic() < deadline, server.log.read_text()
+        time.sleep(0.1)
+    assert sum("core.jobs.cluster" in each.cmdline() for each in server.family) == 1
 
 
 def query(page) -> str:

@@ -167,46 +167,39 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_cancel_keeps_what_was_learned(visitor):
-    """Cancelling a run ends it, and its curve stays."""
-    page = start(visitor(LONG))
-    expect(progress(page)).to_be_visible(timeout=SLOW)
-    key(page, "cancel_run").click()
-    expect(page.get_by_text(re.compile(r"Cancelled after step [\d,]+"))).to_be_visible(
-        timeout=SLOW
-    )
-    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
-    expect(key(page, "start_training")).to_be_enabled()
+def test_a_run_belongs_to_its_owner_and_to_no_page(visitor):
+    """It goes on through a reload, another page and a second tab.
 
-
-def test_a_run_goes_on_through_reload_page_change_and_in_a_second_tab(visitor):
-    """A run belongs to no page: it is shown again wherever its owner looks."""
+    Who has its link sees it and can't cancel it; who starts another one meanwhile sees
+    their place in the queue. Cancelling ends it everywhere; its curve stays.
+    """
     page = start(visitor(LONG))
     expect(progress(page)).to_be_visible(timeout=SLOW)
     page.reload()
     expect(progress(page)).to_be_visible(timeout=SLOW)
-
     page.get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
     page.get_by_role("link", name="Train").first.click()
     expect(progress(page)).to_be_visible(timeout=SLOW)
 
+    other = visitor(page.url.rpartition("/")[2])
+    expect(progress(other)).to_be_visible(timeout=SLOW)
+    expect(key(other, "cancel_run")).to_have_count(0)
+    next_one = start(visitor(SHORT))
+    expect(next_one.get_by_text("Place 1 in the queue, you are next")).to_be_visible(
+        timeout=SLOW
+    )
     tab = page.context.new_page()
     tab.goto(page.url.partition("?")[0])
     expect(progress(tab)).to_be_visible(timeout=SLOW)
     key(tab, "cancel_run").click()
-    expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
-
-
-def test_a_link_shows_the_run_to_anyone_but_only_its_owner_cancels(visitor):
-    """Another person sees the run by its link, without a button to cancel it."""
-    page = start(visitor(LONG))
-    expect(progress(page)).to_be_visible(timeout=SLOW)
-    other = visitor(page.url.rpartition("/")[2])
-    expect(progress(other)).to_be_visible(timeout=SLOW)
-    expect(key(other, "cancel_run")).to_have_count(0)
-    key(page, "cancel_run").click()
-    expect(other.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
+    for each in (page, other, tab):
+        expect(
+            each.get_by_text(re.compile(r"Cancelled after step [\d,]+"))
+        ).to_be_visible(timeout=SLOW)
+        expect(each.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    expect(key(page, "start_training")).to_be_enabled()
+    expect(result(next_one)).to_be_visible(timeout=SLOW)
 
 
 def test_a_run_is_found_again_after_a_look_at_another(visitor):
@@ -224,19 +217,7 @@ def test_a_run_is_found_again_after_a_look_at_another(visitor):
     expect(page.get_by_text("Cancelled after step")).to_be_visible(timeout=SLOW)
 
 
-def test_two_people_start_at_once(visitor):
-    """The second sees its place in the queue, and starts by itself."""
-    first, second = start(visitor(LONG)), visitor(SHORT)
-    expect(progress(first)).to_be_visible(timeout=SLOW)
-    start(second)
-    expect(second.get_by_text("Place 1 in the queue, you are next")).to_be_visible(
-        timeout=SLOW
-    )
-    key(first, "cancel_run").click()
-    expect(result(second)).to_be_visible(timeout=SLOW)
-
-
-def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
+def test_bad_values_are_answered_in_words(visitor):
     """A learner who mistypes an address is told so, and can go on.
 
     Whoever is sent an address that was made to deceive sees what it says, and no link
@@ -250,12 +231,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice(visitor):
     expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     expect(key(page, "start_training")).to_be_enabled(timeout=SLOW)
-
-
-def test_an_impossible_number_is_answered_in_words(visitor):
-    """Too many epochs are not replaced in silence: nothing starts, and it says why."""
-    page = ready(visitor(SHORT))
-    enter(page, "Epochs", 999)
+    enter(page, "Epochs", 999)  # not replaced in silence either
     key(page, "start_training").click()
     expect(page.get_by_text("from 1 to 200, not 999")).to_be_visible(timeout=SLOW)
     expect(result(page)).to_have_count(0)
