@@ -3,6 +3,7 @@
 from statistics import median
 
 from core.compare.results import Race
+from core.measure.units import times
 
 
 def verdict(race: Race) -> str:
@@ -17,16 +18,17 @@ def verdict(race: Race) -> str:
     if found.winner is None:
         return (
             "**Too close to call on this machine.** From repeat to repeat, "
-            f"{race.candidates[1].name} is {low:.2f} to {high:.2f} times as fast as "
-            f"{race.candidates[0].name}."
+            f"{race.candidates[1].name} trains and evaluates {times(low)} to "
+            f"{times(high)} times as fast as {race.candidates[0].name}."
         )
     winner, loser = race.candidates[found.winner], race.candidates[1 - found.winner]
     factor = found.median
     if found.winner == 0:
         factor, low, high = 1 / factor, 1 / high, 1 / low
     return (
-        f"**{winner.name} wins: it is {factor:.2f} times as fast as {loser.name}** "
-        f"({low:.2f} to {high:.2f} over {found.n} pairs of repeats). "
+        f"**{winner.name} wins: it trains and evaluates {times(factor)} times as fast "
+        f"as {loser.name}** "
+        f"({times(low)} to {times(high)} over {found.n} pairs of repeats). "
         f"{why(race, found.winner)}"
     )
 

@@ -12,7 +12,7 @@ from statistics import median
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import FEWEST_REPEATS
-from core.measure.units import precise
+from core.measure.units import precise, times
 from core.speed import ladder
 from core.speed.ladder import BY_NAME, RUNGS, SAME, Climb, Gain, Result
 from core.speed.results import Roofline
@@ -149,15 +149,15 @@ def _over_textbook(done: Climbed) -> str:
     direct, found = done.direct, done.speedup
     if direct is None or found is None:
         return "**"
-    least, most = (f"{ratio:.3g}" for ratio in found.interval)
+    least, most = map(times, found.interval)
     if found.winner is None:
         return (
             ", too close to the textbook loop to call**: "
             f"{least} to {most} times as fast over {found.n} pairs of epochs, in turn"
         )
     return (
-        f" instead of {precise(median(direct.textbook_seconds))}: {found.median:.3g} "
-        f"times as fast as the textbook loop** ({least} to {most} over {found.n} pairs "
+        f" instead of {precise(median(direct.textbook_seconds))}: "
+        f"{times(found.median)} times as fast as the textbook loop** ({least} to {most} over {found.n} pairs "
         "of epochs, in turn)"
     )
 
@@ -172,9 +172,9 @@ def doubt(done: Climbed) -> str:
     if abs(product / found.median - 1) <= SAME:
         return ""
     return (
-        f"Multiplied, the gains of the rungs would make that {product:.3g} times. They "
+        f"Multiplied, the gains of the rungs would make that {times(product)} times. They "
         "were measured one after the other, and something else was busy in between: "
-        f"trust the {found.median:.3g}, which was measured directly."
+        f"trust the {times(found.median)}, which was measured directly."
     )
 
 
@@ -191,8 +191,8 @@ def to_the_limit(done: Climbed) -> str:
     limits = [each.seconds(images, steps, dtype) for each in direct.limits]
     arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)
     what = "arithmetic" if limits[0] == arithmetic else "moving bytes"
-    times = [took / limit for took, limit in zip(found.seconds, limits, strict=True)]
+    ratios = [took / limit for took, limit in zip(found.seconds, limits, strict=True)]
     return (
         f"At this machine's measured limit for {dtype}, which is {what}, it would take "
-        f"{precise(median(limits))}: the rung takes {median(times):.1f} times that."
+        f"{precise(median(limits))}: the rung takes {times(median(ratios))} times that."
     )

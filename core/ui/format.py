@@ -8,6 +8,8 @@ from typing import Any
 from core.config import RunConfig
 from core.measure.environment import Environment
 from core.measure.units import precise as precise
+from core.measure.units import rounded as rounded
+from core.measure.units import times as times
 from core.results import RunResult
 
 NAMES = {
@@ -128,11 +130,6 @@ def ago(seconds: float) -> str:
 def spread(seconds: Sequence[float]) -> str:
     """From the least to the most: 3.41 ms to 3.62 ms."""
     return f"{precise(min(seconds))} to {precise(max(seconds))}"
-
-
-def rounded(value: float, digits: int = 2) -> str:
-    """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
-    return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:

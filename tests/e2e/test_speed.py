@@ -13,7 +13,9 @@ def test_the_ladder_is_climbed_guessed_cancelled_and_resumed(visitor):
     page = ready(visitor("Speed"))
     page.get_by_role("combobox", name="Task").click()
     page.get_by_role("option", name="Sprites").click()
+    page.get_by_role("button", name="More", exact=True).first.click()
     enter(page, "Epochs per rung", 1)
+    page.keyboard.press("Escape")
     key(ready(page), "run_ladder").click()
     bars = page.get_by_test_id("stImage")
     expect(bars).to_have_count(1, timeout=SLOW)  # the textbook needs no guess

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.measure.units import precise
+from core.measure.units import precise, times
 
 
 @pytest.mark.parametrize(
@@ -12,3 +12,21 @@ from core.measure.units import precise
 def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
     """Microseconds to seconds, as they are measured."""
     assert precise(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (25.42, "25"),
+        (5.65, "5.7"),
+        (9.97, "10"),
+        (1.997, "2.0"),
+        (1.5, "1.50"),
+        (0.984, "0.98"),
+        (0.0312, "0.031"),
+        (1234.5, "1,200"),
+    ],
+)
+def test_a_factor_has_two_digits_and_near_one_two_decimals(ratio, text):
+    """As many as would come out again; 0.98 and 1.04 are not both 1.0."""
+    assert times(ratio) == text

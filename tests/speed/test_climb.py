@@ -10,6 +10,7 @@ import torch
 
 from core.data import datasets
 from core.errors import CancelledError
+from core.measure.units import times
 from core.speed import climb, headline, ladder
 from core.speed.headline import DirectProgress
 from core.speed.ladder import RUNGS, Climb, Progress, Result
@@ -192,9 +193,9 @@ def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, rung, fact
     assert (found.median, *found.interval) == pytest.approx([true] * 3)
     product = headline.multiplied(best, done.results)
     said = headline.verdict(done)
-    assert f"{true:.3g} times as fast as the textbook loop" in said
+    assert f"{times(true)} times as fast as the textbook loop" in said
     assert ("something else was busy" in said) == (abs(product / true - 1) > 0.1)
-    assert (f"would make that {product:.3g} times" in said) == bool(
+    assert (f"would make that {times(product)} times" in said) == bool(
         headline.doubt(done)
     )
     if factor == 1:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.measure.units import times
 from core.speed import headline
 from tests.samples import CLIMBED
 
@@ -28,8 +29,8 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
     assert done.speedup.median == pytest.approx(true)
     assert done.speedup.interval == pytest.approx((least, most))
     said = headline.verdict(done)
-    assert f"{done.speedup.median:.3g} times as fast as the textbook loop" in said
-    assert f"{least:.3g} to {most:.3g} over 3 pairs" in said
+    assert f"{times(done.speedup.median)} times as fast as the textbook loop" in said
+    assert f"{times(least)} to {times(most)} over 3 pairs" in said
     apart = abs(40 / 3 / done.speedup.median - 1)
     assert bool(headline.doubt(done)) == (apart > 0.1)
     assert headline.doubt(done) in said
@@ -39,14 +40,14 @@ def test_the_sentence_names_both_numbers_and_which_to_trust():
     """As a neighbour brings it about: 26.9 multiplied, 12.9 measured."""
     said = headline.doubt(with_ratio(6.6, 6.7, 6.8))
     assert "multiply" not in said
-    assert "would make that 13.3 times" in said
+    assert "would make that 13 times" in said
     assert "trust the 6.7, which was measured directly" in said
 
 
 def test_a_best_rung_that_hardly_wins_is_too_close_to_call():
     """No number is put in front where the pairs don't agree who is faster."""
     said = headline.verdict(with_ratio(0.98, 1.04, 1.1))
-    assert "too close to the textbook loop to call**: 0.98 to 1.1" in said
+    assert "too close to the textbook loop to call**: 0.98 to 1.10" in said
     assert "1.04 times" not in said
 
 

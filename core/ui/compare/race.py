@@ -253,7 +253,7 @@ def _speedups(race: Race) -> None:
             ratios = [found.median, *found.interval]
             if found.winner == 0:
                 ratios = [1 / each for each in (found.median, *found.interval[::-1])]
-            typical, low, high = (f"{each:.2f}×" for each in ratios)
+            typical, low, high = (f"{format.times(each)}×" for each in ratios)
             winner = called[found.winner]
             by = "" if found.winner is None else typical
             rows.append((loop.capitalize(), winner, by, f"{low} to {high}"))

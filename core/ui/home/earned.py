@@ -105,14 +105,14 @@ def _of_race(found: Race) -> str:
     if speedup.winner is None:
         return "too close to call"
     ratio = speedup.median if speedup.winner else 1 / speedup.median
-    return f"{ratio:.1f}× for {found.candidates[speedup.winner].name}"
+    return f"{format.times(ratio)}× for {found.candidates[speedup.winner].name}"
 
 
 def _of_climb(found: Climbed) -> str:
     gain = found.speedup
     if gain is None or not all(map(rungs.is_revealed, found.results)):
         return ""
-    return f"{format.rounded(gain.median)}× on the ladder"
+    return f"{format.times(gain.median)}× on the ladder"
 
 
 def draw(found: Earned) -> None:
@@ -145,7 +145,7 @@ def _accelerator_over_cpu(found: Race) -> str:
     if guess.made(race.GUESS) is None:
         return ""
     ratio = speedup.median if backends[0] == "CPU" else 1 / speedup.median
-    return f"{ratio:.1f}×"
+    return f"{format.times(ratio)}×"
 
 
 def _how(run: RunSummary) -> str:

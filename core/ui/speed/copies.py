@@ -128,7 +128,7 @@ def fetches_in_words(done: CopiesLab) -> str:
             "then the device idles until the host gives it more."
         )
     return (
-        f"`.item()` in every step takes **{times.median:.2f} times** as long as "
-        f"fetching all numbers at the end (middle half of the pairs: {low:.2f} to "
-        f"{high:.2f}). {why}"
+        f"`.item()` in every step takes **{format.times(times.median)} times** as long "
+        "as fetching all numbers at the end (middle half of the pairs: "
+        f"{format.times(low)} to {format.times(high)}). {why}"
     )

@@ -61,27 +61,26 @@ def settings(machine: Machine, has_data: bool) -> Climb:
     model = controls.model("ladder_model", width=96)
     device = controls.choice("Device", "ladder_device", devices, width=96)
     epochs, images = ladder.DEFAULTS[model]
-    epochs = controls.number(
-        "Epochs per rung",
-        f"ladder_epochs_{model}",
-        epochs,
-        1,
-        width=124,
-        persist_state="session",
-        help="Each one is timed by itself, in turn with one of the rung before. "
-        "How far apart they are says how certain the result is. With more epochs, "
-        "the model also learns more.",
-    )
-    images = controls.number(
-        "Images per epoch",
-        f"ladder_images_{model}",
-        images,
-        1000,
-        width=140,
-        persist_state="session",
-        help="The first images of the training set. Fewer are quicker, but "
-        "the model learns less.",
-    )
+    with st.popover("More", icon=":material/tune:"):
+        epochs = controls.number(
+            "Epochs per rung",
+            f"ladder_epochs_{model}",
+            epochs,
+            1,
+            persist_state="session",
+            help="Each one is timed by itself, in turn with one of the rung before. "
+            "How far apart they are says how certain the result is. With more epochs, "
+            "the model also learns more.",
+        )
+        images = controls.number(
+            "Images per epoch",
+            f"ladder_images_{model}",
+            images,
+            1000,
+            persist_state="session",
+            help="The first images of the training set. Fewer are quicker, but "
+            "the model learns less.",
+        )
     return Climb(task, model, device, epochs, images)
 
 

@@ -166,8 +166,9 @@ def in_words(
         ]
     if ratios := results.pinning(cells):
         lines.append(
-            f"“Always pin”: {median(ratios):.2f} times as fast as without, the median "
-            f"of {len(ratios)} pairs of cells ({min(ratios):.2f} to {max(ratios):.2f})."
+            f"“Always pin”: {format.times(median(ratios))} times as fast as without, "
+            f"the median of {len(ratios)} pairs of cells "
+            f"({format.times(min(ratios))} to {format.times(max(ratios))})."
         )
     return lines + _why(row | in_turn)
 

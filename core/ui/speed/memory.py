@@ -153,7 +153,8 @@ def in_words(done: MemoryLab) -> list[str]:
 
 
 def _against(cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"{paired(cost.seconds, plain.seconds).median:.2f} times the time"
+    ratio = paired(cost.seconds, plain.seconds).median
+    time = f"{format.times(ratio)} times the time"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"

@@ -182,7 +182,7 @@ def _before(found: Sequence[Result], number: int) -> str:
 def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
     code = body(f"core.speed.rungs:{rung.name}")
     if number == 0:
-        st.code(code)
+        st.code(code, wrap_lines=True)
         return
     # A rung that says nothing on this device is in the code of the next all the same.
     known = {each.rung: each for each in found}
@@ -196,9 +196,9 @@ def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
         kept = reduce(ladder.with_change, earlier, Kept())
         before = written_in(body(f"core.speed.rungs:{earlier[-1]}"), kept)
         # As Python: the colours that Streamlit has for differences are too faint.
-        st.code(changes(before, written_in(code, kept)))
+        st.code(changes(before, written_in(code, kept)), wrap_lines=True)
     with whole:
-        st.code(code)
+        st.code(code, wrap_lines=True)
         if "kept" in code:
             st.markdown(
                 "`kept` holds what helped on earlier rungs; a change that didn't help "
@@ -253,9 +253,9 @@ def _verdict(result: Result, before: Result, found: Gain) -> None:
     right = ladder.answer(found)
     least, most = found.interval
     text = (
-        f"**{found.median:.2f}× as fast** as {_name(before.rung)} "
-        f"({least:.2f}× to {most:.2f}× over {format.counted(found.n, 'pair')} of "
-        f"epochs): {right.lower()}."
+        f"**{format.times(found.median)}× as fast** as {_name(before.rung)} "
+        f"({format.times(least)}× to {format.times(most)}× over "
+        f"{format.counted(found.n, 'pair')} of epochs): {right.lower()}."
     )
     unclear = least < 1 - SAME and most > 1 + SAME
     if unclear or (found.disputed and not found.same):
