@@ -157,8 +157,8 @@ def _over_textbook(done: Climbed) -> str:
         )
     return (
         f" instead of {precise(median(direct.textbook_seconds))}: "
-        f"{times(found.median)} times as fast as the textbook loop** ({least} to {most} over {found.n} pairs "
-        "of epochs, in turn)"
+        f"{times(found.median)} times as fast as the textbook loop** "
+        f"({least} to {most} over {found.n} pairs of epochs, in turn)"
     )
 
 
@@ -172,9 +172,9 @@ def doubt(done: Climbed) -> str:
     if abs(product / found.median - 1) <= SAME:
         return ""
     return (
-        f"Multiplied, the gains of the rungs would make that {times(product)} times. They "
-        "were measured one after the other, and something else was busy in between: "
-        f"trust the {times(found.median)}, which was measured directly."
+        f"Multiplied, the gains of the rungs would make that {times(product)} "
+        "times. They were measured one after the other, and something else was busy "
+        f"in between: trust the {times(found.median)}, which was measured directly."
     )
 
 

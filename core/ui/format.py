@@ -64,6 +64,8 @@ SETTINGS = {
 def setting(config: Any, field: str) -> str:
     """One setting of what has them, in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
+    if field == "epochs" and value:
+        return counted(value, "epoch")
     if isinstance(value, bool):
         text = "on" if value else "off"
     elif isinstance(value, float):

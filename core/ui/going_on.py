@@ -52,4 +52,5 @@ def _state(job: Job) -> str:
         return f"place {job.place}"
     if job.status == "running" and job.address == runs.RUN:
         return f"{runs.view(job).share:.0%}"
-    return job.status
+    # It may have begun since: what stands here is some seconds old.
+    return job.status if job.ended else "going on"

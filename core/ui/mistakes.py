@@ -33,7 +33,7 @@ FAILURES = "core.mistakes.runner:failures"
 SECONDS = 60.0  # that a search waits at most for what all mistakes raise here
 SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
-LIST_PIXELS = 384  # how high the list is: its last line is cut, as there are more
+LIST_PIXELS = 458  # how high the list is: its last line is cut, as there are more
 CURVES = {  # what Figure.curve is over: the titles of both axes
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits until then"),

@@ -26,7 +26,10 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
 def test_the_verdict_names_winner_and_factor():
     """Both ways round, the factor is above 1 and of the winner."""
     said = verdict.verdict(a_race([1, 1, 1], [4, 4, 4]))
-    assert "CPU, 1 thread wins: it trains and evaluates 4.0 times as fast as CPU, 2 " in said
+    assert (
+        "CPU, 1 thread wins: it trains and evaluates 4.0 times as fast as CPU, 2 "
+        in said
+    )
     said = verdict.verdict(a_race([4, 4, 5], [1, 1, 1], (ONE, GPU)))
     assert "Testing card wins: it trains and evaluates 4.0 times" in said
     assert "4.0 to 5.0 over 3 pairs" in said

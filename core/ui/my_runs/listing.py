@@ -58,8 +58,6 @@ def setting(run: RunSummary, field: str) -> str:
     """One setting in a word or two: "batch 64", "CNN", "on CPU"."""
     if field == "device":
         return f"on {device(run)}"
-    if field == "epochs" and run.epochs:
-        return format.counted(run.epochs, "epoch")
     if field == "schedule":
         return f"{run.schedule} schedule"
     return format.setting(run, field)

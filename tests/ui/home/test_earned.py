@@ -95,6 +95,6 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
     monkeypatch.setattr(earned.rungs, "is_revealed", lambda _: True)
     told = earned.by_lesson(earned.Earned())
     assert told == {
-        "Compare": "1.2× for Testing card",
+        "Compare": "1.19× for Testing card",
         "Speed": "13× on the ladder",
     }
