@@ -45,7 +45,7 @@ class JobPanel:
     what: str  # how sentences about it begin: "The race"
     key: str  # of the start button; that of Cancel is made of it
     icon: str = ":material/timer:"
-    primary: bool = False
+    primary: bool = True  # not where a view has a more important button
     about: Callable[..., bool] = anything
     failed: str = ""  # the title where it failed, if "The race failed" does not fit
     cancelled: str = CANCELLED

@@ -20,7 +20,6 @@ PANEL = JobPanel(
     "The comparison",
     "resume",
     icon=":material/resume:",
-    primary=True,
     cancelled="Cancelled. What was trained until then stays here.",
 )
 

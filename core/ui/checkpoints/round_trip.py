@@ -16,7 +16,6 @@ PANEL = JobPanel(
     "The comparison",
     "round_trip",
     icon=":material/compare_arrows:",
-    primary=True,
 )
 ON_ONE_DEVICE = (
     "This machine has only a CPU, so both ends are the CPU; with float32 in the file, "

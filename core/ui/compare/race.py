@@ -45,7 +45,6 @@ PANEL = JobPanel(
     "The race",
     "compare",
     icon=":material/flag:",
-    primary=True,
     failed="The race ended early",
 )
 

@@ -51,7 +51,9 @@ def result(job: Job, guessed: str | None) -> None:
     if done is None or guess.missing(guessed):
         return
     factor = first_call(done)
-    text = f"The first call took **{factor:.3g} times** as long as a later one."
+    text = (
+        f"The first call took **{format.times(factor)} times** as long as a later one."
+    )
     guess.judge(text, guessed, GUESSES[guess.scale(factor)])
     readings(done)
     downloads.both("timing", done.rows())

@@ -15,9 +15,12 @@ from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, slot
 from core.ui.runs import Run
 
-MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes")
+MODES_PANEL = JobPanel(MODES, "The measurement", "compare_modes", primary=False)
 PRECISIONS_PANEL = JobPanel(
-    "core.evaluate.precision:compare", "The measurement", "compare_precisions"
+    "core.evaluate.precision:compare",
+    "The measurement",
+    "compare_precisions",
+    primary=False,
 )
 MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 SAME = 1.1  # a ratio that is no difference to speak of

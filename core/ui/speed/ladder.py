@@ -25,7 +25,6 @@ PANEL = JobPanel(
     "The climb",
     "ladder",
     icon=":material/stairs:",
-    primary=True,
 )
 SHARES = [6, 4]  # of the rungs and of the one that is looked at
 NO_HEADLINE = (

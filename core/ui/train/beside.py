@@ -107,11 +107,10 @@ def legend(shown: Sequence[Run], key: str) -> None:
         selection_default={"selection": {"rows": list(range(len(shown)))}},
         column_config={
             " ": COLUMN.ImageColumn(" ", width=36),
-            "Run": COLUMN.TextColumn("Run", width=70),
-            "What differs": COLUMN.TextColumn("What differs", width="medium"),
+            "Run": COLUMN.TextColumn("Run", width=60),
             **{
-                title: COLUMN.TextColumn(title, alignment="right", width=120)
-                for title in _titles(shown)
+                title: COLUMN.TextColumn(title, alignment="right", width=width)
+                for title, width in zip(_titles(shown), (112, 84), strict=True)
             },
         },
         alt="The runs on the chart: color, what differs, how fast and how good",
@@ -137,22 +136,21 @@ def _titles(shown: Sequence[Run]) -> tuple[str, str]:
 
 
 def table(shown: Sequence[Run]) -> pa.Table:
-    """A row a run: color, name, what differs, seconds to a level, and how good."""
+    """A row a run: color, name, seconds to a level, how good, and what differs.
+
+    That comes last: it may be long, and on a phone the rest is what must be seen.
+    """
     colors = palette()
     level = listing.level([run.history for run in shown if run.result])
+    time, quality = _titles(shown)
     return pa.table(
         {
             " ": [swatch(colors, run.number) for run in shown],
             "Run": [run.name for run in shown],
+            time: [_seconds(run, level) for run in shown],
+            quality: [_quality(run) for run in shown],
             "What differs": format.differences([run.config for run in shown]),
         }
-        | dict(
-            zip(
-                _titles(shown),
-                ([_seconds(run, level) for run in shown], list(map(_quality, shown))),
-                strict=True,
-            )
-        )
     )
 
 
