@@ -1,14 +1,24 @@
 """Why a GPU is fast: multiplications that need not wait for each other, or must."""
 
+import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from core import devices
-from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
+from core.jobs import sandbox
+from core.machine.results import (
+    AT_ONCE,
+    IN_TURN,
+    SHORT_VECTORS,
+    Multiplications,
+    Multiplied,
+)
 from core.measure import timing
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
@@ -50,6 +60,19 @@ def in_turn(value: Any, factor: Any) -> Any:
     return value
 
 
+def with_short_vectors(side: int) -> list[float]:
+    """Seconds of each product by one core, four numbers an instruction.
+
+    For a process of its own: MKL, which multiplies matrices for torch, reads the
+    variable once. Its compatible branch has SSE2 alone, as any x86-64 processor does.
+    """
+    os.environ["MKL_CBWR"] = "COMPATIBLE"
+    a = torch.rand(side, side)
+    with devices.cpu_threads(1):
+        timed = timing.measure(lambda: at_once(a, a), CPU, REPEATS, warmup=2)
+    return list(timed.seconds)
+
+
 def measure(
     device_name: str, watch: Watch = UNWATCHED, size: int | None = None
 ) -> Multiplications:
@@ -59,9 +82,13 @@ def measure(
     found = []
     for work, way, threads, where, count, call in ways(device, cores, size):
         watch.check()
-        with devices.cpu_threads(threads) if threads else nullcontext():
-            timed = timing.measure(watch.checked(call), where, REPEATS, warmup=2)
-        each = tuple(seconds / count for seconds in timed.seconds)
+        if way == SHORT_VECTORS:
+            taken = call()  # it is timed where it runs
+        else:
+            with devices.cpu_threads(threads) if threads else nullcontext():
+                timed = timing.measure(watch.checked(call), where, REPEATS, warmup=2)
+            taken = timed.seconds
+        each = tuple(seconds / count for seconds in taken)
         found.append(Multiplied(work, way, each, where.type))
         watch.report(found[-1])
     return Multiplications(tuple(found), cores, devices.environment(device), now())
@@ -80,6 +107,9 @@ def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
     )
     side = size or SIZE
     a = torch.rand(side, side)
+    if torch.backends.mkl.is_available() and platform.machine() in ("x86_64", "AMD64"):
+        apart = partial(sandbox.call, "core.machine.parallel:with_short_vectors", side)
+        yield AT_ONCE, SHORT_VECTORS, 1, CPU, side**3, apart
     yield AT_ONCE, "One core", 1, CPU, side**3, lambda: at_once(a, a)
     if cores > 1:
         yield AT_ONCE, f"{cores} cores", cores, CPU, side**3, lambda: at_once(a, a)

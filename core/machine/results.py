@@ -149,6 +149,7 @@ class DeviceLoad:
 
 
 AT_ONCE, IN_TURN = "At once", "In a chain"  # independent, or each needs the last
+SHORT_VECTORS = "One core, short vectors"  # four numbers long
 
 
 @dataclass(frozen=True)

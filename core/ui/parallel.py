@@ -3,7 +3,13 @@
 import streamlit as st
 
 from core.jobs.job import Job
-from core.machine.results import AT_ONCE, IN_TURN, Multiplications, Multiplied
+from core.machine.results import (
+    AT_ONCE,
+    IN_TURN,
+    SHORT_VECTORS,
+    Multiplications,
+    Multiplied,
+)
 from core.ui import controls, figures, format, guess
 from core.ui.charts import machine as charts
 from core.ui.frame import PROSE
@@ -89,8 +95,15 @@ def in_words(done: Multiplications) -> list[str]:
         "there is no interpreter between multiplications, and its vector units do "
         "several in one instruction."
     ]
+    if short := many.get(SHORT_VECTORS):
+        lines.append(
+            "**Short vectors**: with only four numbers an instruction, the core takes "
+            f"{format.rounded(short / core)} times as long. A new process was started "
+            "with `MKL_CBWR=COMPATIBLE`, which limits MKL, the library behind matrix "
+            "products; torch's own kernels ignore it."
+        )
     for way, seconds in many.items():
-        if way not in ("Python loop", "One core"):
+        if way not in ("Python loop", SHORT_VECTORS, "One core"):
             text = f"**{way}**: {format.rounded(core / seconds)} times one core."
             busy = way == f"{done.cores} cores" and core < 1.2 * seconds
             lines.append(text + " Perhaps something else keeps them busy." * busy)

@@ -1,9 +1,12 @@
 """Multiplications at once and in turn: the same work, by every way."""
 
+import os
+
+import pytest
 import torch
 
 from core.machine import parallel
-from core.machine.results import AT_ONCE, IN_TURN, Multiplied
+from core.machine.results import AT_ONCE, IN_TURN, SHORT_VECTORS, Multiplied
 from core.watch import Watch
 
 
@@ -19,13 +22,27 @@ def test_a_chain_has_so_many_links() -> None:
     assert parallel.in_turn(1, 2) == 2**parallel.CHAIN
 
 
-def test_every_way_is_measured_and_reported() -> None:
+def test_short_vectors_are_timed_like_the_others(monkeypatch) -> None:
+    """By as many repeats; and MKL is told before it multiplies."""
+    monkeypatch.setenv("MKL_CBWR", "")
+    told = []
+    monkeypatch.setattr(
+        parallel, "at_once", lambda *_: told.append(os.environ["MKL_CBWR"])
+    )
+    assert len(parallel.with_short_vectors(16)) == parallel.REPEATS
+    assert set(told) == {"COMPATIBLE"}
+
+
+def test_every_way_is_measured_and_reported(monkeypatch) -> None:
     """At once by loop and cores, in turn by loop and core; the threads are reset."""
+    monkeypatch.setattr(parallel.sandbox, "call", lambda _address, _side: [1.0, 2.0])
     events: list[object] = []
     threads = torch.get_num_threads()
     done = parallel.measure("cpu", Watch(events.append, lambda: False), size=16)
     assert tuple(events) == done.found
     assert all(isinstance(each, Multiplied) for each in events)
     assert {"Python loop", "One core"} <= done.at(AT_ONCE).keys()
+    short = done.at(AT_ONCE).get(SHORT_VECTORS, 1.5 / 16**3)
+    assert short == pytest.approx(1.5 / 16**3)  # what the other process took
     assert done.at(IN_TURN).keys() == {"Python loop", "One core"}
     assert torch.get_num_threads() == threads

@@ -3,6 +3,7 @@
 import altair as alt
 import pandas as pd
 
+from core.machine.results import SHORT_VECTORS
 from core.ui.charts import base
 from core.ui.charts.base import Chart
 
@@ -13,7 +14,11 @@ def multiplied(frame: pd.DataFrame) -> Chart:
     `frame` has the columns work, way, device, nanoseconds, low, high, time.
     """
     colors = base.palette()
-    known = {"Python loop": colors.further[3], "One core": colors.further[0]}
+    known = {
+        "Python loop": colors.further[3],
+        SHORT_VECTORS: colors.pale,
+        "One core": colors.further[0],
+    }
     hues = {
         way: known.get(way, colors.cpu if device == "cpu" else colors.accelerator)
         for way, device in zip(frame["way"], frame["device"], strict=True)
