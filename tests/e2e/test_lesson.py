@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.walk import SLOW, key, ready
+from tests.e2e.walk import SLOW, key, ready, result, start
 
 pytestmark = pytest.mark.browser
 
@@ -15,6 +15,7 @@ PARTS = (  # an address, and what is read there
     ("Device?tab=A+default+device", "zeros_like(existing)"),
     ("Train?task=sprites&batch_size=1&epochs=200", "torch.randperm"),
     ("Train?task=sprites", "nn.BCEWithLogitsLoss"),
+    ("Train?task=sprites", "after the forward pass"),  # zero_grad may come there too
     ("Mistakes?mistake=model_not_moved", "model_not_moved"),
 )
 
@@ -44,3 +45,9 @@ def test_a_move_is_forgotten_made_and_found_to_be_slow_in_a_chain(visitor, serve
     key(ready(page), "show_multiply_guess").click()
     said = page.get_by_role("list").get_by_text("In a chain")
     expect(said).to_be_visible(timeout=SLOW)
+    page.goto(f"{server.url}/Train?task=sprites&epochs=1&batch_size=512")
+    expect(result(start(page))).to_be_visible(timeout=SLOW)
+    page.goto(page.url.replace("/Train", "/Evaluate") + "&tab=The+cost")
+    key(ready(page), "compare_precisions").click()
+    key(page, "show_precision_guess").click()
+    expect(page.get_by_text("In bfloat16")).to_be_visible(timeout=SLOW)
