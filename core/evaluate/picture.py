@@ -91,10 +91,10 @@ def prepare(data: bytes) -> Picture:
         raise ExplainedError(TOO_THIN)
     small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
     small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
-    centred = Image.new("L", (SIZE, SIZE))
+    centered = Image.new("L", (SIZE, SIZE))
     left, top = (SIZE - small.width) // 2, (SIZE - small.height) // 2
-    centred.paste(small, (left, top))
-    pixels = np.asarray(centred)
+    centered.paste(small, (left, top))
+    pixels = np.asarray(centered)
     steps = {
         "In gray": _as_bytes(gray),
         "Negated" if negated else "Background removed": _as_bytes(lifted),

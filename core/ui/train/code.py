@@ -35,8 +35,8 @@ SHUFFLE = (
     "Sorted by class instead, an epoch ends with batches of nothing but ankle boots."
 )
 LARGER = (
-    "**How large may a batch be?** As large as memory allows, but an epoch of large "
-    "batches has few steps, and each step is all that the model learns from."
+    "**How large may a batch be?** As large as memory allows. But the larger the "
+    "batches, the fewer the steps in an epoch, and a model only learns by taking steps."
 )
 ELSEWHERE = (
     "Speed measures what else a step keeps in memory, and whether loader workers and "
