@@ -84,6 +84,10 @@ class Room(Gate):
         """Who the visitor is in the class that is open; None: not in it."""
         return self._members.get(visitor)
 
+    def is_teacher(self, visitor: str) -> bool:
+        """Whether they have signed in."""
+        return visitor in self._teachers
+
     def members(self) -> list[Member]:
         """Who is in the class that is open, as they came."""
         with self._lock:
@@ -99,7 +103,7 @@ class Room(Gate):
         typed = as_code(code)
         with self._lock:
             if self._open is None or self._open.code != typed:
-                raise ExplainedError(self._why_not(typed))
+                raise ExplainedError(self.why_not(typed))
             if visitor in self._members:
                 return self._members[visitor]
             if self._open.joined >= self._open.size:
@@ -111,8 +115,10 @@ class Room(Gate):
             self._classes.join(member, self._open.joined)
             return member
 
-    def _why_not(self, code: str) -> str:
-        known = any(each.code == code for each in self._classes.all())
+    def why_not(self, code: str) -> str:
+        """Why nobody can join with that code, which is not that of the open class."""
+        typed = as_code(code)
+        known = any(each.code == typed for each in self._classes.all())
         return CLOSED if known else WRONG
 
     def rename(self, visitor: str, name: str) -> Member:

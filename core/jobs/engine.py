@@ -153,8 +153,8 @@ class Engine:
             ids = self._jobs.of(address, owner)
         return [job for job in map(self._known, ids) if job is not None]
 
-    def going_on(self, owner: str) -> list[Job]:
-        """All jobs of an owner that wait or are worked on, in order."""
+    def going_on(self, owner: str | None = None) -> list[Job]:
+        """All jobs of an owner, or of all, that wait or are worked on, in order."""
         with self._lock:
             ids = self._jobs.owned_by(owner)
         known = (self._known(job_id) for job_id in ids)

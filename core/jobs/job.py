@@ -4,6 +4,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 from core.errors import ExplainedError
@@ -141,9 +142,10 @@ class Jobs:
             if job.address == address and owner in (None, job.owner)
         ]
 
-    def owned_by(self, owner: str) -> list[str]:
-        """The ids of all jobs of one owner."""
-        return [job.id for job in self._jobs.values() if job.owner == owner]
+    def owned_by(self, owner: str | None) -> list[str]:
+        """The ids of all jobs of one owner, or of all."""
+        mine = (owner in (None, job.owner) for job in self._jobs.values())
+        return list(compress(self._jobs, mine))
 
     def start(
         self, job_id: str, status: str = "starting", at: float | None = None

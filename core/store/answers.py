@@ -1,12 +1,13 @@
 """What visitors answered: the questions of the lessons, and their guesses."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from core.store import codec
 from core.store.database import Database
-from core.store.tables import answers, put
+from core.store.tables import answers, members, put
 from core.store.visitors import know
 from core.store.writer import Writer
 
@@ -37,3 +38,21 @@ class Answers:
         with self._database.read() as connection:
             rows = connection.execute(query.where(answers.c.visitor == visitor))
             return {key: codec.loads(value, "This answer") for key, value in rows}
+
+    def of_class(
+        self, class_id: str, questions: Collection[str]
+    ) -> dict[str, dict[str, Any]]:
+        """What the members of a class answered to some questions.
+
+        By question, then by visitor. Raises StoreError.
+        """
+        query = (
+            select(answers)
+            .join(members, members.c.visitor == answers.c.visitor)
+            .where(members.c.class_id == class_id, answers.c.question.in_(questions))
+        )
+        found: dict[str, dict[str, Any]] = {key: {} for key in questions}
+        with self._database.read() as connection:
+            for visitor, question, value in connection.execute(query):
+                found[question][visitor] = codec.loads(value, "This answer")
+        return found

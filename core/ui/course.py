@@ -54,7 +54,8 @@ LESSONS = tuple(
     for number, told in enumerate(_course["lessons"], 1)
 )
 RUNS = _lesson("pages/9_Runs.py", _course["runs"])
-PAGES = (HOME, *LESSONS, RUNS)
+CLASS = _lesson("pages/10_Class.py", _course["class"])
+PAGES = (HOME, *LESSONS, RUNS, CLASS)
 
 
 def page(title: str) -> Lesson:

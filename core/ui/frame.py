@@ -16,8 +16,8 @@ from core.ui import (
     your_data,
     your_turn,
 )
-from core.ui.course import HOME, LESSONS, RUNS, after
-from core.ui.server import engine, store, visitor_of_cookie
+from core.ui.course import CLASS, HOME, LESSONS, RUNS, after
+from core.ui.server import engine, room, store, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
 PROSE = 700  # pixels: how wide a text is at most
@@ -44,6 +44,8 @@ def begin(title: str, wide: bool = True) -> None:
     with st.sidebar:
         _course()
         st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
+        if (opened := room().open) is not None:
+            st.page_link(CLASS.file, label=f"Class: {opened.name}", icon=CLASS.icon)
         _machine_badge()
         going_on.draw()
     if lesson is not HOME:

@@ -26,6 +26,11 @@ class People:
             self._tabs[who] -= 1
             self._tabs += Counter()  # without those that are at 0
 
+    def who(self) -> set[str]:
+        """The visitors who have a page open."""
+        with self._lock:
+            return set(self._tabs)
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._tabs)

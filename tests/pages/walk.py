@@ -12,7 +12,10 @@ from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.watch import Watch
 
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py"))
+PAGES = sorted(
+    (path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py")),
+    key=lambda path: int(path.removeprefix("pages/").partition("_")[0]),
+)
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 HOSTILE = (  # what a link that was made to deceive might say
     "[evil](https://evil.example)",
