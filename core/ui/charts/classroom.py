@@ -43,7 +43,15 @@ def scatter(
     points = chart.mark_point(filled=True, size=pixels * 7, opacity=0.85).encode(
         color=color if len(backends) > 1 else color.legend(None),
         shape=shape.legend(
-            alt.Legend(title=None, orient="top", **several) if len(tasks) > 1 else None
+            alt.Legend(
+                title=None,
+                orient="top",
+                symbolFillColor=colors.text,
+                symbolStrokeColor=colors.text,
+                **several,
+            )
+            if len(tasks) > 1
+            else None
         ),
         tooltip=base.tips(who="Who", task="Task", backend="Device")
         + base.tips(".2%", accuracy="Test accuracy")

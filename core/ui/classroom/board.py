@@ -133,7 +133,7 @@ def _quest(found: Gathered, me: str) -> None:
             "Places in the quest",
             column_config={"Seconds": right, "Accuracy": right},
         )
-    st.page_link(TRAIN.file, label="Train", icon=TRAIN.icon)
+    st.page_link(TRAIN.file, label="Train a model", icon=TRAIN.icon)
 
 
 def standing(
@@ -157,7 +157,7 @@ def _queue(found: Gathered, me: str) -> None:
     count = f"{len(names)} of {len(found.names)} here"
     with st.popover(count, icon=":material/groups:", type="tertiary"):
         st.markdown("\n".join(f"- {name}" for name in names) or "Nobody.")
-    st.markdown("\n".join(f"- {line}" for line in queue_lines(found, me)))
+    st.markdown("  \n".join(queue_lines(found, me)))
 
 
 def queue_lines(found: Gathered, me: str, anonymous: bool = False) -> list[str]:

@@ -1,0 +1,142 @@
+"""Class: join it, see everybody's best and one's own place; what goes wrong."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.classroom.room import Teacher
+from core.classroom.rules import Rules
+from core.store.classes import Class
+from core.ui import server
+from core.ui.classroom import gathered
+from tests.pages.walk import open_page, texts
+from tests.store.made_up import finished
+
+PAGE = "pages/10_Class.py"
+TEACHER = Teacher("ms bird's browser", "Ms Bird")
+
+
+@pytest.fixture
+def opened(engine) -> Iterator[Callable[..., Class]]:
+    """Opens a class, which is deleted after the test."""
+    room, made = server.room(), []
+
+    def open_one(size: int = 30, **rules: object) -> Class:
+        made.append(room.create(TEACHER, "Physics 9B", size, Rules(**rules)))
+        room.start(TEACHER, made[-1].id)
+        return made[-1]
+
+    yield open_one
+    there = {each.id for each in server.store().classes.all()}
+    for each in made:
+        if each.id in there:
+            room.delete(TEACHER, each.id, engine.forget)
+    gathered.clear()
+
+
+def join(opened: Class) -> AppTest:
+    """Somebody's page, who has come in by the link."""
+    at = open_page(PAGE, code=opened.code)
+    at.button(key="join_class").click().run()
+    assert not at.exception
+    return at
+
+
+def me(at: AppTest) -> str:
+    """Whose page it is: the tests' browsers have no cookie."""
+    return at.session_state["visitor"]
+
+
+def said(at: AppTest) -> str:
+    return texts([*at.subheader, *at.markdown, *at.warning])
+
+
+def labels(at: AppTest) -> list[str]:
+    """Of the links to other pages."""
+    return [each.proto.label for each in at.get("page_link")]
+
+
+def test_without_a_class_nothing_tempts():
+    """The page says what a class is; no link leads to it, and no link does harm."""
+    at = open_page(PAGE)
+    assert "None is open right now" in said(at)
+    assert not any("Class" in label for label in labels(at))
+    assert not at.button
+    assert "No class has that code" in said(open_page(PAGE, code="lusab-babad"))
+
+
+def test_a_student_presses_join_and_is_in(opened):
+    """By the link, with a friendly name, which may be changed to one that is free."""
+    made = opened()
+    at = join(made)
+    (member,) = server.room().members()
+    assert f"You are **{member.name}** in **Physics 9B**." in said(at)
+    assert "until you reload or close this tab" in texts(at.info)
+    assert any(label == "Class: Physics 9B" for label in labels(at))
+    other = join(made)
+    other.text_input(key="class_name").input(member.name)
+    other.button(key="rename_member").click().run()
+    assert "has that name already" in said(other)
+    other.text_input(key="class_name").input("Zoë")
+    other.button(key="rename_member").click().run()
+    assert "You are **Zoë**" in said(other)
+
+
+def test_a_code_can_be_typed(opened):
+    """However it is; a wrong one is a sentence, and the field is still there."""
+    made = opened(size=1)
+    at = open_page(PAGE)
+    at.text_input(key="class_code").input("nothing")
+    at.button(key="join_class").click().run()
+    assert "No class has that code" in said(at)
+    at.text_input(key="class_code").input(made.code.upper())
+    at.button(key="join_class").click().run()
+    assert "You are **" in said(at)
+    at = join(made)
+    assert "is full" in said(at)
+
+
+def test_a_class_ends_while_people_are_in_it(opened, engine):
+    """Closed, then deleted: a sentence each, and the link says what became of it."""
+    made = opened()
+    at = join(made)
+    server.room().close(TEACHER, made.id)
+    at.run()
+    assert "**Physics 9B** has ended." in said(at)
+    assert "That class is closed" in said(open_page(PAGE, code=made.code))
+    server.room().start(TEACHER, made.id)
+    assert "You are **" in said(at.run())
+    server.room().delete(TEACHER, made.id, engine.forget)
+    assert "has ended" in said(at.run())
+    assert "No class has that code" in said(open_page(PAGE, code=made.code))
+
+
+def test_everybodys_best_is_on_the_chart_and_i_know_my_place(opened):
+    """By the runs in this class; others are named, and who has none is told the quest.
+
+    What the class guessed is shown to whoever has guessed.
+    """
+    made = opened(target=0.79, fixed={"task": "sprites"})
+    first, second = join(made), join(made)
+    assert "Reach **79%** on Sprites" in said(first)
+    assert "Guess on **Compare** or **Speed**" in said(first)
+    store = server.store()
+    for at, name in ((first, "slow"), (first, "slower"), (second, "other")):
+        finished(store, f"{made.id} {name}", me(at))
+        store.answers.keep(me(at), "race_guess", "A card")
+    store.writer.flush()
+    gathered.clear()
+    for at in (first, second):
+        at.session_state["answers"] = {"race_guess": "A card"}
+        at.run()
+        assert "**2 of 2 reached 79%, the fastest in 10.5 s.**" in said(at)
+        assert "Of 2 guesses, 2 are “A card”" in said(at)
+        (table,) = at.dataframe
+        assert sum("(you)" in name for name in table.value["Who"]) == 1
+    places = [
+        texts(at.markdown).count("You are **number 1**") for at in (first, second)
+    ]
+    assert sorted(places) == [0, 1]
+    charts = [chart.proto for chart in first.get("vega_lite_chart")]
+    assert len(charts) == 2
