@@ -159,7 +159,7 @@ CONFIGS = [
     RunConfig(),
     RunConfig.with_recipe(model="cnn"),
     RunConfig(feed="device"),
-    RunConfig(feed="dataloader", num_workers=2),
+    RunConfig(feed="dataloader", num_workers=2, pin_memory=True, non_blocking=False),
     RunConfig.with_recipe(task="regression"),
     RunConfig.with_recipe(task="regression", criterion="gaussian"),
 ]

@@ -77,7 +77,7 @@ def architecture_missing(facts: Facts) -> Diagnosis | None:
 
 
 def computation_failed(facts: Facts) -> Diagnosis | None:
-    """torch says that a device can be used, yet it fails in computing on it."""
+    """torch says that a device can be used, yet computing on it fails."""
     first = facts.first
     if first is None or not first.complaint:
         return None

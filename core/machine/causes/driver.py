@@ -158,7 +158,7 @@ def no_permission(facts: Facts) -> Diagnosis | None:
 
 
 def rocm_failed(facts: Facts) -> Diagnosis | None:
-    """An AMD GPU with its driver, which ROCm does not take."""
+    """An AMD GPU with its driver, which ROCm doesn't support."""
     if facts.build != "ROCm" or "AMD" not in facts.vendors:
         return None
     return Diagnosis.on_cpu(
