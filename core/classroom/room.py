@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.classroom import names
-from core.classroom.rules import Rules
-from core.config import RunConfig
+from core.classroom.rules import RUN, Rules
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.jobs.limits import Gate, spoken
@@ -160,14 +159,14 @@ class Room(Gate):
             if self._open is None or job.owner in self._teachers:
                 return
             rules: Rules = self._open.rules
-            rules.check(job.arguments)
+            rules.check(job.address, job.arguments)
             if rules.seconds and expected is not None and expected > rules.seconds:
                 raise ExplainedError(
                     f"This would take about {spoken(expected)} here, and in this class "
                     f"a job may take {spoken(rules.seconds)}. Choose less to do, such "
                     "as fewer epochs."
                 )
-            if any(isinstance(each, RunConfig) for each in job.arguments[:1]):
+            if job.address == RUN:
                 self._count(job.owner, rules.runs)
 
     def _count(self, owner: str, most: int | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from core.config import DEVICES, MODELS, RunConfig, parse
 from core.errors import ExplainedError
 
+RUN = "core.training:run"  # what a training run calls
 SETTINGS = tuple(each.name for each in fields(RunConfig))
 # What may be left out on Train, Compare and Speed, where they have it.
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")
@@ -60,13 +61,14 @@ class Rules:
         """The values of what is fixed; ValueError for one that can't be."""
         return {name: parse(name, text) for name, text in self.fixed.items()}
 
-    def check(self, arguments: tuple[Any, ...]) -> None:
-        """ExplainedError where a job with these arguments may not be."""
-        is_run = len(arguments) == 1 and isinstance(arguments[0], RunConfig)
+    def check(self, address: str, arguments: tuple[Any, ...]) -> None:
+        """ExplainedError where the call of a function with these may not be."""
+        is_run = address == RUN
         for thing in _flat(arguments):
             has = {"device": thing} if isinstance(thing, str) else vars(thing)
             if isinstance(thing, RunConfig) and not is_run:
-                has = {name: has[name] for name in SHARED}
+                names = SHARED if thing.device == "auto" else (*SHARED, "device")
+                has = {name: has[name] for name in names}
             self._check_limits(has)
             if "task" in has:  # else a candidate of a race, which is no run on it
                 self._check_fixed(has, SETTINGS if is_run else (*SHARED, "device"))
@@ -75,8 +77,9 @@ class Rules:
         epochs = chosen.get("epochs", 0)
         if self.epochs is not None and epochs > self.epochs:
             raise ExplainedError(
-                f"In this class a run has up to {self.epochs} epochs, and this one has "
-                f"{epochs}. Choose fewer."
+                f"In this class a run has up to {self.epochs} "
+                f"epoch{'s' * (self.epochs != 1)}, and this one has {epochs}. Choose "
+                "fewer."
             )
         for name, allowed, noun in (
             ("model", self.models, "model"),

@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.ui import format
+from core.ui.classroom import held
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
@@ -18,8 +19,21 @@ def row() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:
-    """One of some options, by the names that people know them by."""
+def choice(
+    label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
+) -> Any:
+    """One of some options, by the names that people know them by.
+
+    A class may leave fewer of a `setting` to choose, or hide the control.
+    """
+    allowed = held.among(setting, options)
+    if len(allowed) < len(options):
+        default = options[more.pop("index", 0)]
+        more["index"] = allowed.index(default) if default in allowed else 0
+        options = allowed
+    if held.hides(setting):
+        kept = _kept().get(key)
+        return kept if kept in options else options[more.get("index", 0)]
     settings: dict[str, Any] = {
         "format_func": lambda value: format.NAMES.get(value, value),
         "width": WIDTH,
@@ -33,12 +47,13 @@ def choice(label: str, key: str, options: Sequence[Any], **more: Any) -> Any:
 
 def task(key: str, has_data: bool, **more: Any) -> str:
     """One of the tasks on images that can be trained on here."""
-    return choice("Task", key, IMAGE_TASKS if has_data else ("sprites",), **more)
+    tasks = IMAGE_TASKS if has_data else ("sprites",)
+    return choice("Task", key, tasks, "task", **more)
 
 
 def model(key: str, **more: Any) -> str:
     """One of the models for images."""
-    return choice("Model", key, IMAGE_MODELS, **more)
+    return choice("Model", key, IMAGE_MODELS, "model", **more)
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:
@@ -47,9 +62,19 @@ def budget(key: str, seconds: Sequence[int]) -> float:
     return float(chosen)
 
 
-def number(label: str, key: str, value: int, step: int, **more: Any) -> int:
-    """A whole number, without limits: whoever takes it says what is wrong with it."""
-    value = _kept().get(key, value)
+def number(
+    label: str, key: str, value: int, step: int, setting: str = "", **more: Any
+) -> int:
+    """A whole number, without limits: whoever takes it says what is wrong with it.
+
+    A class may fix a `setting`, or hide the control.
+    """
+    value = _kept().get(key, held.at_most(setting, value))
+    if (fixed := held.shared(setting)) is not None:
+        value = st.session_state[key] = fixed
+        more["disabled"] = True
+    if held.hides(setting):
+        return int(value)
     found = st.number_input(
         label, value=value, step=step, key=key, **{"width": WIDTH} | more
     )

@@ -16,6 +16,7 @@ from core.ui import (
     your_data,
     your_turn,
 )
+from core.ui.classroom import held
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, after
 from core.ui.server import engine, room, store, visitor_of_cookie
 
@@ -93,12 +94,15 @@ def _wait_for_machine() -> None:
 
 
 def machine() -> Machine:
-    """What the workers say of this machine; the page ends here until they do."""
+    """What the workers say of this machine; the page ends here until they do.
+
+    With the devices alone that the class allows, if one is open.
+    """
     found = engine().machine()
     if found is None:
         st.markdown(":material/hourglass: The workers are loading torch.")
         st.stop()
-    return found
+    return held.machine(found)
 
 
 def _course() -> None:

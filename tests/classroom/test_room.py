@@ -143,7 +143,7 @@ def test_no_rule_holds_for_a_teacher(room, opened):
         begin(room, TEACHER.visitor, 99.0, epochs=9)
     assert room.person(TEACHER.visitor) == TEACHER.visitor
     room.dismiss(TEACHER)
-    assert "up to 1 epochs" in refused(begin, room, TEACHER.visitor, epochs=9)
+    assert "up to 1 epoch," in refused(begin, room, TEACHER.visitor, epochs=9)
 
 
 def test_a_class_that_closes_is_not_paused(room, opened):

@@ -11,6 +11,7 @@ from core.errors import ExplainedError
 from core.speed.ladder import Climb
 from core.store import codec
 
+RUN, LAB = "core.training:run", "core.compare.race:race"
 ANN, CNN = RunConfig(device="cpu"), RunConfig.with_recipe(model="cnn", device="cpu")
 GPU = Candidate("cuda", "CUDA", "A card", 1)
 RACE = (ANN, (cpu(1), cpu(2)), 10, 5)
@@ -28,6 +29,7 @@ FIXED = Rules(fixed={"batch_size": "64", "epochs": "5", "augment": "false"})
         (LIMITED, (replace(ANN, device="auto", epochs=1), (cpu(1), cpu(1)), 10, 5)),
         (LIMITED, (CLIMB, ())),
         (LIMITED, ("cpu",)),
+        (LIMITED, (replace(CNN, model="ann", epochs=10), "a half that is resumed")),
         (FIXED, (ANN,)),
         (FIXED, (replace(ANN, epochs=1), (cpu(1), GPU), 10, 5)),  # of a race: one
         (FIXED, (CLIMB, ())),
@@ -35,7 +37,7 @@ FIXED = Rules(fixed={"batch_size": "64", "epochs": "5", "augment": "false"})
 )
 def test_what_a_class_allows_is_let_in(rules, arguments):
     """A run, a race, a climb, a lab; what nobody could choose does not count."""
-    rules.check(arguments)
+    rules.check(RUN if len(arguments) == 1 else LAB, arguments)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,7 @@ def test_what_a_class_allows_is_let_in(rules, arguments):
         (LIMITED, (replace(CLIMB, device="cuda"), ()), "not CUDA"),
         (LIMITED, (replace(CLIMB, epochs=6), ()), "up to 5 epochs"),
         (LIMITED, ("cuda",), "not CUDA"),
+        (LIMITED, ((replace(ANN, device="mps"), 1)), "not MPS"),
         (FIXED, (replace(ANN, batch_size=32),), "batch size is 64 for all"),
         (FIXED, (replace(ANN, augment=True),), "augment is off for all"),
         (FIXED, (replace(ANN, batch_size=32), (cpu(1), GPU), 10, 5), "is 64 for all"),
@@ -58,7 +61,7 @@ def test_what_a_class_allows_is_let_in(rules, arguments):
 def test_what_a_class_forbids_is_a_sentence(rules, arguments, said):
     """Whatever job it comes in."""
     with pytest.raises(ExplainedError, match=said):
-        rules.check(arguments)
+        rules.check(RUN if len(arguments) == 1 else LAB, arguments)
 
 
 @pytest.mark.parametrize(

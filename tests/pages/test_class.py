@@ -10,6 +10,7 @@ from core.classroom.rules import Rules
 from core.store.classes import Class
 from core.ui import server
 from core.ui.classroom import gathered
+from core.ui.home import now
 from tests.pages.walk import open_page, texts
 from tests.store.made_up import finished
 
@@ -140,3 +141,56 @@ def test_everybodys_best_is_on_the_chart_and_i_know_my_place(opened):
     assert sorted(places) == [0, 1]
     charts = [chart.proto for chart in first.get("vega_lite_chart")]
     assert len(charts) == 2
+
+
+RULES = {
+    "epochs": 1,
+    "models": ("ann",),
+    "fixed": {"task": "sprites", "batch_size": "500"},
+    "hidden": ("task", "learning_rate", "steps"),
+}
+
+
+def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
+    """What is fixed is gray, what is hidden is not there, and a run fits the rules."""
+    opened(**RULES)
+    at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
+    assert "Your class: up to 1 epoch; ANN only; batch size the same" in said(at)
+    assert at.number_input(key="batch_size").value == 500
+    assert at.number_input(key="batch_size").disabled
+    assert at.number_input(key="epochs").value == 1
+    drawn = {each.key for each in (*at.number_input, *at.selectbox)}
+    assert drawn.isdisjoint({"task", "learning_rate"})
+    at.button(key="start_training").click().run()
+    (job,) = engine.going_on(me(at)) or engine.jobs("core.training:run", me(at))
+    assert (job.arguments[0].batch_size, job.arguments[0].task) == (500, "sprites")
+    engine.cancel(job.id)
+    assert server.room().open.outside == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [("epochs", 9, "a run has up to 1 epoch,"), ("batch_size", 64, "is 500 for all")],
+)
+def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value, why):
+    """What a page would not offer is refused, and nothing starts."""
+    opened(**RULES)
+    at = open_page("pages/3_Train.py")
+    at.session_state[setting] = value
+    at.button(key="start_training").click().run()
+    assert why in said(at)
+    assert engine.going_on(me(at)) == []
+
+
+def test_compare_and_speed_leave_no_more_to_choose(opened):
+    """Nor the quick run of Home."""
+    opened(**RULES)
+    at = open_page("pages/5_Compare.py")
+    assert at.selectbox(key="race_model").options == ["ANN"]
+    assert at.number_input(key="race_batch_ann").disabled
+    assert "race_steps_ann" not in {each.key for each in at.number_input}
+    at = open_page("pages/6_Speed.py")
+    assert at.selectbox(key="ladder_model").options == ["ANN"]
+    assert at.number_input(key="ladder_epochs_ann").value == 1
+    quick = now.quick(server.engine().machine(), 3)
+    assert (quick.epochs, quick.batch_size, quick.seed) == (1, 500, 3)

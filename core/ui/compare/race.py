@@ -17,7 +17,7 @@ from core.compare.results import (
     TrialProgress,
 )
 from core.compare.verdict import agreement, verdict
-from core.config import IMAGE_MODELS, RunConfig
+from core.config import RunConfig
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
@@ -94,13 +94,15 @@ def pair(machine: Machine) -> tuple[Candidate, Candidate]:
 
 def settings(has_data: bool) -> tuple[RunConfig, int, int]:
     """The configuration, the steps and the repeats; ValueError where they can't be."""
-    model = controls.choice("Model", "race_model", IMAGE_MODELS, width=100)
+    model = controls.model("race_model", width=100)
     size = RunConfig.with_recipe(model=model).batch_size
-    size = controls.number("Batch size", f"race_batch_{model}", size, 16, width=120)
+    size = controls.number(
+        "Batch size", f"race_batch_{model}", size, 16, "batch_size", width=120
+    )
     with st.popover("More", icon=":material/tune:"):
         task = controls.task("race_task", has_data)
         steps, repeats = (
-            controls.number(name, key, value, step, help=HELP[name])
+            controls.number(name, key, value, step, name.lower(), help=HELP[name])
             for name, key, value, step in (
                 ("Steps", f"race_steps_{model}", RACE_STEPS[model], 10),
                 ("Repeats", "race_repeats", 5, 1),

@@ -8,6 +8,7 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.ui import dataset, job_panel, runs
 from core.ui.charts import train as charts
+from core.ui.classroom import held
 from core.ui.course import HOME
 from core.ui.home import picture, wall
 from core.ui.job_panel import PATIENT_SECONDS, RUN_SECONDS, look_seconds
@@ -57,7 +58,8 @@ def _look_seconds(shown: Run | None) -> float | None:
 def quick(machine: Machine | None, before: int) -> RunConfig:
     """The run that Train now starts: a seed of its own after so many runs."""
     task = dataset.default_task(machine)
-    return RunConfig.with_recipe(task=task, epochs=QUICK_EPOCHS[task], seed=before)
+    given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
+    return RunConfig.with_recipe(**held.fitting(given))
 
 
 def start() -> None:

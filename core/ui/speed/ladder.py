@@ -58,7 +58,7 @@ def settings(machine: Machine, has_data: bool) -> Climb:
     devices = [each.device for each in machine.devices]
     task = controls.task("ladder_task", has_data, width=148)
     model = controls.model("ladder_model", width=96)
-    device = controls.choice("Device", "ladder_device", devices, width=96)
+    device = controls.choice("Device", "ladder_device", devices, "device", width=96)
     epochs, images = ladder.DEFAULTS[model]
     with st.popover("More", icon=":material/tune:"):
         epochs = controls.number(
@@ -66,6 +66,7 @@ def settings(machine: Machine, has_data: bool) -> Climb:
             f"ladder_epochs_{model}",
             epochs,
             1,
+            "epochs",
             persist_state="session",
             help="Each one is timed by itself, in turn with one of the rung before. "
             "How far apart they are says how certain the result is. With more epochs, "
@@ -76,6 +77,7 @@ def settings(machine: Machine, has_data: bool) -> Climb:
             f"ladder_images_{model}",
             images,
             1000,
+            "images",
             persist_state="session",
             help="The first images of the training set. Fewer are quicker, but "
             "the model learns less.",

@@ -1,6 +1,6 @@
 """The controls of a training run: their presets, their widgets, what they make."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -9,8 +9,14 @@ import streamlit as st
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import controls, format, runs
+from core.ui.classroom import held
 from core.ui.course import page
 
+SETTINGS = tuple(field.name for field in fields(RunConfig))
+MORE = (  # that are always among "More settings"
+    *("device", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
+    "augment",
+)
 HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
     "is learned: a loss with a parameter of its own.",
@@ -42,14 +48,24 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
         state.task_is_default = "task" not in query
     if state.get("task_is_default"):
         state.task = RunConfig.task if has_data else "sprites"
+    if state.get("held") != (rules := held.rules()):  # since the class has opened, say
+        state.held = rules
+        _fit()
     return notices
+
+
+def _fit() -> None:
+    """Change what the class does not leave to choose, or not as it stands."""
+    state = st.session_state
+    state.update(held.fitting({name: state[name] for name in SETTINGS}))
 
 
 def use(config: RunConfig) -> None:
     """Set the controls to these settings."""
     st.session_state.task_is_default = False
-    for field in fields(RunConfig):
-        st.session_state[field.name] = getattr(config, field.name)
+    for name in SETTINGS:
+        st.session_state[name] = getattr(config, name)
+    _fit()
 
 
 def differ(config: RunConfig) -> bool:
@@ -63,7 +79,7 @@ def differ(config: RunConfig) -> bool:
 def chosen() -> RunConfig:
     """The configuration that the controls show; ValueError where it can't be."""
     state = st.session_state
-    settings = {field.name: state[field.name] for field in fields(RunConfig)}
+    settings = {name: state[name] for name in SETTINGS}
     if settings["feed"] != "dataloader":
         settings |= {"num_workers": 0, "pin_memory": False}
     if not settings["pin_memory"]:
@@ -85,23 +101,27 @@ def draw(devices: list[str], folded: bool) -> None:
 
 def _draw(devices: list[str]) -> None:
     """Those that are turned most, then the others."""
+    if told := held.sentence():
+        st.markdown(f":small[:material/groups: {told}]")
     task = st.session_state.task
     _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
-    st.segmented_control(
-        "Model",
-        MODELS_FOR[task],
-        required=True,
-        format_func=lambda name: format.NAMES[name],
-        on_change=_model_was_chosen,
-        **_common("model"),
-    )
+    if not held.hides("model"):
+        st.segmented_control(
+            "Model",
+            held.among("model", MODELS_FOR[task]),
+            required=True,
+            format_func=lambda name: format.NAMES[name],
+            on_change=_model_was_chosen,
+            **_common("model"),
+        )
     epochs, batch_size = st.columns(2)
     with epochs:
         _number("Epochs", "epochs", 1)
     with batch_size:
         _number("Batch size", "batch_size", 1)
-    with st.expander("More settings"):
-        _more(task, devices)
+    if not held.hides_all(MORE):
+        with st.expander("More settings"):
+            _more(task, devices)
 
 
 def _more(task: str, devices: list[str]) -> None:
@@ -117,14 +137,23 @@ def _more(task: str, devices: list[str]) -> None:
         _number("Loader workers", "num_workers", 1)
         none = devices == ["cpu"]
         label = "Pinned memory" + ": no accelerator here" * none
-        st.toggle(label, disabled=none, **_common("pin_memory"))
+        _toggle(label, "pin_memory", none)
         if st.session_state.pin_memory:
-            st.toggle("Non-blocking copies", disabled=none, **_common("non_blocking"))
+            _toggle("Non-blocking copies", "non_blocking", none)
     if task in configs.IMAGE_TASKS:
-        st.toggle("Flip images", **_common("augment"))
+        _toggle("Flip images", "augment")
 
 
-def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None:
+def _toggle(label: str, key: str, disabled: bool = False) -> None:
+    if not held.hides(key):
+        common = _common(key)
+        st.toggle(label, **common | {"disabled": disabled or common["disabled"]})
+
+
+def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
+    if held.hides(key):
+        return
+    options = held.among(key, options)
     if st.session_state[key] not in options:  # cuda asked for where there is none
         options = (*options, st.session_state[key])
     common = _common(key) | {"width": "stretch"}
@@ -134,17 +163,23 @@ def _choice(label: str, key: str, options: tuple[str, ...], **more: Any) -> None
 def _number(label: str, key: str, step: float, **more: Any) -> None:
     # Without limits here: a widget drops what it does not allow without a word, and
     # trains with the value before. RunConfig says what is wrong, when it is started.
-    st.number_input(label, step=step, **_common(key), **more)
+    if not held.hides(key):
+        st.number_input(label, step=step, **_common(key), **more)
 
 
 def _common(key: str) -> dict[str, Any]:
     """What every control has."""
-    return {"key": key, "persist_state": "session", "help": HELP.get(key)}
+    return {
+        "key": key,
+        "persist_state": "session",
+        "help": HELP.get(key),
+        "disabled": held.fixed(key) is not None,
+    }
 
 
 def fast_setting() -> None:
     """The button that sets the controls to the fast setting, and back again."""
-    if st.session_state.model not in FAST:
+    if st.session_state.model not in FAST or held.holds(FAST["ann"]):
         return
     fast, speed = not _is_fast(), page("Speed")
     # Without help=: a button with a tooltip stands in the page twice, once hidden.
@@ -181,6 +216,7 @@ def _use_recipe(fast: bool) -> None:
     config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
     for name in next(iter(FAST.values())):
         state[name] = getattr(config, name)
+    _fit()
 
 
 def _model_was_chosen() -> None:
@@ -189,6 +225,7 @@ def _model_was_chosen() -> None:
         _use_recipe(fast=True)
     else:
         st.session_state.update(RECIPES[st.session_state.model])
+        _fit()
 
 
 def _task_was_chosen() -> None:
