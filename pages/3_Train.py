@@ -70,7 +70,7 @@ with left:
                 disabled=machine is None,
                 width="stretch",
             )
-        controls.fast_setting()
+            controls.fast_setting()
     if machine and not has_data:
         dataset.offer(machine)
 with right:

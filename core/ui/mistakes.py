@@ -291,14 +291,15 @@ def _ran(mistake: Mistake, job: Job) -> None:
 
 
 def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> None:
-    """Both functions side by side, and under each how it ended where it was run."""
+    """Both functions side by side, and under each how it ended where it was run.
+
+    Before the cause is told, the broken one alone.
+    """
     outcomes = {BROKEN: (found.broken,), FIXED: found.fixed} if found else {}
-    for column, half in zip(st.columns(2), (BROKEN, FIXED), strict=True):
+    halves = (BROKEN, FIXED) if told else (BROKEN,)
+    for column, half in zip(st.columns(len(halves)), halves, strict=True):
         ended = outcomes.get(half, ())
         with column:
-            if half == FIXED and not told:
-                st.markdown("Think first, then run it.")
-                return
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
             failure = ended[0].failure if ended else None
@@ -310,6 +311,8 @@ def _halves(mistake: Mistake, told: bool, found: MistakeRun | None = None) -> No
             )
             for outcome in ended:
                 _outcome(mistake, half == FIXED, outcome)
+    if not told:
+        st.markdown("Think first, then run it.")
 
 
 def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:

@@ -23,7 +23,10 @@ def finding(before: Run, now: Run) -> str:
     if not now.job.ended:
         return f"**Is {other} faster than {one}?**"
     if before.result is None or now.result is None:
-        return f"**{_capital(one)} or {other}: one of them did not come to its end.**"
+        return (
+            f"**{_capital(one)} and {other} can't be compared: one of them did not "
+            "come to its end.**"
+        )
     level = listing.level([before.history, now.history])
     if level is None:
         return (

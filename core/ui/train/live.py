@@ -132,7 +132,7 @@ def nothing_yet(task: str, known: bool) -> None:
     """In the place of a run: what it will learn from; `known`: one can be started."""
     with st.container(height=ROW, border=False, vertical_alignment="center"):
         st.markdown(
-            "**No run of yours yet.** Press **Start training**, and see it learn."
+            "Press **Start training**, and see it learn."
             if known
             else ":material/hourglass: The workers are loading torch; in a few seconds "
             "you can start."
