@@ -10,6 +10,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core.jobs.engine import in_background
+from core.ui.classroom.teacher import sign_in
 from core.ui.server import engine, store
 from core.ui.uploads import UploadLimit
 from core.ui.visitor import VisitorCookie, signer
@@ -36,6 +37,6 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 app = st.App(
     "home.py",
     lifespan=lifespan,
-    routes=ROUTES,
+    routes=[*ROUTES, *sign_in.ROUTES],
     middleware=[Middleware(UploadLimit), Middleware(VisitorCookie)],
 )

@@ -236,14 +236,20 @@ class Room(Gate):
             self._change(class_id, is_paused=paused)
         self._tell(teacher, class_id, f"{'paused' if paused else 'resumed'} the queue")
 
-    def change(self, teacher: Teacher, class_id: str, **values: Any) -> None:
+    def change(
+        self, teacher: Teacher, class_id: str, *, told: str = "", **values: Any
+    ) -> None:
         """Another name, size, rules, or date from which on its data is deleted.
 
-        The rules hold for what is submitted from now on.
+        The rules hold for what is submitted from now on. `told` is written down.
         """
         self._change(class_id, **values)
-        told = ", ".join(f"{name} to {value}" for name, value in values.items())
-        self._tell(teacher, class_id, f"changed {told}")
+        every = ", ".join(f"{name} to {value}" for name, value in values.items())
+        self._tell(teacher, class_id, told or f"changed {every}")
+
+    def note(self, teacher: Teacher, what: str) -> None:
+        """Write down what a teacher did by other hands: to the queue, or to a run."""
+        self._tell(teacher, self._open.id if self._open else None, what)
 
     def _change(self, class_id: str, **values: Any) -> None:
         with self._lock:
@@ -284,5 +290,5 @@ class Room(Gate):
                 return each
         raise ExplainedError(GONE)
 
-    def _tell(self, teacher: Teacher, class_id: str, what: str) -> None:
+    def _tell(self, teacher: Teacher, class_id: str | None, what: str) -> None:
         self._classes.write_down(teacher.name, what, class_id)

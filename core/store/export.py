@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,15 +18,21 @@ TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joi
 INTERNAL = ("seq", "visitor", "lane", "round")
 
 
-def runs_csv(found: Iterable[RunSummary]) -> str:
-    """A row a run, with its settings and figures, and a first row of names."""
+def runs_csv(
+    found: Iterable[RunSummary], people: Mapping[str, str] | None = None
+) -> str:
+    """A row a run, with its settings and figures, and a first row of names.
+
+    With `people`, what each visitor is called, whose run it is comes first.
+    """
     text = io.StringIO()
     rows = csv.writer(text)
     names = [name for name in RunSummary.__annotations__ if name not in INTERNAL]
-    rows.writerow(names)
+    rows.writerow(names if people is None else ["student", *names])
     for each in found:
         row = _dated(vars(each))
-        rows.writerow(_harmless(row[name]) for name in names)
+        whose = [] if people is None else [people.get(each.visitor or "", "")]
+        rows.writerow(map(_harmless, (*whose, *(row[name] for name in names))))
     return text.getvalue()
 
 

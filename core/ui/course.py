@@ -55,7 +55,8 @@ LESSONS = tuple(
 )
 RUNS = _lesson("pages/9_Runs.py", _course["runs"])
 CLASS = _lesson("pages/10_Class.py", _course["class"])
-PAGES = (HOME, *LESSONS, RUNS, CLASS)
+TEACHER = _lesson("pages/11_Teacher.py", _course["teacher"])
+PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 
 def page(title: str) -> Lesson:

@@ -17,8 +17,8 @@ from core.ui import (
     your_turn,
 )
 from core.ui.classroom import held
-from core.ui.course import CLASS, HOME, LESSONS, RUNS, after
-from core.ui.server import engine, room, store, visitor_of_cookie
+from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after
+from core.ui.server import engine, room, store, visitor, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
 PROSE = 700  # pixels: how wide a text is at most
@@ -47,6 +47,8 @@ def begin(title: str, wide: bool = True) -> None:
         st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
         if (opened := room().open) is not None:
             st.page_link(CLASS.file, label=f"Class: {opened.name}", icon=CLASS.icon)
+        if room().is_teacher(visitor()):
+            st.page_link(TEACHER.file, label=TEACHER.title, icon=TEACHER.icon)
         _machine_badge()
         going_on.draw()
     if lesson is not HOME:

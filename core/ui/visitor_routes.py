@@ -102,7 +102,7 @@ failures = Failures()
 
 async def come_back(request: Request) -> Response:
     """Be the visitor whose code the form brings; else go on as before, and be told."""
-    form = await _form(request)
+    form = await posted(request)
     if form is None:
         return PlainTextResponse(NOT_FROM_HERE, 403)
     current = visitor.read(request.cookies.get(visitor.COOKIE, ""))
@@ -112,28 +112,28 @@ async def come_back(request: Request) -> Response:
         code = form.get("code", [""])[0]
         found = await run_in_threadpool(store().visitors.by_code, code)
     except StoreError as error:
-        return _to_page(current, Said("warning", str(error)))
+        return to_page(current, Said("warning", str(error)))
     if found is None:
         failures.add(address)
-        return _to_page(current, WRONG)
-    answer = _to_page(found.id, BACK)
+        return to_page(current, WRONG)
+    answer = to_page(found.id, BACK)
     visitor.give(answer, found.id, request.scope)
     return answer
 
 
 async def delete(request: Request) -> Response:
     """Delete all that is kept of this browser's visitor, who is a new one then."""
-    if await _form(request) is None:
+    if await posted(request) is None:
         return PlainTextResponse(NOT_FROM_HERE, 403)
     current = visitor.read(request.cookies.get(visitor.COOKIE, ""))
     if not current:
-        return _to_page(current, DELETED)
+        return to_page(current, DELETED)
     try:
         await run_in_threadpool(delete_all_of, current)
     except StoreError as error:
-        return _to_page(current, Said("warning", f"Not all is deleted yet. {error}"))
+        return to_page(current, Said("warning", f"Not all is deleted yet. {error}"))
     visitor.retire(current)
-    answer = _to_page(fresh := visitor.new(), DELETED)
+    answer = to_page(fresh := visitor.new(), DELETED)
     visitor.give(answer, fresh, request.scope)
     return answer
 
@@ -152,7 +152,7 @@ def delete_all_of(who: str) -> None:
     st.cache_data.clear()  # what pages asked of their models
 
 
-async def _form(request: Request) -> dict[str, list[str]] | None:
+async def posted(request: Request) -> dict[str, list[str]] | None:
     """What a page of this app has posted; None where another site's page has.
 
     Browsers say whose page it was, and no page can make them say another's.
@@ -170,11 +170,11 @@ async def _form(request: Request) -> dict[str, list[str]] | None:
     return parse_qs(body.decode("ascii", "ignore"))
 
 
-def _to_page(to: str, sentence: Said) -> Response:
-    """The page where these forms are, which tells the visitor."""
+def to_page(to: str, sentence: Said, page: str = "Runs") -> Response:
+    """The page where the form is, which tells the visitor."""
     if to:
         say(to, sentence)
-    return RedirectResponse("../Runs", 303)
+    return RedirectResponse(f"../{page}", 303)
 
 
 ROUTES = [

@@ -11,7 +11,7 @@ from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.speed.ladder import Climb
 from core.ui import machine, runs, warm
-from core.ui.course import CLASS, LESSONS, RUNS
+from core.ui.course import CLASS, LESSONS, RUNS, TEACHER
 from core.ui.speed import copies, loader, memory, vectorize
 from tests import samples
 from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
@@ -19,7 +19,7 @@ from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, t
 
 def test_every_page_but_a_few_is_a_lesson_and_every_lesson_a_page():
     """The course map and the pages folder list the same pages in the same order."""
-    assert [each.file for each in (*LESSONS, RUNS, CLASS)] == PAGES
+    assert [each.file for each in (*LESSONS, RUNS, CLASS, TEACHER)] == PAGES
 
 
 SETUPS = (samples.RACE.config, (("memory", "cuda"),))

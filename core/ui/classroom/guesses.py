@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from core.compare.results import Race, TimingLab
-from core.jobs.job import Job
 from core.speed import ladder
 from core.speed.headline import Climbed
 from core.speed.ladder import RUNGS
@@ -94,31 +93,36 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
         label_visibility="collapsed",
     )
     answers = [a for a in given.get(asked.key, {}).values() if a != guess.SHOWN]
-    said = _said(measured.newest(asked.address), asked)
-    st.markdown(finding(Counter(answers), said))
+    right = said(asked)
+    st.markdown(finding(Counter(answers), right))
     if not answers:
         return
-    counts = Counter(map(str, answers)).most_common()
+    counts, told = (
+        Counter(map(str, answers)).most_common(),
+        str(right[0] if right else ""),
+    )
     st.vega_lite_chart(
         pd.DataFrame(counts, columns=["answer", "people"]),
-        charts.guesses(tuple(each for each, _ in counts), str(said[0]) if said else ""),
+        charts.guesses(tuple(each for each, _ in counts), told),
         key="class_guesses",
         alt="How many of the class gave each answer",
     )
 
 
-def _said(job: Job | None, asked: Asked) -> Said:
+def said(asked: Asked) -> Said:
+    """What the machine said to it last."""
+    job = measured.newest(asked.address)
     return asked.right(job.value) if job is not None and job.value is not None else None
 
 
-def finding(answers: Counter[Any], said: Said) -> str:
+def finding(answers: Counter[Any], found: Said) -> str:
     """What most guessed, and what the machine said, in a sentence."""
     if not answers:
         return "Nobody else has guessed yet."
     text = f"Of {format.counted(answers.total(), 'guess').replace('guesss', 'guesses')}"
     most, count = answers.most_common(1)[0]
     text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
-    if said is None:
+    if found is None:
         return f"**{text}.** The machine has not measured it yet."
-    right, figure = said
+    right, figure = found
     return f"**{text}; the machine said {figure}**: “{right}”, as {answers[right]} had."

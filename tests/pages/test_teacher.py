@@ -1,0 +1,198 @@
+"""Teacher: a class in hand; and nothing of it for anybody else."""
+
+import csv
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.classroom.room import Teacher
+from core.classroom.rules import Rules
+from core.config import RunConfig
+from core.errors import ExplainedError
+from core.store.classes import Class
+from core.ui import course, runs, server
+from core.ui.classroom import gathered
+from core.ui.classroom.teacher import acts, keep, sign_in
+from tests.pages.walk import open_page, open_tab, texts
+from tests.store.made_up import finished
+
+PAGE = "pages/11_Teacher.py"
+TEACHER = Teacher("ms bird's browser", "Ms Bird")
+
+
+@pytest.fixture
+def signed_in(engine, monkeypatch) -> Iterator[None]:
+    """Whoever opens the page is a teacher; the classes are deleted after the test."""
+    monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
+    yield
+    for each in server.store().classes.all():
+        server.room().delete(TEACHER, each.id, engine.forget)
+    gathered.clear()
+
+
+@pytest.fixture
+def opened(signed_in) -> Class:
+    """A class that is open."""
+    del signed_in
+    room = server.room()
+    made = room.create(TEACHER, "Monday", 30, Rules())
+    room.start(TEACHER, made.id)
+    return made
+
+
+def joined(opened: Class, who: str) -> str:
+    """Somebody has come in; what they are called."""
+    name = server.room().join(opened.code, who).name
+    server.store().writer.flush()
+    return name
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    at.button(key=key).click().run()
+    assert not at.exception
+    return at
+
+
+def log(opened: Class) -> str:
+    server.store().writer.flush()
+    return "\n".join(each.what for each in server.store().classes.acts(opened.id))
+
+
+def keys(at: AppTest) -> set[str]:
+    return {each.key for each in at.button}
+
+
+def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
+    """And has nothing to press; nor does anything lead to it."""
+    monkeypatch.setattr(sign_in, "password", lambda: None)
+    at = open_page(PAGE)
+    assert "`TEACHER_PASSWORD`" in texts(at.markdown)
+    assert not at.button
+    assert not at.tabs
+    assert not any(link.proto.label == "Teacher" for link in at.get("page_link"))
+
+
+def test_a_class_is_made_opened_paused_and_closed(signed_in):
+    """And all of it is written down."""
+    del signed_in
+    at = open_page(PAGE)
+    at.text_input(key="new_class_name").input("Monday")
+    press(at, "make_class")
+    (made,) = server.store().classes.all()
+    assert (made.name, made.size, made.is_open) == ("Monday", 30, False)
+    press(at, "open_class")
+    room = server.room()
+    assert room.open.id == made.id
+    assert f"code={made.code}" in texts(at.code)
+    press(at, "pause_queue")
+    assert room.paused
+    press(at, "pause_queue")
+    press(at, "clear_queue")
+    press(at, "close_class")
+    assert room.open is None
+    for what in ("made the class", "opened", "paused", "resumed", "cleared", "closed"):
+        assert what in log(made)
+    assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
+    at.text_input(key="new_class_name").input("!")
+    press(at, "make_class")
+    assert "A name has" in texts(at.warning)
+    assert len(server.store().classes.all()) == 1
+
+
+def test_rules_are_saved_and_hold(opened, engine):
+    """A limit refuses a run; the link has what is fixed; what can't be is told."""
+    at = open_tab(open_page(PAGE), "What they may do")
+
+    def field(kind: str, name: str):
+        found = getattr(at, kind)
+        return next(each for each in found if each.key.startswith(name))
+
+    field("number_input", "epochs_").set_value(1)
+    field("multiselect", "preset_").set_value(["task", "batch_size"])
+    at.run()
+    field("selectbox", "value_task_").set_value("sprites")
+    field("number_input", "value_batch_size_").set_value(128)
+    field("toggle", "fixed_task_").set_value(True)
+    at.run()
+    assert "Train?task=sprites&batch_size=128" in texts(at.code)
+    press(at, "save_rules")
+    rules = server.room().rules
+    assert (rules.epochs, rules.fixed) == (1, {"task": "sprites"})
+    assert "changed the rules" in log(opened)
+    config = RunConfig(task="sprites", epochs=2)
+    with pytest.raises(ExplainedError, match="up to 1 epoch,"):
+        engine.submit(runs.RUN, config, owner="student")
+    field("multiselect", "preset_").set_value(["task", "epochs"])
+    at.run()
+    field("number_input", "value_epochs_").set_value(3)
+    field("toggle", "fixed_epochs_").set_value(True)
+    press(at, "save_rules")
+    assert "breaks a limit" in texts(at.warning)
+    assert server.room().rules == rules
+
+
+def test_the_room_at_a_glance(opened, engine):
+    """Who is stuck is told by name; a run is hidden and shown; a job is cancelled."""
+    store, room = server.store(), server.room()
+    names = {who: joined(opened, who) for who in ("amber", "tidy")}
+    finished(store, f"{opened.id} best", "amber")
+    room.pause(TEACHER)
+    job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
+    store.writer.flush()
+    at = open_page(PAGE)
+    assert "**1 of 2 may need you.**" in texts(at.markdown)
+    assert "**0 running, 1 waiting**" in texts(at.markdown)
+    first = at.dataframe[0].value.iloc[0]
+    assert (first["Name"], first["Stuck"]) == (names["tidy"], "No run yet.")
+    press(at, f"cancel_{job_id}")
+    assert engine.job(job_id).status == "cancelled"
+    press(at, "hide_run")
+    assert store.runs.find("amber", class_id=opened.id, status="finished") == []
+    press(at, "hide_run")
+    assert f"cancelled a job of {names['amber']}" in log(opened)
+    for what in ("hid the run of", "showed the run of"):
+        assert what in log(opened)
+
+
+def test_what_the_class_leaves_behind(opened):
+    """A table under made-up names, a hand-out, the questions; then it is deleted."""
+    store = server.store()
+    name = joined(opened, "amber")
+    finished(store, f"{opened.id} kept", "amber")
+    question = course.LESSONS[0].questions[0]
+    wrong = next(each for each in question.answers if each != question.right)
+    store.answers.keep("amber", question.key, [wrong])
+    store.answers.keep("amber", "race_guess", "A card")
+    store.writer.flush()
+    rows = list(csv.DictReader(keep.table(opened).splitlines()))
+    assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
+    told = keep.hand_out(opened)
+    assert (told.people, told.runs) == (1, 1)
+    assert told.points[0].name == name
+    assert told.hard[0].text == question.text
+    assert told.guesses[0][1] == "A card (1 of 1)"
+    assert "optimizer.step()" in told.loop
+    at = open_tab(open_page(PAGE), "Questions")
+    assert "0 of 1 were right" in texts(at.markdown)
+    open_tab(at, "Afterwards")
+    press(press(at, "delete_class"), "delete_class_for_good")
+    assert store.classes.all() == []
+    assert store.runs.get(f"{opened.id} kept") is None
+    assert "deleted the class Monday, 1 runs" in str(store.classes.acts())
+
+
+def test_whoever_is_signed_out_changes_nothing(opened, monkeypatch):
+    """A page that was drawn before has buttons, which do nothing; it is told."""
+    at = open_page(PAGE)
+    before = server.store().classes.all(), log(opened)
+    buttons = keys(at) & {"close_class", "pause_queue", "clear_queue"}
+    assert len(buttons) == 3
+    for key in sorted(buttons):
+        monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
+        at.run()
+        monkeypatch.setattr(sign_in, "teacher", lambda: None)
+        press(at, key)
+        assert not at.tabs
+        assert at.session_state[acts.NOTICE] == acts.SIGNED_OUT
+    assert (server.store().classes.all(), log(opened)) == before
