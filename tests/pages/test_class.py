@@ -194,3 +194,36 @@ def test_compare_and_speed_leave_no_more_to_choose(opened):
     assert at.number_input(key="ladder_epochs_ann").value == 1
     quick = now.quick(server.engine().machine(), 3)
     assert (quick.epochs, quick.batch_size, quick.seed) == (1, 500, 3)
+
+
+def test_the_projector_is_for_those_who_are_in(opened):
+    """The code, the chart and the queue, and no sidebar; a stranger sees no code."""
+    made = opened()
+    stranger = open_page(PAGE, projector="1")
+    assert "to its teacher and to who is in it" in said(stranger)
+    assert made.code not in texts(stranger.title)
+    at = join(made)
+    at.query_params["projector"] = "1"
+    at.run()
+    assert not at.exception
+    assert [each.value for each in at.title] == ["Physics 9B", made.code]
+    assert "1 of 30 have joined." in said(at)
+    assert texts(at.header).endswith("Right now")
+    assert not at.sidebar.markdown
+
+
+def test_a_projector_can_show_no_names(opened):
+    """Where the teacher says so: neither on the chart nor in the queue."""
+    made = opened(anonymous=True, target=0.5, fixed={"task": "sprites"})
+    at = join(made)
+    finished(server.store(), f"{made.id} run", me(at))
+    server.store().writer.flush()
+    gathered.clear()
+    name = server.room().member(me(at)).name
+    at.query_params["projector"] = "1"
+    at.run()
+    assert "One of 1 reached 50%" in texts(at.header)
+    assert name not in said(at)
+    (chart, *_) = at.get("vega_lite_chart")
+    assert b"Somebody" in chart.proto.SerializeToString()
+    assert name.encode() not in chart.proto.SerializeToString()

@@ -37,6 +37,7 @@ class Gathered:
     task: str = ""  # of the quest
     best: tuple[Best, ...] = ()
     order: tuple[Best, ...] = ()  # who has reached the target, the fastest first
+    newest: str = ""  # the run on images that finished last
     queue: tuple[Waiting, ...] = ()  # what runs, then what waits, in its order
     guesses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -57,6 +58,7 @@ def _gather() -> Gathered:
         task,
         tuple(best),
         tuple(ranking(best, task, rules.target)),
+        next((each.id for each in kept if each.accuracy is not None), ""),
         tuple(_queue()),
         store().answers.of_class(opened.id, guesses.KEYS),
     )
