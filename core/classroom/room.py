@@ -101,18 +101,19 @@ class Room(Gate):
         """
         typed = as_code(code)
         with self._lock:
-            if self._open is None or self._open.code != typed:
-                raise ExplainedError(self.why_not(typed))
-            if visitor in self._members:
-                return self._members[visitor]
-            if self._open.joined >= self._open.size:
-                raise ExplainedError(FULL)
-            name = names.friendly([each.name for each in self._members.values()])
-            member = Member(self._open.id, visitor, name, time.time(), runs=0)
-            self._open = replace(self._open, joined=self._open.joined + 1)
-            self._members[visitor] = member
-            self._classes.join(member, self._open.joined)
-            return member
+            if self._open is not None and self._open.code == typed:
+                return self._members.get(visitor) or self._add(self._open, visitor)
+        raise ExplainedError(self.why_not(typed))
+
+    def _add(self, opened: Class, visitor: str) -> Member:
+        if opened.joined >= opened.size:
+            raise ExplainedError(FULL)
+        name = names.friendly([each.name for each in self._members.values()])
+        member = Member(opened.id, visitor, name, time.time(), runs=0)
+        self._open = replace(opened, joined=opened.joined + 1)
+        self._members[visitor] = member
+        self._classes.join(member, self._open.joined)
+        return member
 
     def why_not(self, code: str) -> str:
         """Why nobody can join with that code, which is not that of the open class."""

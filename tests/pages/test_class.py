@@ -155,7 +155,9 @@ def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
     """What is fixed is gray, what is hidden is not there, and a run fits the rules."""
     opened(**RULES)
     at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
-    assert "Your class: up to 1 epoch; ANN only; batch size the same" in said(at)
+    assert "Your class: up to 1 epoch; ANN only; the same batch size for all" in said(
+        at
+    )
     assert at.number_input(key="batch_size").value == 500
     assert at.number_input(key="batch_size").disabled
     assert at.number_input(key="epochs").value == 1

@@ -102,5 +102,5 @@ def sentence() -> str:
             told.append(f"{' or '.join(format.NAMES[each] for each in allowed)} only")
     fixed = [name.replace("_", " ") for name in held.fixed if not hides(name)]
     if fixed:
-        told.append(f"{', '.join(fixed)} the same for all")
+        told.append(f"the same {' and '.join(fixed)} for all")
     return f"Your class: {'; '.join(told)}." if told else ""
