@@ -34,7 +34,7 @@ def test_what_the_machine_said_is_one_of_the_answers(key, measured, answers):
 
 
 def test_the_class_is_held_against_the_machine():
-    """How many of them had what it said; nothing is made up where it has said nothing."""
+    """How many had what it said; where it has said nothing, nothing is made up."""
     answers = Counter({"Slower": 3, "Up to 2 times as fast": 9})
     told = finding(answers, ("Slower", "0.9×"))
     assert told == (
