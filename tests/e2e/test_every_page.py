@@ -169,7 +169,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.get_by_role("button", name="Just show me").click()
     for found in ('[aria-roledescription="rect mark"]', IMAGE):
         expect(page.locator(found).first).to_be_visible(timeout=SLOW)
-        assert in_sight(page.locator(found))
+        assert in_sight(ready(page).locator(found))
     assert in_sight(page.get_by_text("Most common mistake"))
 
 
