@@ -57,7 +57,8 @@ left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
         devices = [d.device for d in machine.devices] if machine else ["cpu"]
-        controls.draw(devices, folded=current is not None)
+        folded = current is not None and controls.on_phone()
+        controls.draw(devices, folded)
         if current and alive and mine:
             job_panel.cancel_button(current.job, "cancel_run", width="stretch")
         else:
@@ -70,6 +71,7 @@ with left:
                 disabled=machine is None,
                 width="stretch",
             )
+        if not folded:
             controls.fast_setting()
     if machine and not has_data:
         dataset.offer(machine)

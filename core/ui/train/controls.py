@@ -87,14 +87,20 @@ def chosen() -> RunConfig:
     return RunConfig(**settings)
 
 
-def draw(devices: list[str], folded: bool) -> None:
-    """All of them, for a machine with these devices.
+def on_phone() -> bool:
+    """Whether what the controls brought would stand below them, out of sight."""
+    return "Mobi" in st.context.headers.get("User-Agent", "")
 
-    On a phone they are `folded`, and what they brought is the first to be seen.
+
+def draw(devices: list[str], folded: bool) -> None:
+    """All of them, for a machine with these devices; `folded`, with the fast setting.
+
+    Else that comes below the button that starts.
     """
-    if folded and "Mobi" in st.context.headers.get("User-Agent", ""):
+    if folded:
         with st.expander("Settings", icon=":material/tune:"):
             _draw(devices)
+            fast_setting()
     else:
         _draw(devices)
 
