@@ -19,8 +19,10 @@ test: $(VENV)/.test
 N := 100
 ROUNDS := 1
 BROWSERS := 3
+CLASS :=
 load: $(VENV)/.test
-	$(BIN)/python -m tests.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS)
+	$(BIN)/python -m tests.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS) \
+		$(if $(CLASS),--class)
 
 OUT := accelerator
 accelerator: $(VENV)/.test

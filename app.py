@@ -3,6 +3,7 @@
 `streamlit run app.py` finds `app` by reading this file.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core.jobs.engine import in_background
+from core.ui.classroom import ends
 from core.ui.classroom.teacher import sign_in
 from core.ui.server import engine, store
 from core.ui.uploads import UploadLimit
@@ -29,7 +31,9 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     streamlit_mends.mend()
     warm.load()
     in_background(warm.up)
+    watching = asyncio.create_task(ends.watch())
     yield
+    watching.cancel()
     engine().close()
     store().close()
 

@@ -10,12 +10,17 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 from playwright.sync_api import Page, expect
 
+from core.classroom.rules import Rules
 from core.jobs.cluster import ROOT
+from core.store.classes import Class
+from core.store.store import Store
 
+DATABASE = "app.sqlite"
 VIEWS = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -62,7 +67,7 @@ def start_server(folder: Path, **environment: str) -> Server:
     Its database is in the folder, where a second server finds what the first has kept.
     It measures nothing by itself, which would be in the way of what is timed.
     """
-    database = f"sqlite:///{folder / 'app.sqlite'}"
+    database = f"sqlite:///{folder / DATABASE}"
     port = free_port()
     log = folder / "server.log"
     with log.open("w") as output:
@@ -92,6 +97,15 @@ def start_server(folder: Path, **environment: str) -> Server:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
+
+
+def open_class(folder: Path, size: int, **rules: Any) -> Class:
+    """A class that is open on the server that is then started in that folder."""
+    store = Store(f"sqlite:///{folder / DATABASE}")
+    made = store.classes.create("Monday", size, Rules(**rules))
+    store.classes.change(made.id, is_open=True)
+    store.close()
+    return made
 
 
 def key(page: Page, name: str):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.walk import start_server
+from tests.e2e.walk import open_class, start_server
 from tests.load.lesson import Plan, hold
 from tests.load.report import complaints, figures, table
 
@@ -28,10 +28,13 @@ def main() -> int:
     add("--arrival", type=float, default=Plan.arrival_seconds, help="seconds")
     add("--alone", type=int, default=Plan.alone, help="runs alone, before and after")
     add("--rest", type=float, default=Plan.rest_seconds, help="seconds after a round")
+    add("--class", dest="in_class", action="store_true", help="all join one first")
     add("--url", help="of a server that runs; without it, one is started and ended")
     add("--pid", type=int, help="of the server at --url, to measure its memory")
     add("--json", action="store_true", help="also print all figures as one line")
     given = parser.parse_args()
+    if given.in_class and given.url:
+        parser.error("--class needs a server of its own, so it can't go with --url")
     # Who is told to end takes the server along.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     plan = Plan(
@@ -44,16 +47,22 @@ def main() -> int:
         alone=given.alone,
         rest_seconds=given.rest,
     )
-    found = figures(asyncio.run(hold(plan))) if given.url else with_own_server(plan)
+    if given.url:
+        found = figures(asyncio.run(hold(plan)))
+    else:
+        found = with_own_server(plan, given.in_class)
     print(table(found))
     if given.json:
         print(json.dumps(found))
     return 1 if complaints(found) else 0
 
 
-def with_own_server(plan: Plan) -> dict[str, Any]:
+def with_own_server(plan: Plan, in_class: bool = False) -> dict[str, Any]:
     """The figures of a server that is there for nothing else."""
     with tempfile.TemporaryDirectory() as folder:
+        if in_class:
+            code = open_class(Path(folder), plan.people).code
+            plan = replace(plan, door=f"Class?code={code}")
         server = start_server(Path(folder))
         try:
             plan = replace(plan, url=server.url, pid=server.process.pid)

@@ -28,6 +28,7 @@ class Plan:
     arrival_seconds: float = 20.0  # from the first who comes to the last
     alone: int = 4  # runs of one person alone, before the rounds and again after them
     rest_seconds: float = 3.0  # after a round, for what the server tidies up
+    door: str = ""  # the address by which all join a class first, if there is one
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ async def hold(plan: Plan) -> Lesson:
         for number in range(plan.people):
             # Spread among the others, so that they see the beginning and the end.
             if number * plan.browsers % plan.people < plan.browsers:
-                people.append(Witness(number, plan.url, patience, browser))
+                people.append(Witness(number, plan.url, patience, browser, plan.door))
             else:
-                people.append(Person(number, plan.url, patience))
+                people.append(Person(number, plan.url, patience, plan.door))
         await train_alone(plan, alone)
         for _ in range(plan.rounds):
             rounds.append(await come(plan, people))

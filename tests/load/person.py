@@ -10,7 +10,8 @@ from tests.load.record import Record, Turn
 from tests.load.tab import Browser, Tab, Trouble
 
 TINY = "Train?task=sprites&epochs=2"  # about a second on one core
-START = "start_training"
+START, JOIN = "start_training", "join_class"
+IN_CLASS = "You are **"
 SERVED = "are classified correctly"
 PROGRESS = re.compile(r"Epoch \d+ of \d+ · step")
 PLACE = re.compile(r"Place \d+ in the queue")
@@ -33,9 +34,12 @@ def run_in(address: str) -> str:
 class Person:
     """Somebody with a browser of their own, who may come more than once."""
 
-    def __init__(self, number: int, url: str, patience: float) -> None:
-        """`patience` is for how many seconds they wait for their run to end."""
-        self.number, self._patience = number, patience
+    def __init__(self, number: int, url: str, patience: float, door: str = "") -> None:
+        """`patience` is for how many seconds they wait for their run to end.
+
+        By the address of the `door`, where there is one, they join a class first.
+        """
+        self.number, self._patience, self._door = number, patience, door
         self.habit = HABITS.get(number % 10, "waits")
         self._browser = Browser(url)
         self._random = random.Random(number)
@@ -47,13 +51,31 @@ class Person:
         What goes wrong is in the record.
         """
         try:
+            if self._door:
+                await self._join(record)
             await self._train(record, others_left)
+            if self._door:
+                await self._look_at_the_class(record)
             for tab in self._tabs:
                 tab.check()
         except (Trouble, ValueError) as trouble:  # or a figure that is none
             record.errors.append(f"{self.number} ({self.habit}): {trouble}")
         finally:
             await self._leave()
+
+    async def _join(self, record: Record) -> None:
+        """Once; whoever comes again is in."""
+        tab = await self._open(self._door, record)
+        if tab.can_press(JOIN):
+            await tab.press(JOIN)
+        await tab.until(lambda: IN_CLASS in " ".join(tab.texts()), "name", 30)
+        await self._leave()
+
+    async def _look_at_the_class(self, record: Record) -> None:
+        """For as long as it takes to find oneself."""
+        tab = await self._open("Class", record)
+        await tab.until(lambda: IN_CLASS in " ".join(tab.texts()), "name", 30)
+        await self._think(5.0)
 
     async def _train(self, record: Record, others_left: asyncio.Event) -> None:
         tab = await self._open(TINY, record)

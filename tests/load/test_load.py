@@ -6,14 +6,21 @@ from dataclasses import replace
 import pytest
 
 from tests import event_loop
-from tests.e2e.walk import Server, start_server
+from tests.e2e.walk import Server, open_class, start_server
 from tests.load.lesson import Plan, hold
 from tests.load.record import Turn, overtaken
 from tests.load.report import complaints, figures, table
 
 
 @pytest.fixture
-def server(tmp_path) -> Iterator[Server]:
+def door(tmp_path) -> str:
+    """By which people join a class that is open on the server."""
+    return f"Class?code={open_class(tmp_path, 10).code}"
+
+
+@pytest.fixture
+def server(tmp_path, door) -> Iterator[Server]:
+    del door  # the class is there when the server starts
     server = start_server(tmp_path)
     yield server
     server.process.terminate()
@@ -21,7 +28,7 @@ def server(tmp_path) -> Iterator[Server]:
 
 
 @pytest.mark.browser
-def test_ten_people_are_served_in_order(server: Server) -> None:
+def test_a_class_of_ten_is_served_in_order(server: Server, door: str) -> None:
     """They press twice, reload, leave and come back, and one has a real browser."""
     plan = Plan(
         url=server.url,
@@ -31,6 +38,7 @@ def test_ten_people_are_served_in_order(server: Server) -> None:
         arrival_seconds=2.0,
         alone=1,
         rest_seconds=0.0,
+        door=door,
     )
     found = figures(event_loop.run(hold(plan)), server.log.read_text())
     print(table(found))

@@ -12,7 +12,7 @@ from playwright.async_api import (
     expect,
 )
 
-from tests.load.person import SERVED, START, TINY, run_in
+from tests.load.person import JOIN, SERVED, START, TINY, run_in
 from tests.load.record import Record, Turn
 
 
@@ -20,11 +20,16 @@ class Witness:
     """Starts, watches and leaves, with a context of their own in that browser."""
 
     def __init__(
-        self, number: int, url: str, patience: float, browser: Browser
+        self,
+        number: int,
+        url: str,
+        patience: float,
+        browser: Browser,
+        door: str = "",
     ) -> None:
         self.number, self._url, self._patience = number, url, patience
         self.habit = "watches in a browser"
-        self._browser = browser
+        self._browser, self._door = browser, door
         self._context: BrowserContext | None = None
 
     async def visit(self, record: Record, _: asyncio.Event) -> None:
@@ -45,11 +50,23 @@ class Witness:
         page.on("pageerror", lambda error: tell(f"page: {error}"))
         page.on("console", listen)
         try:
+            if self._door:
+                await self._join(page)
             await self._train(page, record)
         except (AssertionError, Error) as error:
             tell(str(error).partition("\n")[0])
         finally:
             await page.close()
+
+    async def _join(self, page: Page) -> None:
+        """Once; whoever comes again is in."""
+        await page.goto(f"{self._url}/{self._door}")
+        join = page.locator(f".st-key-{JOIN} button")
+        known = page.get_by_text("You are ")
+        await expect(join.or_(known).first).to_be_visible(timeout=90_000)
+        if await join.count():
+            await join.click()
+        await expect(known.first).to_be_visible(timeout=30_000)
 
     async def _train(self, page: Page, record: Record) -> None:
         start = page.locator(f".st-key-{START} button")
