@@ -67,12 +67,12 @@ def _gather() -> Gathered:
 def _queue() -> list[Waiting]:
     jobs = [job for job in engine().going_on() if job.lane == PAUSED and job.owner]
     return [
-        Waiting(job.owner, _what(job), job.place, _share(job))
+        Waiting(job.owner, what(job), job.place, _share(job))
         for job in sorted(jobs, key=lambda job: job.place)
     ]
 
 
-def _what(job: Job) -> str:
+def what(job: Job) -> str:
     if job.address == runs.RUN:
         config = job.arguments[0]
         return f"{format.NAMES[config.model]} on {format.NAMES[config.task]}"

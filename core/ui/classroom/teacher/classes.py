@@ -26,7 +26,11 @@ def choose() -> Class | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if found:
             st.selectbox(
-                "Class", list(names), format_func=names.__getitem__, key=CHOSEN
+                "Class",
+                list(names),
+                format_func=names.__getitem__,
+                key=CHOSEN,
+                width=300,
             )
         with st.popover("New class", icon=":material/add:"):
             _new()
@@ -74,7 +78,7 @@ def _buttons(chosen: Class) -> None:
                 args=(room().start, chosen.id),
             )
             return
-        st.markdown(f"**Open** · {chosen.joined} of {chosen.size}", width="content")
+        st.badge("Open", icon=":material/door_open:", color="gray")
         paused = room().paused
         st.button(
             "Resume the queue" if paused else "Pause the queue",
@@ -116,7 +120,10 @@ def _join(chosen: Class) -> None:
             "address in the network, and the link is right.",
             icon=":material/wifi_off:",
         )
-    st.markdown(f"Or open **Class** and type the code: **{chosen.code}**")
+    st.markdown(
+        f"Or open **Class** and type the code: **{chosen.code}**. "
+        f"{chosen.joined} of {chosen.size} have joined."
+    )
     st.link_button(
         "The view for the projector",
         address("Class", "projector=1"),

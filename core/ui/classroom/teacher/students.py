@@ -10,7 +10,8 @@ from core.jobs.engine import PAUSED
 from core.jobs.job import Job
 from core.store.classes import Class, Member
 from core.store.results import RunSummary
-from core.ui import course, figures, format, runs
+from core.ui import figures, runs
+from core.ui.classroom import gathered
 from core.ui.classroom.teacher.acts import act
 from core.ui.job_panel import PATIENT_SECONDS
 from core.ui.my_runs import listing
@@ -72,17 +73,15 @@ def _table(
     rows = []
     for each in sorted(members, key=lambda each: each.visitor not in why):
         top = reached.get(each.visitor)
-        figures_of = (top.accuracy, top.seconds) if top else (None, None)
+        best_of = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
         told = why.get(each.visitor, "")
-        rows.append((each.name, told, runs_of[each.visitor], *figures_of))
+        rows.append((each.name, told, runs_of[each.visitor], *best_of))
+    right = st.column_config.TextColumn(alignment="right")
     figures.table(
         rows,
         ("Name", "Stuck", "Runs", "Best", "Seconds"),
         alt="Everybody in the class: what holds them up, their runs, and the best",
-        column_config={
-            "Best": st.column_config.NumberColumn(format="percent"),
-            "Seconds": st.column_config.NumberColumn(format="%.1f"),
-        },
+        column_config={"Best": right, "Seconds": right},
     )
 
 
@@ -92,25 +91,19 @@ def _queue(jobs: list[Job], names: dict[str, str]) -> None:
     st.markdown(f"**{len(jobs) - waiting} running, {waiting} waiting**")
     for job in sorted(jobs, key=lambda each: each.place)[:MOST_SHOWN]:
         who = names.get(job.owner, OUTSIDE if job.owner else "The app itself")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            place = f"place {job.place}" if job.place else "runs"
-            st.markdown(f"{who} · {_what(job)} · {place}", width="stretch")
-            st.button(
-                "Cancel",
-                icon=":material/stop:",
-                key=f"cancel_{job.id}",
-                on_click=act,
-                args=(_cancel, job.id, who),
-            )
+        text, button = st.columns([7, 3], vertical_alignment="center")
+        place = f"{job.place}." if job.place else ":material/play_arrow:"
+        text.markdown(f"{place} {who}: {gathered.what(job)}")
+        button.button(
+            "Cancel",
+            key=f"cancel_{job.id}",
+            type="tertiary",
+            icon=":material/stop:",
+            on_click=act,
+            args=(_cancel, job.id, who),
+        )
     if len(jobs) > MOST_SHOWN:
         st.caption(f"And {len(jobs) - MOST_SHOWN} more that wait.")
-
-
-def _what(job: Job) -> str:
-    if job.address == runs.RUN:
-        return format.run_line(job.arguments[0])
-    lesson = course.of_address(job.address)
-    return lesson.title if lesson else "a measurement"
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
