@@ -20,6 +20,7 @@ class FakeEngine:
 
     problem = ""
     refuses = ""
+    paused = False
     seconds: float | None = None  # until any turn
 
     def __init__(self, *jobs: Job) -> None:
