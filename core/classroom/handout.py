@@ -22,6 +22,7 @@ p { margin: 1mm 0; } .two { display: grid; gap: 8mm;
 pre, code { font: 8.5pt/1.35 ui-monospace, monospace; } pre { margin: 0; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; }
 td, th { padding: .6mm 2mm .6mm 0; border-bottom: .2mm solid; vertical-align: top; }
+td:last-child { white-space: nowrap; }
 svg text { font: 10px system-ui, sans-serif; } @media print { .hint { display: none; } }
 """
 RULES = (

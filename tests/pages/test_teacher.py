@@ -143,8 +143,8 @@ def test_the_room_at_a_glance(opened, engine):
     at = open_page(PAGE)
     assert "**1 of 2 may need you.**" in texts(at.markdown)
     assert "**0 running, 1 waiting**" in texts(at.markdown)
-    first = at.dataframe[0].value.iloc[0]
-    assert (first["Name"], first["Stuck"]) == (names["tidy"], "No run yet.")
+    assert f"**{names['tidy']}**: No run yet." in texts(at.markdown)
+    assert list(at.dataframe[0].value["Name"]) == [names["tidy"], names["amber"]]
     press(at, f"cancel_{job_id}")
     assert engine.job(job_id).status == "cancelled"
     press(at, "hide_run")

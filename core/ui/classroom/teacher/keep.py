@@ -21,6 +21,7 @@ from core.ui.server import engine, room, store
 from core.ui.source import body
 
 LOOP = "core.loops:train_epoch"
+TOLD = ("model", "batch_size", "epochs")  # of a run, on the hand-out
 
 
 def draw(chosen: Class) -> None:
@@ -86,7 +87,7 @@ def _points(
     return [
         Point(
             "" if chosen.rules.anonymous else each.name,
-            f"{format.NAMES[run.model or '']}, {listing.label(run)}",
+            ", ".join(listing.setting(run, name) for name in TOLD),
             each.accuracy,
             each.seconds,
         )

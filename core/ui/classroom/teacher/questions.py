@@ -26,6 +26,11 @@ class Asked:
     mistaken: str  # what most of the others took for right; empty where none did
 
     @property
+    def score(self) -> tuple[int, int]:
+        """How many were right, of how many."""
+        return self.right, self.answered
+
+    @property
     def share(self) -> float:
         return self.right / self.answered
 
@@ -69,7 +74,12 @@ def draw(given: Given) -> None:
         st.markdown("**Everything was answered right at the first try.**")
     figures.table(
         [
-            (each.lesson, each.question.text, each.right, each.answered)
+            (
+                each.lesson,
+                each.question.text.replace("`", ""),
+                each.right,
+                each.answered,
+            )
             for each in found
         ],
         ("Lesson", "Question", "Right at first", "Answered"),

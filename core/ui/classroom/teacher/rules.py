@@ -66,6 +66,7 @@ def _limits(of: str, rules: Rules) -> dict[str, Any]:
             min_value=1.0,
             max_value=99.9,
             step=0.5,
+            format="%g",
             key=f"target_{of}",
         )
     found["target"] /= 100

@@ -51,13 +51,19 @@ def draw(chosen: Class) -> None:
 
 
 def _headline(members: int, held_up: list[Stuck]) -> None:
-    """How many may need help."""
+    """Who may need help, and why; those with the same reason together."""
     if not members:
         st.markdown("**Nobody has joined yet.** *How to join* has the link.")
-    elif held_up:
-        st.markdown(f"**{len(held_up)} of {members} may need you.**")
-    else:
+    elif not held_up:
         st.markdown(f"**All {members} get on.**")
+    else:
+        st.markdown(f"**{len(held_up)} of {members} may need you.**")
+        by_why: dict[str, list[str]] = {}
+        for each in held_up:
+            by_why.setdefault(each.why, []).append(each.member.name)
+        figures.bullets(
+            f"**{', '.join(names)}**: {why}" for why, names in by_why.items()
+        )
 
 
 def _table(
@@ -67,20 +73,19 @@ def _table(
     best: list[Best],
 ) -> None:
     """A row each: who is stuck comes first."""
-    why = {each.member.visitor: each.why for each in held_up}
+    waits = {each.member.visitor for each in held_up}
     runs_of = Counter(each.visitor for each in found)
     reached = {each.visitor: each for each in sorted(best, key=lambda b: b.accuracy)}
     rows = []
-    for each in sorted(members, key=lambda each: each.visitor not in why):
+    for each in sorted(members, key=lambda each: each.visitor not in waits):
         top = reached.get(each.visitor)
         best_of = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
-        told = why.get(each.visitor, "")
-        rows.append((each.name, told, runs_of[each.visitor], *best_of))
+        rows.append((each.name, runs_of[each.visitor], *best_of))
     right = st.column_config.TextColumn(alignment="right")
     figures.table(
         rows,
-        ("Name", "Stuck", "Runs", "Best", "Seconds"),
-        alt="Everybody in the class: what holds them up, their runs, and the best",
+        ("Name", "Runs", "Best", "Seconds"),
+        alt="Everybody in the class, with how many runs they have, and the best",
         column_config={"Best": right, "Seconds": right},
     )
 
