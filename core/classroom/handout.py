@@ -13,10 +13,10 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 360, 200, 38, 34  # pixels of the chart, and its m
 TICKS = (1, 2, 5)  # of each power of ten
 MOST_NAMED, MOST_HARD, MOST_GUESSES = 5, 3, 4
 STYLE = """
-@page { size: A4; margin: 14mm; }
+@page { size: A4; margin: 12mm 14mm; }
 body { font: 9.5pt/1.35 system-ui, sans-serif; color: black; background: white;
        max-width: 182mm; margin: 0 auto; }
-h1 { font-size: 16pt; margin: 0; } h2 { font-size: 11pt; margin: 4mm 0 1mm; }
+h1 { font-size: 16pt; margin: 0; } h2 { font-size: 11pt; margin: 3mm 0 1mm; }
 p { margin: 1mm 0; } .two { display: grid; gap: 8mm;
        grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 pre, code { font: 8.5pt/1.35 ui-monospace, monospace; } pre { margin: 0; }
@@ -30,11 +30,11 @@ RULES = (
         "Ask once",
         'device = torch.accelerator.current_accelerator(check_available=True) or "cpu"',
     ),
-    ("A module moves in place", "model.to(device)"),
-    ("A tensor is copied: keep the copy", "x = x.to(device)"),
+    ("Modules move in place", "model.to(device)"),
+    ("Tensors are copied", "x = x.to(device)"),
     ("Clear before you add", "optimizer.zero_grad()"),
     ("To evaluate, both", "model.eval(); torch.inference_mode()"),
-    ("Before you read a clock, on a GPU", "torch.accelerator.synchronize()"),
+    ("On a GPU, before a clock", "torch.accelerator.synchronize()"),
     ("A file from elsewhere", 'torch.load(f, weights_only=True, map_location="cpu")'),
 )
 

@@ -15,6 +15,8 @@ from playwright.async_api import (
 from tests.load.person import JOIN, SERVED, START, TINY, run_in
 from tests.load.record import Record, Turn
 
+PAGES = ("Train", "Class")  # that they open
+
 
 class Witness:
     """Starts, watches and leaves, with a context of their own in that browser."""
@@ -40,7 +42,8 @@ class Witness:
 
         def listen(message: ConsoleMessage) -> None:
             # The frontend looks for the server below the page's own address first.
-            looked_for = "/Train/_stcore/" in message.location["url"]
+            where = message.location["url"]
+            looked_for = any(f"/{page}/_stcore/" in where for page in PAGES)
             if message.type == "error" and not looked_for:
                 tell(f"console: {message.text}")
 
