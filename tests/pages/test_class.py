@@ -146,6 +146,7 @@ def test_everybodys_best_is_on_the_chart_and_i_know_my_place(opened):
 RULES = {
     "epochs": 1,
     "models": ("ann",),
+    "devices": ("cpu",),
     "fixed": {"task": "sprites", "batch_size": "500"},
     "hidden": ("task", "learning_rate", "steps"),
 }
@@ -155,8 +156,9 @@ def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
     """What is fixed is gray, what is hidden is not there, and a run fits the rules."""
     opened(**RULES)
     at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
-    assert "Your class: up to 1 epoch; ANN only; the same batch size for all" in said(
-        at
+    assert (
+        "Your class: up to 1 epoch; ANN only; CPU only; the same batch size for all"
+        in said(at)
     )
     assert at.number_input(key="batch_size").value == 500
     assert at.number_input(key="batch_size").disabled
@@ -165,7 +167,8 @@ def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
     assert drawn.isdisjoint({"task", "learning_rate"})
     at.button(key="start_training").click().run()
     (job,) = engine.going_on(me(at)) or engine.jobs("core.training:run", me(at))
-    assert (job.arguments[0].batch_size, job.arguments[0].task) == (500, "sprites")
+    config = job.arguments[0]
+    assert (config.batch_size, config.task, config.device) == (500, "sprites", "cpu")
     engine.cancel(job.id)
     assert server.room().open.outside == 1
 
@@ -195,7 +198,8 @@ def test_compare_and_speed_leave_no_more_to_choose(opened):
     assert at.selectbox(key="ladder_model").options == ["ANN"]
     assert at.number_input(key="ladder_epochs_ann").value == 1
     quick = now.quick(server.engine().machine(), 3)
-    assert (quick.epochs, quick.batch_size, quick.seed) == (1, 500, 3)
+    chosen = (quick.epochs, quick.batch_size, quick.seed, quick.device)
+    assert chosen == (1, 500, 3, "cpu")
 
 
 def test_the_projector_is_for_those_who_are_in(opened):
