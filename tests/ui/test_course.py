@@ -2,16 +2,16 @@
 
 import re
 
-from core.ui.course import HOME, LESSONS, RUNS, Lesson, after, of_address, page
+from core.ui.course import HOME, LESSONS, PAGES, Lesson, after, of_address, page
 from tests.process import ROOT
 
 
-def test_every_page_but_one_is_a_lesson() -> None:
+def test_every_page_is_in_the_course() -> None:
     """In the order of their numbers; each is found by its title."""
-    files = sorted(path.name for path in ROOT.glob("pages/*.py"))
-    pages = [*LESSONS, RUNS]
-    assert [f"pages/{name}" for name in files] == [each.file for each in pages]
-    assert [page(each.title) for each in pages] == pages
+    numbered = {int(path.name.split("_")[0]): path for path in ROOT.glob("pages/*.py")}
+    files = [f"pages/{numbered[number].name}" for number in sorted(numbered)]
+    assert files == [each.file for each in PAGES if each is not HOME]
+    assert [page(each.title) for each in PAGES] == list(PAGES)
     assert (ROOT / HOME.file).exists()
 
 
