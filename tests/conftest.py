@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 # What helpers assert is explained as what tests assert is.
 pytest.register_assert_rewrite("tests.pages.walk", "tests.e2e.walk")
+
+with suppress(ImportError):
+    from hypothesis import settings
+
+    # No test asserts a time: on a machine that is busy any example may be slow.
+    settings.register_profile("unhurried", deadline=None)
+    settings.load_profile("unhurried")
 
 IN_CI = os.environ.get("CI") == "true"
 CHROMIUM = next(

@@ -18,21 +18,29 @@ def verdict(race: Race) -> str:
     if found.winner is None:
         return (
             "**Too close to call on this machine.** From repeat to repeat, "
-            f"{race.candidates[1].name} trains and evaluates {times(low)} to "
-            f"{times(high)} times as fast as {race.candidates[0].name}."
+            f"{race.candidates[1].name} is {times(low)} to {times(high)} times as fast "
+            f"as {race.candidates[0].name}, {TOGETHER}."
         )
     winner, loser = race.candidates[found.winner], race.candidates[1 - found.winner]
     factor = found.median
     if found.winner == 0:
         factor, low, high = 1 / factor, 1 / high, 1 / low
+    pairs = f"over {found.n} pairs of repeats"
+    if not found.steady:
+        return (
+            f"**{winner.name} wins: it is {times(low)} to {times(high)} times as fast "
+            f"as {loser.name}, {TOGETHER}** ({pairs}). The repeats differ too much for "
+            "a single figure. Something else was probably running: race again when "
+            "the machine is quiet."
+        )
     return (
-        f"**{winner.name} wins: it trains and evaluates {times(factor)} times as fast "
-        f"as {loser.name}** "
-        f"({times(low)} to {times(high)} over {found.n} pairs of repeats). "
+        f"**{winner.name} wins: it is {times(factor)} times as fast as {loser.name}, "
+        f"{TOGETHER}** ({times(low)} to {times(high)} {pairs}). "
         f"{why(race, found.winner)}"
     )
 
 
+TOGETHER = "training and evaluation together"
 SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
+STEADY = 2.0  # ratios that differ by a larger factor have no typical one
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ class Speedup:
     def interval(self) -> tuple[float, float]:
         """Least and most of the ratios."""
         return min(self.ratios), max(self.ratios)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the ratios agree so well that one figure may stand for them."""
+        low, high = self.interval
+        return high <= STEADY * low
 
     @property
     def confidence(self) -> float:

@@ -11,7 +11,7 @@ from statistics import median
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import FEWEST_REPEATS
+from core.measure.speedup import FEWEST_REPEATS, paired
 from core.measure.units import precise, times
 from core.speed import ladder
 from core.speed.ladder import BY_NAME, RUNGS, SAME, Climb, Gain, Result
@@ -150,22 +150,29 @@ def _over_textbook(done: Climbed) -> str:
     if direct is None or found is None:
         return "**"
     least, most = map(times, found.interval)
+    pairs = f"over {found.n} pairs of epochs, in turn"
     if found.winner is None:
         return (
-            ", too close to the textbook loop to call**: "
-            f"{least} to {most} times as fast over {found.n} pairs of epochs, in turn"
+            f", too close to the textbook loop to call**: {least} to {most} times as "
+            f"fast {pairs}"
+        )
+    if not found.steady:
+        return (
+            f", {least} to {most} times as fast as the textbook loop** {pairs}. They "
+            "differ too much for a single figure, so something else was probably "
+            "running: climb again when the machine is quiet"
         )
     return (
         f" instead of {precise(median(direct.textbook_seconds))}: "
         f"{times(found.median)} times as fast as the textbook loop** "
-        f"({least} to {most} over {found.n} pairs of epochs, in turn)"
+        f"({least} to {most} {pairs})"
     )
 
 
 def doubt(done: Climbed) -> str:
     """Why the rungs say otherwise, in a sentence; empty where they agree."""
     direct, found = done.direct, done.speedup
-    if direct is None or found is None:
+    if direct is None or found is None or not found.steady:
         return ""
     rung = ladder.measured(done.results)[direct.rung]
     product = multiplied(rung, done.results)
@@ -191,8 +198,13 @@ def to_the_limit(done: Climbed) -> str:
     limits = [each.seconds(images, steps, dtype) for each in direct.limits]
     arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)
     what = "arithmetic" if limits[0] == arithmetic else "moving bytes"
-    ratios = [took / limit for took, limit in zip(found.seconds, limits, strict=True)]
+    over = paired(found.seconds, limits)
+    if not over.steady:
+        return (
+            "How far that is from this machine's limit can't be told: its speed "
+            "changed too much between the measurements."
+        )
     return (
         f"At this machine's measured limit for {dtype}, which is {what}, it would take "
-        f"{precise(median(limits))}: the rung takes {times(median(ratios))} times that."
+        f"{precise(median(limits))}: the rung takes {times(over.median)} times that."
     )

@@ -295,6 +295,20 @@ class Gain(Speedup):
         return least < 1 < most
 
 
+DRIFT = 0.25  # with more, epochs of different moments can't be compared
+
+
+def drift(result: Result, base: Result | None) -> float | None:
+    """How many times as fast the machine was as when the base was measured.
+
+    By the base's epochs, then and now. None where it changed too little to matter.
+    """
+    if base is None or not result.base_seconds:
+        return None
+    pace = base.epoch_seconds / median(result.base_seconds)
+    return None if 1 / (1 + DRIFT) <= pace <= 1 + DRIFT else pace
+
+
 def measured(results: Sequence[Result]) -> dict[str, Result]:
     """Those that have figures, by their rungs."""
     return {each.rung: each for each in results if each.measured}

@@ -322,7 +322,10 @@ class CopiesLab:
 
 @dataclass(frozen=True)
 class Roofline:
-    """How fast the machine could train at best, from what was measured on it."""
+    """How fast the machine could train at best, from what was measured on it.
+
+    Of several readings the fastest counts: something else may have slowed the others.
+    """
 
     flops_per_image: float  # of a forward and a backward pass
     bytes_per_image: float  # pixels and label, read once
@@ -333,12 +336,12 @@ class Roofline:
 
     def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
         """Of so many images: their arithmetic at the rate of a large product."""
-        return images * self.flops_per_image / median(self.flops_per_second[dtype])
+        return images * self.flops_per_image / max(self.flops_per_second[dtype])
 
     def memory_seconds(self, images: int, steps: int) -> float:
         """Of so many images in so many steps: their bytes at the measured bandwidth."""
-        pixels = images * self.bytes_per_image / median(self.bytes_per_second)
-        state = steps * self.bytes_per_step / median(self.state_bytes_per_second)
+        pixels = images * self.bytes_per_image / max(self.bytes_per_second)
+        state = steps * self.bytes_per_step / max(self.state_bytes_per_second)
         return pixels + state
 
     def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:

@@ -62,7 +62,8 @@ class RunSummary:
     r2: float | None
     seconds: float | None
     name: str  # that the visitor gave it; empty: none
-    hidden: bool
+    hidden: bool  # by the visitor, from lists
+    withheld: bool  # by a teacher, from what a class sees
 
     @property
     def config(self) -> RunConfig | None:

@@ -96,6 +96,7 @@ class Runs:
             step=0,
             name="",
             hidden=False,
+            withheld=False,
             **(vars(config) if is_training else {}),
         )
 
@@ -307,6 +308,11 @@ class Runs:
     def hide(self, run_ids: Sequence[str], visitor: str, hidden: bool = True) -> int:
         """Leave runs out of lists, or show them again."""
         return self._changed(update(runs).values(hidden=hidden), run_ids, visitor)
+
+    def withhold(self, run_id: str, visitor: str, withheld: bool = True) -> int:
+        """Keep a run from what a class sees, whatever its owner shows; or end that."""
+        change = update(runs).values(withheld=withheld)
+        return self._changed(change, [run_id], visitor)
 
     def delete(self, run_ids: Sequence[str], visitor: str) -> int:
         """Delete runs for good; what they still report is not kept."""

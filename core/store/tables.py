@@ -150,7 +150,8 @@ runs = Table(  # every job that waits in the queue: training runs, races, labs
     Column("r2", Float(53)),
     Column("seconds", Float(53)),
     Column("name", Text, nullable=False),  # that the visitor gave it
-    Column("hidden", Boolean, nullable=False),
+    Column("hidden", Boolean, nullable=False),  # by the visitor, from lists
+    Column("withheld", Boolean, nullable=False),  # by a teacher, from the class
     Index(None, "visitor", "seq"),
     Index(None, "address", "seq"),
     Index(None, "class_id", "seq"),

@@ -148,7 +148,9 @@ def test_the_room_at_a_glance(opened, engine):
     press(at, f"cancel_{job_id}")
     assert engine.job(job_id).status == "cancelled"
     press(at, "hide_run")
-    assert store.runs.find("amber", class_id=opened.id, status="finished") == []
+    (run,) = store.runs.find("amber", class_id=opened.id, status="finished")
+    assert store.runs.hide([run.id], "amber", False)  # its owner can't undo it
+    assert store.runs.find("amber", status="finished", withheld=False) == []
     press(at, "hide_run")
     assert f"cancelled a job of {names['amber']}" in log(opened)
     for what in ("hid the run of", "showed the run of"):

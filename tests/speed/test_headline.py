@@ -29,6 +29,11 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
     assert done.speedup.median == pytest.approx(true)
     assert done.speedup.interval == pytest.approx((least, most))
     said = headline.verdict(done)
+    if not done.speedup.steady:  # no figure of one pair stands for all of them
+        assert f", {times(least)} to {times(most)} times as fast" in said
+        assert " instead of " not in said
+        assert not headline.doubt(done)
+        return
     assert f"{times(done.speedup.median)} times as fast as the textbook loop" in said
     assert f"{times(least)} to {times(most)} over 3 pairs" in said
     apart = abs(40 / 3 / done.speedup.median - 1)
@@ -62,6 +67,15 @@ def test_the_limit_is_that_of_the_same_moments():
     times = "the rung takes 5.0 times that"
     assert times in headline.verdict(CLIMBED)
     assert times in headline.verdict(busy)
+
+
+def test_a_limit_that_changed_meanwhile_is_not_held_against_a_rung():
+    """Else it would seem to be faster than the machine can be."""
+    slow = replace(CLIMBED.direct.limits[0], flops_per_second={"float32": (2e10, 2e10)})
+    limits = (CLIMBED.direct.limits[0], slow, slow)
+    done = replace(CLIMBED, direct=replace(CLIMBED.direct, limits=limits))
+    assert "times that" not in headline.verdict(done)
+    assert "its speed changed too much" in headline.verdict(done)
 
 
 def test_a_climb_without_a_rung_says_so():

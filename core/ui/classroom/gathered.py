@@ -48,7 +48,7 @@ def _gather() -> Gathered:
         return Gathered()
     names = {each.visitor: each.name for each in room().members()}
     rules = opened.rules
-    kept = store().runs.find(class_id=opened.id, address=runs.RUN)
+    kept = store().runs.find(class_id=opened.id, address=runs.RUN, withheld=False)
     best = bests(kept, names, rules.target)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
     return Gathered(

@@ -61,6 +61,7 @@ def summary(run: Run) -> RunSummary:
         seconds=result.seconds if result else None,
         name="",
         hidden=False,
+        withheld=False,
     )
     settings = {name: getattr(run.config, name) for name in SETTINGS}
     return RunSummary(**known | settings)  # type: ignore[arg-type]

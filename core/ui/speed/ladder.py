@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
-from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -27,6 +26,11 @@ PANEL = JobPanel(
     icon=":material/stairs:",
 )
 SHARES = [6, 4]  # of the rungs and of the one that is looked at
+DRIFTED = (
+    "The machine's speed changed during the climb: something else was probably "
+    "running. Bars of different moments can't be compared, only each rung with the "
+    "one before, since their epochs were timed in turn. Climb again when it's quiet."
+)
 NO_HEADLINE = (
     "The best rung is compared with the textbook loop at the end of a climb: a climb "
     "that ended early has no such figure."
@@ -189,7 +193,8 @@ def _status(job: Job) -> None:
             st.markdown(NO_HEADLINE)
     elif hidden := [each for each in found if not rungs.is_revealed(each)]:
         st.info(
-            f"The climb is done, and {len(hidden)} results wait for your guess.",
+            f"The climb is done. {format.counted(len(hidden), 'result')} "
+            f"{'is' if len(hidden) == 1 else 'are'} waiting for your guess.",
             icon=":material/visibility_off:",
         )
     else:
@@ -222,13 +227,17 @@ def fall(shown: Sequence[Result], every: Sequence[Result], backend: str) -> None
     steps = kept_in_a_row(shown, every)
     if len(steps) < 2:
         return
+    known = ladder.measured(every)
+    if any(ladder.drift(each, known.get(each.base)) for each in shown):
+        st.warning(DRIFTED, icon=":material/speed:")
+        return
     seconds = [each.epoch_seconds for each in steps]
     off = [a - b for a, b in pairwise(seconds)]
     most = max(range(len(off)), key=off.__getitem__)
     title = BY_NAME[steps[most + 1].rung].title
     st.markdown(
-        f"**{title}: {off[most]:.2f} s off an epoch of {seconds[0]:.2f} s, the most "
-        "of all**"
+        f"**{title} saves the most: {off[most]:.2f} s of an epoch of "
+        f"{seconds[0]:.2f} s**"
     )
     taken = [
         (BY_NAME[each.rung].title, *sorted(ends), _change(*ends), False)
@@ -293,11 +302,11 @@ def caption(done: Climbed) -> None:
     """How it was measured, and where the limit comes from."""
     config, limits, backend = done.climb, done.limits, done.environment.backend
     rates = " and ".join(
-        f"{max(median(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "
+        f"{max(max(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "
         f"GFLOP/s in {dtype}"
         for dtype in done.limit.flops_per_second
     )
-    bandwidth = max(median(each.bytes_per_second) for each in limits)
+    bandwidth = max(max(each.bytes_per_second) for each in limits)
     with st.popover("How it was measured", icon=":material/timer:"):
         figures.bullets(
             (

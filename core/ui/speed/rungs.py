@@ -6,7 +6,7 @@ Beside the rows stands the rung that is looked at: its code, and what it brought
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 import streamlit as st
@@ -53,7 +53,7 @@ def rows(
     shown = {name: each for name, each in shown.items() if is_revealed(each.result)}
     most = bars.end(list(shown.values()))
     st.markdown(
-        "Guess, and a bar shows what the change did."
+        "Guess what each change did to see its result."
         if found
         else "Guess what each change will do, then climb."
     )
@@ -158,7 +158,7 @@ def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> N
         st.info(obstacle, icon=":material/info:")
     elif result is None:
         if climbing:
-            st.markdown(":material/hourglass: Its turn comes.")
+            st.markdown(":material/hourglass: Not measured yet.")
         elif number == 0:
             st.markdown("The climb starts here, so there's nothing to guess yet.")
     elif not result.measured:
@@ -167,10 +167,11 @@ def draw(climbing: bool, found: Sequence[Result], backend: str, model: str) -> N
         _outcome(result, found)
     else:
         st.markdown(
-            ":material/visibility_off: It is measured. Guess in its row how fast it is "
-            f"compared with {_before(found, number)}, and you'll see the result."
+            ":material/visibility_off: It has been measured. Guess in its row how fast "
+            f"it is compared with {_before(found, number)}, and you'll see the result."
         )
-    _code(rung, found, number)
+    absent = {each.name for each in RUNGS if each.obstacle(backend, model)}
+    _code(rung, found, number, absent)
 
 
 def _before(found: Sequence[Result], number: int) -> str:
@@ -179,17 +180,21 @@ def _before(found: Sequence[Result], number: int) -> str:
     return _name(base) if base else "the last rung that is kept"
 
 
-def _code(rung: Rung, found: Sequence[Result], number: int) -> None:
+def _code(
+    rung: Rung, found: Sequence[Result], number: int, absent: Collection[str]
+) -> None:
+    """What it changes in the loop of what is kept; `absent` can't be measured here."""
     code = body(f"core.speed.rungs:{rung.name}")
     if number == 0:
         st.code(code, wrap_lines=True)
         return
-    # A rung that says nothing on this device is in the code of the next all the same.
+    # Before a climb: all that can be measured here, and what those above need.
     known = {each.rung: each for each in found}
     earlier = [
         each.name
         for each in RUNGS[:number]
-        if each.name in NEEDED or each.name not in known or known[each.name].kept
+        if each.name in NEEDED
+        or (known[each.name].kept if each.name in known else each.name not in absent)
     ]
     changed, whole = st.tabs(["What changes", "The whole rung"])
     with changed:
@@ -292,6 +297,13 @@ def remarks(
         found.append(
             f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
             f"{format.size(before.peak_bytes)}."
+        )
+    if pace := ladder.drift(result, before):
+        found.append(
+            f"The machine was {format.times(max(pace, 1 / pace))} times as "
+            f"{'fast' if pace > 1 else 'slow'} as when it measured "
+            f"{_name(before.rung)}. So compare the epochs timed in turn, as above, and "
+            "not the two bars."
         )
     points = (result.accuracy - first.accuracy) * 100
     if abs(points) < ladder.NOISE * 100:

@@ -21,6 +21,7 @@ def run(id: str = "a", accuracy: float | None = 0.88, **more: object) -> RunSumm
         submitted=0.0,
         name="",
         hidden=False,
+        withheld=False,
         device_name="A processor",
         seconds=10.0,
         accuracy=accuracy,

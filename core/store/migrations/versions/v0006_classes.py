@@ -41,6 +41,10 @@ def upgrade() -> None:
     op.create_index(op.f("ix_acts_class_id_at"), "acts", ["class_id", "at"])
     with op.batch_alter_table("runs") as batch:
         batch.add_column(sa.Column("class_id", sa.String))
+        no = sa.false()
+        batch.add_column(
+            sa.Column("withheld", sa.Boolean, nullable=False, server_default=no)
+        )
         key = "fk_runs_class_id", "classes", ["class_id"], ["id"]
         batch.create_foreign_key(*key, ondelete="CASCADE")
     op.create_index(op.f("ix_runs_class_id_seq"), "runs", ["class_id", "seq"])

@@ -81,7 +81,7 @@ def _points(
     chosen: Class, found: Sequence[RunSummary], names: Mapping[str, str]
 ) -> list[Point]:
     """Everybody's best, on the task that most have trained on."""
-    runs = {each.id: each for each in found if not each.hidden}
+    runs = {each.id: each for each in found if not (each.hidden or each.withheld)}
     best = bests(runs.values(), names, chosen.rules.target)
     most = Counter(each.task for each in best).most_common(1)
     return [

@@ -22,7 +22,7 @@ OUTSIDE = "Somebody outside the class"
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:
-    """The training runs of a class, the newest first, those that were hidden too."""
+    """The training runs of a class, the newest first, those that nobody sees too."""
     return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
 
 
@@ -117,7 +117,7 @@ def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
 
 
 def _wall(found: list[RunSummary], names: dict[str, str]) -> None:
-    """Hide a finished run from the class's charts, or show it again."""
+    """Keep a finished run from the class's charts, or show it again."""
     done = {each.id: each for each in found if each.status == "finished"}
     if not done:
         return
@@ -125,15 +125,18 @@ def _wall(found: list[RunSummary], names: dict[str, str]) -> None:
     def told(run_id: str) -> str:
         run = done[run_id]
         who = names.get(run.visitor or "", "Somebody who left")
-        hidden = " (hidden)" if run.hidden else ""
+        hidden = " (hidden)" if run.withheld else ""
         return f"{who}: {listing.figure(run)}, {listing.label(run)}{hidden}"
 
     with st.expander("Hide a run", icon=":material/visibility_off:"):
-        st.markdown("A run that is hidden is on no chart of the class.")
+        st.markdown(
+            "A run that is hidden is on no chart of the class. Its owner still has it, "
+            "on their own Runs page."
+        )
         chosen = st.selectbox("Run", list(done), format_func=told, key="teacher_run")
         run = done[chosen]
         st.button(
-            "Show it again" if run.hidden else "Hide it",
+            "Show it again" if run.withheld else "Hide it",
             key="hide_run",
             on_click=act,
             args=(_hide, run, told(run.id)),
@@ -141,8 +144,8 @@ def _wall(found: list[RunSummary], names: dict[str, str]) -> None:
 
 
 def _hide(teacher: Teacher, run: RunSummary, told: str) -> None:
-    store().runs.hide([run.id], run.visitor or "", not run.hidden)
-    room().note(teacher, f"{'showed' if run.hidden else 'hid'} the run of {told}")
+    store().runs.withhold(run.id, run.visitor or "", not run.withheld)
+    room().note(teacher, f"{'showed' if run.withheld else 'hid'} the run of {told}")
 
 
 def names_of(members: list[Member]) -> dict[str, str]:
