@@ -10,18 +10,21 @@ from contextlib import asynccontextmanager
 import streamlit as st
 from starlette.middleware import Middleware
 
+from core import log
 from core.jobs.engine import in_background
+from core.ui import probes, visitor_routes
 from core.ui.classroom import ends
 from core.ui.classroom.teacher import sign_in
-from core.ui.server import engine, store
+from core.ui.metrics import Looks
+from core.ui.server import engine, served, store
 from core.ui.uploads import UploadLimit
 from core.ui.visitor import VisitorCookie, signer
-from core.ui.visitor_routes import ROUTES
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """The workers start before the first visitor comes, and end with the server."""
+    log.set_up(served)
     signer()
     store()
     engine()  # its processes start while this one goes on
@@ -30,6 +33,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
     streamlit_mends.mend()
     warm.load()
+    log.set_up(served)  # of what was imported since, too
     in_background(warm.up)
     watching = asyncio.create_task(ends.watch())
     yield
@@ -41,6 +45,6 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 app = st.App(
     "home.py",
     lifespan=lifespan,
-    routes=[*ROUTES, *sign_in.ROUTES],
-    middleware=[Middleware(UploadLimit), Middleware(VisitorCookie)],
+    routes=[*probes.ROUTES, *visitor_routes.ROUTES, *sign_in.ROUTES],
+    middleware=[Middleware(Looks), Middleware(UploadLimit), Middleware(VisitorCookie)],
 )

@@ -26,7 +26,7 @@ NAMES = {  # "core.loops" -> its file
 # From the ground up. A module imports from its own package and from layers below it:
 # what stands side by side, as the lessons do, knows nothing of each other.
 LAYERS = (
-    ("core.errors",),
+    ("core.errors", "core.log"),
     ("core.config", "core.criteria", "core.loops", "core.models"),
     ("core.state_dict", "core.watch"),
     ("core.data",),

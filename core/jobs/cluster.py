@@ -28,6 +28,7 @@ import dask
 from distributed import Nanny, Scheduler, Security
 from distributed.core import connect
 
+from core import log
 from core.errors import ExplainedError
 
 ROOT = Path(__file__).parents[2]
@@ -223,6 +224,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     dask.config.set(SETTINGS)
+    log.set_up()
     with suppress(KeyboardInterrupt):
         if given.command == "scheduler":
             asyncio.run(schedule(given.host, given.port))

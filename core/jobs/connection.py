@@ -27,6 +27,7 @@ from distributed.utils import LoopRunner
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
 from core.jobs.job import Job, Outcome, PickedUp
+from core.jobs.roster import Roster
 
 logger = logging.getLogger(__name__)
 # Dask logs a traceback for each connection that ends, also where it was meant to.
@@ -113,9 +114,7 @@ class Connection:
         self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's, which changes when it reconnects
         self._cluster: cluster.Process | None = None  # where it is our own
-        self._capacity: Counter[str] = Counter()
-        self._since = 0.0  # when it was made
-        self._last_seen: dict[str, float] = {}  # when a lane had a worker
+        self.roster = Roster()
         self._loop = LoopRunner()  # of all clients: one that fails leaves a thread else
         self.problem = ""  # why there are no workers, in a sentence; else empty
         self._up = threading.Event()
@@ -186,8 +185,7 @@ class Connection:
             )
             client.subscribe_topic(self._topic, self._receive)
             self._comm = client.scheduler_comm
-            self._since = time.monotonic()
-            self._last_seen.clear()
+            self.roster.clear()
             self._client, self.problem = client, ""
         except Exception as error:
             where = f" at {self._scheduler}" if self._scheduler else ""
@@ -198,7 +196,8 @@ class Connection:
     def _look(self, client: Client) -> None:
         """See which workers there are, and what keeps jobs from beginning or ending."""
         try:
-            self._capacity, now = self.capacity(), time.monotonic()
+            self.capacity()
+            now = time.monotonic()
             with self._lock:
                 waiting = {
                     job_id: future.key
@@ -209,7 +208,6 @@ class Connection:
             given = self._given(client) if waiting else {}
         except TimeoutError:
             return self._drop(client)
-        self._last_seen.update(dict.fromkeys(self._capacity, now))
         strange: set[Any] = set()  # what workers have that other apps keep busy
         stuck: dict[str, float] = {}
         for address, keys in given.items():
@@ -241,13 +239,15 @@ class Connection:
 
         A worker that is restarting counts for nothing, but Dask keeps a job for it.
         """
-        capacity: Counter[str] = Counter()
-        if (client := self._client) is not None:
-            # Not `scheduler_info`: the client overwrites that now and then with less.
-            known = self._answer(client, "identity", n_workers=-1)
-            for each in known["workers"].values():
-                capacity.update({k: int(n) for k, n in each["resources"].items()})
-        return capacity
+        if (client := self._client) is None:
+            return Counter()
+        # Not `scheduler_info`: the client overwrites that now and then with less.
+        known = self._answer(client, "identity", n_workers=-1)
+        return self.roster.hear(known["workers"])
+
+    def answering(self) -> Counter[str] | None:
+        """The capacity of the workers that are heard; None: the scheduler is not."""
+        return self.roster.answering() if self.is_up else None
 
     def _given(self, client: Client) -> dict[str, list[str]]:
         """What each worker has to do, by its address; asks the scheduler."""
@@ -257,17 +257,6 @@ class Connection:
         """What the scheduler answers; TimeoutError where it is silent."""
         call = getattr(client.scheduler, question)
         return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
-
-    @property
-    def last_capacity(self) -> Counter[str]:
-        """The capacity at the last look."""
-        return self._capacity
-
-    def seconds_without(self, lane: str) -> float:
-        """For how long there has been no worker that takes jobs of the lane."""
-        if self._capacity[lane]:
-            return 0.0
-        return time.monotonic() - self._last_seen.get(lane, self._since)
 
     @property
     def no_worker(self) -> str:
@@ -313,7 +302,7 @@ class Connection:
         if outcome is not None:
             self._on_end(job_id, outcome)
         else:
-            logger.warning("job %s was lost: %s", job_id, reason)
+            logger.warning("lost: %s", reason, extra={"run": job_id})
             self._on_lost(job_id, reason)
 
     def _forget(self, *job_ids: str) -> None:

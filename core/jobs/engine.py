@@ -135,7 +135,7 @@ class Engine:
     def _starting(self, job: Job) -> Job:
         """A job that no worker has begun with, and why; call it with the lock."""
         waited = time.time() - (job.started or time.time())
-        without = self._connection.seconds_without(job.lane)
+        without = self._connection.roster.seconds_without(job.lane)
         if min(waited, without) > NO_WORKER_SECONDS:
             self._connection.withdraw(job.id)
             self._end(job.id, Outcome("failed", message=self._connection.no_worker))
@@ -301,6 +301,10 @@ class Engine:
         """Why there are no workers, in a sentence; else empty."""
         return self._connection.problem
 
+    def lanes(self) -> Counter[str] | None:
+        """Jobs that workers take at once now, by lane; None: no scheduler answers."""
+        return self._connection.answering()
+
     def machine(self) -> Machine | None:
         """The last that the workers said of this machine; None while they start.
 
@@ -343,7 +347,7 @@ class Engine:
     def _next(self) -> Job | None:
         """Whose turn it is, if a worker is free."""
         with self._lock:
-            capacity = Counter(self._connection.last_capacity)
+            capacity = Counter(self._connection.roster.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
             return self._queue.next(capacity, (PAUSED,) if self._gate.paused else ())
 

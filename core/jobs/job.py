@@ -1,5 +1,6 @@
 """A job, and all that a server knows of: plain data, without torch or Dask."""
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 
 from core.errors import ExplainedError
 from core.results import RunResult
+
+logger = logging.getLogger(__name__)
 
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
@@ -121,6 +124,7 @@ class Jobs:
         """Know this job from now on."""
         self._jobs[job.id] = job
         self._events[job.id] = []
+        _log(job)
 
     def receive(self, job_id: str, event: Any) -> None:
         """Take an event in, without waiting; it is filed at the next look."""
@@ -153,7 +157,9 @@ class Jobs:
         """A worker gets the job; the job's first event says that it has begun."""
         job = self._jobs[job_id]
         started, tries = at or time.time(), job.tries + (status == "starting")
-        self._jobs[job_id] = replace(job, status=status, started=started, tries=tries)
+        job = replace(job, status=status, started=started, tries=tries)
+        self._jobs[job_id] = job
+        _log(job)
 
     def put_back(self, job_id: str) -> None:
         """The worker was lost before it had begun: the job waits again."""
@@ -177,6 +183,7 @@ class Jobs:
             stopped=time.time(),
         )
         self._jobs[job_id] = ended
+        _log(ended)
         del self._events[job_id]
         self._forget_one_like(ended)
         return ended
@@ -210,6 +217,12 @@ class Jobs:
                 self._on_event(job_id, event)
                 if isinstance(event, PickedUp):
                     self.start(job_id, "running", at)
+
+
+def _log(job: Job) -> None:
+    """What became of a job, for whoever looks after the server."""
+    ids = {"run": job.id, "visitor": job.owner}
+    logger.info("%s: %s", job.status, job.address, extra=ids)
 
 
 def _without_checkpoint(value: Any) -> Any:

@@ -31,9 +31,10 @@ def dask_setup(worker: Any) -> None:
     """Pay for slow first times now, so that the first click does not."""
     import torch
 
-    from core import devices
+    from core import devices, log
     from core.jobs import sandbox
 
+    log.set_up()
     # A process that was spawned spawns its own children too, and a DataLoader's workers
     # would take seconds each to import torch. They start as in a script of one's own.
     multiprocessing.set_start_method(None, force=True)

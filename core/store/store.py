@@ -49,6 +49,10 @@ class Store:
         """What is not being kept right now, and why: a sentence; empty: all is."""
         return self.writer.problem or self._why_passing
 
+    def is_there(self, seconds: float) -> bool:
+        """Whether what is new is being kept; no longer than that is waited."""
+        return not self._why_passing and self.writer.answers(seconds)
+
     def close(self) -> None:
         """Write what waits, and let another app have the database."""
         self.database.readers.dispose()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from core.store.codec import StoreError
 from core.store.database import LOST, Database, cause
@@ -53,6 +53,8 @@ class Writer:
         self._lost = 0  # writes that did not fit
         self._cause = ""  # why nothing can be written now
         self._closed = False
+        self._question = Write(_ask, 0, erases=False)  # see `answers`
+        self._question.ended = True
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -62,7 +64,7 @@ class Writer:
         with self._changed:
             if not self._cause:
                 return ""
-            count = len(self._waiting)
+            count = len(self._waiting) - (not self._question.ended)
             found = (
                 f"Runs are not being kept right now: {self._cause}. Training goes on; "
                 f"what is new waits in memory ({count} change{'s' * (count != 1)}) and "
@@ -113,6 +115,21 @@ class Writer:
         if not write.ended:
             raise StoreError("The database is away; this waits until it is back.")
         return write.result
+
+    def answers(self, seconds: float) -> bool:
+        """Whether the database takes changes now; no longer than that is waited.
+
+        It is asked by a change of nothing, in its turn; one question at a time, so that
+        a database that hangs is not asked again and again.
+        """
+        with self._changed:
+            question = self._question
+            if question.ended:
+                question = self._question = Write(_ask, 0, erases=False)
+                self._waiting.append(question)
+                self._changed.notify_all()
+            self._changed.wait_for(lambda: question.ended or self._cause, seconds)
+            return question.ended and not self._cause
 
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
         """Wait until all that was put so far is written; whether it is."""
@@ -199,3 +216,8 @@ class Writer:
                 logger.warning("kept again; %d changes were lost", self._lost)
             self._cause, self._lost = "", 0
             self._changed.notify_all()
+
+
+def _ask(connection: Connection) -> None:
+    """Postgres hears of a transaction only once something is said in it."""
+    connection.execute(text("SELECT 1"))

@@ -15,6 +15,7 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.store.store import Store
+from core.ui import metrics
 from core.ui.visitor import COOKIE, new, read
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ def engine() -> Engine:
     measurements = store().measurements
 
     def ended(job: Job) -> None:
+        metrics.ended(job)
         in_background(measured.keep, measurements, job)
 
     return Engine(store=store(), on_end=ended, gate=room())
@@ -86,6 +88,12 @@ def visitor() -> str:
     if get_script_run_ctx(suppress_warning=True) is None:
         return ""
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())
+
+
+def served() -> str:
+    """Whose page this thread draws, for the log; empty where it draws none."""
+    drawing = get_script_run_ctx(suppress_warning=True) is not None
+    return visitor_of_cookie() if drawing else ""
 
 
 def visitor_of_cookie() -> str:

@@ -158,6 +158,7 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     elsewhere.start("scheduler")
     all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
     assert app.problem == ""
+    wait(lambda: app.lanes()["train"])
 
 
 def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
@@ -165,6 +166,7 @@ def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
     ids = one_that_runs_and_two_that_wait(app)
     with elsewhere.stopped("scheduler"), monkeypatch.context() as patience:
         patience.setattr(connection, "ANSWER_SECONDS", 0.5)
+        wait(lambda: app.lanes() is None)
         wait(lambda: app.problem == connection.AWAY)
         wait(lambda: status(app, ids[0]) == "failed")
         assert [status(app, job_id) for job_id in ids[1:]] == ["queued", "queued"]
@@ -181,6 +183,7 @@ def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
     waiting = other.submit(COUNT, SHORT)
     wait(lambda: other.job(waiting).message == SHARED)
     elsewhere.kill("workers")
+    wait(lambda: not app.lanes()["train"], seconds=10)
     elsewhere.start("workers")
     all_but_the_first_ran_once(app, ids, connection.LOST_WORKER)
     assert finish(other, waiting).status == "finished"

@@ -54,6 +54,7 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
     store.runs.begin("a")
     store.runs.started("a", STARTED)
     assert store.writer.flush()
+    assert store.is_there(5)
     with failure(store, server):
         store.runs.epoch("a", HISTORY[0])
         store.runs.end("a", "finished", RESULT)
@@ -64,14 +65,40 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
             time.sleep(0.01)  # it was only the connection that broke at first
         assert cause in store.problem
         assert "Training goes on" in store.problem
+        assert not store.is_there(5)
         began = time.monotonic()
         assert not store.runs.queue("c", "you", RUN, (CONFIG,))
         assert time.monotonic() - began < 1, "who clicks does not wait for a lost cause"
     assert store.writer.flush(30)
     assert store.problem == ""
+    assert store.is_there(5)
     assert store.runs.get("a").value == RESULT
     assert store.runs.get("b").summary.status == "running"
     assert store.runs.get("c").summary.status == "queued"
+
+
+def test_a_database_that_hangs_does_not_answer(store):
+    """Who asks waits no longer than they said, and asks it once."""
+    free = threading.Event()
+    store.writer.put(lambda _: free.wait(20))
+    assert not any(store.is_there(0.01) for _ in range(5))
+    assert len(store.writer._waiting) == 2
+    assert store.problem == ""
+    free.set()
+    assert store.is_there(5)
+
+
+def test_an_idle_app_notices_that_its_database_is_gone(store, postgres, url):
+    """Nobody writes; being asked is enough, and enough to notice that it is back."""
+    failure = moved if url.startswith("sqlite") else stopped
+    assert store.is_there(5)
+    with failure(store, postgres):
+        assert not store.is_there(5)
+        assert "(0 changes)" in store.problem
+    deadline = time.monotonic() + 10
+    while not store.is_there(5) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert store.problem == ""
 
 
 def test_a_connection_that_was_cut_is_made_anew(server_url, postgres, open_store):

@@ -21,6 +21,7 @@ class Client:
     given: Morsel | None = None  # the cookie of the newest answer, with its flags
     status: int = 0
     headers: Headers = field(default_factory=Headers)
+    body: str = ""
 
     def get(self, path: str = "/", **headers: str) -> "Client":
         """Load a page."""
@@ -46,7 +47,9 @@ class Client:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
                 self.headers = Headers(raw=message["headers"])
+            self.body += message.get("body", b"").decode()
 
+        self.body = ""
         event_loop.run(self.app(scope, receive, send))
         found = SimpleCookie(self.headers.get("set-cookie", ""))
         self.given = next(iter(found.values()), None)

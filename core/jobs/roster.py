@@ -1,0 +1,60 @@
+"""Which workers there are, by what the scheduler tells about once a second.
+
+A machine that loses its power or its network says no goodbye, and the scheduler takes
+half a minute to be sure. Who watches the app is told sooner: a worker tells the
+scheduler twice a second that it is there.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+SILENT_SECONDS = 7.0  # until who says nothing counts as gone
+
+
+class _Worker(NamedTuple):
+    word: float  # when it last said something, by the scheduler's clock
+    heard: float  # when that was news, by ours
+    takes: Counter[str]  # jobs at once, by lane
+
+
+class Roster:
+    """Of one connection at a time; one thread writes, any may read."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """There is a new connection, through which nothing was heard yet."""
+        self.capacity: Counter[str] = Counter()  # jobs that workers take, by lane
+        self._workers: dict[str, _Worker] = {}
+        self._told = self._since = time.monotonic()
+        self._staffed: dict[str, float] = {}  # when a lane had a worker
+
+    def hear(self, told: Mapping[str, Mapping[str, Any]]) -> Counter[str]:
+        """Take in what the scheduler says of its workers; what they take at once."""
+        now, workers = time.monotonic(), {}
+        for address, each in told.items():
+            word, known = each["last_seen"], self._workers.get(address)
+            heard = known.heard if known and known.word == word else now
+            takes = Counter({k: int(n) for k, n in each["resources"].items()})
+            workers[address] = _Worker(word, heard, takes)
+        self._workers, self._told = workers, now
+        self.capacity = sum((each.takes for each in workers.values()), Counter())
+        self._staffed.update(dict.fromkeys(self.capacity, now))
+        return self.capacity
+
+    def seconds_without(self, lane: str) -> float:
+        """For how long there has been no worker that takes jobs of the lane."""
+        if self.capacity[lane]:
+            return 0.0
+        return time.monotonic() - self._staffed.get(lane, self._since)
+
+    def answering(self) -> Counter[str] | None:
+        """The capacity of the workers that are heard; None: the scheduler is not."""
+        since = time.monotonic() - SILENT_SECONDS
+        if self._told < since:
+            return None
+        heard = (each.takes for each in self._workers.values() if each.heard > since)
+        return sum(heard, Counter())

@@ -1,0 +1,56 @@
+"""Log lines for a host: JSON, one object a line, where LOG_FORMAT is "json".
+
+They name runs and visitors by their ids. What people are called is never in them.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+IDS = ("run", "visitor")
+
+
+class JsonLines(logging.Formatter):
+    """Each record as an object, with those ids that it has in `extra`."""
+
+    def __init__(self, visitor: Callable[[], str]) -> None:
+        super().__init__()
+        self._visitor = visitor
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: getattr(record, name, "") for name in IDS},
+        }
+        line["visitor"] = line["visitor"] or self._visitor()
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({name: value for name, value in line.items() if value})
+
+
+def nobody() -> str:
+    return ""
+
+
+def set_up(visitor: Callable[[], str] = nobody) -> None:
+    """Have all loggers of this process write so; `visitor` says who is being served.
+
+    Streamlit, Dask and uvicorn give their loggers handlers of their own, each with
+    another format: these go. One without any is meant to be silent.
+    """
+    if os.environ.get("LOG_FORMAT") != "json":
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines(visitor))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in list(logging.root.manager.loggerDict):
+        logger = logging.getLogger(name)
+        if logger.handlers:
+            logger.handlers.clear()
+            logger.propagate = True

@@ -1,0 +1,52 @@
+"""core.jobs.roster: who is there, by what the scheduler tells."""
+
+import pytest
+
+from core.jobs import roster
+from core.jobs.roster import SILENT_SECONDS, Roster
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    """Its one entry is what the time is."""
+    now = [1000.0]
+    monkeypatch.setattr(roster.time, "monotonic", lambda: now[0])
+    return now
+
+
+def told(word: float, **lanes: int) -> dict:
+    return {"last_seen": word, "resources": lanes}
+
+
+def test_each_lane_takes_what_its_workers_take_together(clock):
+    """For as long as the scheduler says so."""
+    here = Roster()
+    here.hear({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
+    assert here.capacity == here.answering() == {"train": 2, "lab": 4}
+    assert here.seconds_without("train") == 0
+    clock[0] += 1
+    here.hear({"c": told(2, lab=4)})
+    clock[0] += 2
+    assert here.answering() == {"lab": 4}
+    assert here.seconds_without("train") == 3
+
+
+def test_a_scheduler_that_tells_nothing_is_not_there(clock):
+    here = Roster()
+    here.hear({"a": told(1, train=1)})
+    clock[0] += SILENT_SECONDS + 1
+    assert here.answering() is None
+    here.hear({"a": told(2, train=1)})
+    assert here.answering() == {"train": 1}
+
+
+def test_a_worker_that_says_nothing_is_not_there(clock):
+    """The scheduler may list it for long; clocks of other machines do not matter."""
+    here = Roster()
+    for second in range(int(SILENT_SECONDS) + 2):
+        here.hear({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
+        clock[0] += 1
+    assert here.answering() == {"lab": 4}
+    assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
+    here.hear({"a": told(-49, train=1)})
+    assert here.answering() == {"train": 1}

@@ -1,0 +1,64 @@
+"""core.log: lines that a program reads, with ids and without names."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from core import log
+from core.jobs.job import Job, Jobs, Outcome
+
+OTHER = logging.getLogger("streamlit.somewhere")
+
+
+@pytest.fixture
+def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """Logs are JSON, and this reads what was written; loggers are as before then."""
+    loggers = [logging.root, *map(logging.getLogger, logging.root.manager.loggerDict)]
+    before = [(each, each.handlers[:], each.level, each.propagate) for each in loggers]
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("LOG_FORMAT", "json")
+    OTHER.addHandler(logging.StreamHandler(written))
+    OTHER.propagate = False
+    log.set_up(lambda: "who is served")
+    yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+    for each, handlers, level, propagate in before:
+        each.handlers[:], each.level, each.propagate = handlers, level, propagate
+    logging.Logger.manager._clear_cache()
+
+
+def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
+    """Each step once, and whose it is by the id in their cookie."""
+    jobs = Jobs(lambda *_: None)
+    jobs.add(Job("a1", "core.training:run", (), "train", "an id"))
+    jobs.start("a1")
+    jobs.end("a1", Outcome("failed", message="The memory ran out."))
+    lines = json_lines()
+    statuses = [each["message"].partition(":")[0] for each in lines]
+    assert statuses == ["queued", "starting", "failed"]
+    assert {(each["run"], each["visitor"]) for each in lines} == {("a1", "an id")}
+    assert {each["level"] for each in lines} == {"info"}
+
+
+def test_one_line_holds_a_traceback_and_who_was_served(json_lines):
+    """Also of a logger that wrote in a format of its own."""
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        OTHER.exception("it failed")
+    (line,) = json_lines()
+    assert "ValueError: two\nlines" in line["traceback"]
+    assert (line["visitor"], line["logger"]) == ("who is served", "streamlit.somewhere")
+
+
+def test_without_a_host_logs_stay_as_they_are(monkeypatch):
+    monkeypatch.delenv("LOG_FORMAT", raising=False)
+    before = list(logging.root.handlers)
+    log.set_up()
+    assert logging.root.handlers == before
+    assert sys.stderr not in [getattr(each, "stream", None) for each in before]

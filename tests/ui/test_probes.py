@@ -1,0 +1,134 @@
+"""core.ui.probes: what watches the app is told the truth, and soon."""
+
+import json
+import threading
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+
+from core.errors import ExplainedError
+from core.jobs.job import Job
+from core.machine.results import DeviceLoad
+from core.ui import probes
+from core.ui.probes import HANGS, NO_WORKER, NOT_KEPT
+from tests.ui.client import Client
+
+ALL = Counter(train=1, lab=4)
+LOADS = [DeviceLoad("cuda:0", 10, 30, 50), DeviceLoad("cpu", 1, 2)]
+
+
+@pytest.fixture
+def parts(monkeypatch) -> SimpleNamespace:
+    """An app that lacks nothing, until a test takes something away."""
+    jobs = [Job(str(n), "a:b", (), "train", status=s) for n, s in enumerate("rqq")]
+    here = SimpleNamespace(
+        problem="",
+        is_there=lambda _seconds: True,
+        lanes=lambda: ALL,
+        going_on=lambda: jobs,
+        ask=lambda *_, **__: LOADS,
+    )
+    monkeypatch.setattr(probes, "store", lambda: here)
+    monkeypatch.setattr(probes, "engine", lambda: here)
+    return here
+
+
+def get(path: str) -> tuple[int, str]:
+    client = Client(Starlette(routes=probes.ROUTES)).get(path)
+    return client.status, client.body
+
+
+def missing() -> dict[str, str]:
+    status, body = get("/healthz")
+    found = json.loads(body)
+    assert found["status"] == ("ok" if status == 200 else "missing")
+    assert (status == 200) == (found["missing"] == {})
+    return found["missing"]
+
+
+@pytest.mark.usefixtures("parts")
+def test_an_app_that_lacks_nothing_is_healthy():
+    assert missing() == {}
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ({"is_there": lambda _: False}, {"database": NOT_KEPT}),
+        (
+            {"is_there": lambda _: False, "problem": "The disk is full."},
+            {"database": "The disk is full."},
+        ),
+        (
+            {"lanes": lambda: None, "problem": "It can't be reached."},
+            {"scheduler": "It can't be reached.", "training worker": NO_WORKER},
+        ),
+        ({"lanes": lambda: Counter(lab=4)}, {"training worker": NO_WORKER}),
+    ],
+)
+def test_what_is_lost_is_said_until_it_is_back(parts, lost, said):
+    """While the page that says that the process serves goes on saying so."""
+    before = dict(vars(parts))
+    vars(parts).update(lost)
+    assert missing() == said
+    assert get("/livez")[0] == 200
+    vars(parts).update(before)
+    assert missing() == {}
+
+
+def test_an_app_that_hangs_is_told_apart_from_one_that_is_healthy(parts, monkeypatch):
+    """However often it is asked, two threads wait at most."""
+    monkeypatch.setattr(probes, "MOST_SECONDS", 0.02)
+    release = threading.Event()
+    parts.is_there = lambda _: release.wait(20)
+    try:
+        for _ in range(5):
+            assert missing() == {"app": HANGS}
+        assert get("/metrics") == (503, f"{HANGS}\n")
+        assert sum("probe" in each.name for each in threading.enumerate()) <= 2
+    finally:
+        release.set()
+    monkeypatch.setattr(probes, "MOST_SECONDS", 5)
+    assert missing() == {}
+
+
+def samples() -> dict[tuple[str, ...], float]:
+    """The figures of /metrics by name and labels, as Prometheus reads them."""
+    status, body = get("/metrics")
+    assert status == 200
+    return {
+        (each.name.removeprefix("to_device_"), *each.labels.values()): each.value
+        for family in text_string_to_metric_families(body)
+        for each in family.samples
+    }
+
+
+@pytest.mark.usefixtures("parts")
+def test_metrics_say_what_there_is_now():
+    """Parts, jobs, workers, and devices: what one does not tell is left out."""
+    found = samples()
+    assert found["up", "database"] == found["up", "training worker"] == 1
+    assert (found["jobs", "a:b", "q"], found["jobs", "a:b", "r"]) == (2, 1)
+    assert (found["workers", "train"], found["workers", "lab"]) == (1, 4)
+    assert found["device_memory_used_bytes", "cuda:0"] == 20
+    assert found["device_memory_total_bytes", "cpu"] == 2
+    assert found["device_busy_ratio", "cuda:0"] == 0.5
+    assert ("device_busy_ratio", "cpu") not in found
+    assert ("sessions",) in found
+    assert ("process_resident_memory_bytes",) in found
+
+
+def test_metrics_are_there_when_the_workers_are_not(parts):
+    """And when the lab is too busy to say how full the devices are."""
+
+    def busy(*_, **__) -> None:
+        raise ExplainedError("It is busy.")
+
+    parts.ask = busy
+    assert not [each for each in samples() if each[0].startswith("device")]
+    parts.lanes = lambda: None
+    found = samples()
+    assert found["up", "scheduler"] == found["workers", "train"] == 0
