@@ -21,7 +21,7 @@ def test_the_ladder_is_climbed_guessed_cancelled_and_resumed(visitor):
     expect(bars).to_have_count(1, timeout=SLOW)  # the textbook needs no guess
     key(page, "rung_two_workers").click()
     expect(page.get_by_text("num_workers=2").first).to_be_visible()
-    expect(page.get_by_text("It is measured. Guess")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("It has been measured. Guess")).to_be_visible(timeout=SLOW)
     page.locator(".st-key-guess_two_workers").get_by_text("More").click()
     expect(page.get_by_text("× as fast as the textbook loop")).to_be_visible()
     expect(bars).to_have_count(2)

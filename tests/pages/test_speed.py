@@ -206,7 +206,7 @@ def test_without_the_textbook_the_others_have_their_figures():
 def test_all_results_show_for_whoever_does_not_want_to_guess():
     """One switch; the best rung is named, with its distance to the limit."""
     at = drawn_climb("finished", 14)
-    assert "results wait for your guess" in texts(at.info)
+    assert "results are waiting for your guess" in texts(at.info)
     at.toggle(key="ladder_show_all").set_value(True).run()
     assert "Best rung: " in texts(at.success)
     assert "13 times as fast as the textbook loop** (13 to 14" in texts(at.success)
@@ -214,7 +214,7 @@ def test_all_results_show_for_whoever_does_not_want_to_guess():
     measured = 8
     assert len(at.dataframe[0].value) == measured
     assert len(at.image) == measured
-    assert "**Decode once: 3.00 s off an epoch of 4.00 s" in texts(at.markdown)
+    assert "Decode once saves the most: 3.00 s of the 4.00 s" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
 

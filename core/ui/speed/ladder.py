@@ -236,8 +236,8 @@ def fall(shown: Sequence[Result], every: Sequence[Result], backend: str) -> None
     most = max(range(len(off)), key=off.__getitem__)
     title = BY_NAME[steps[most + 1].rung].title
     st.markdown(
-        f"**{title} saves the most: {off[most]:.2f} s of an epoch of "
-        f"{seconds[0]:.2f} s**"
+        f"**{title} saves the most: {off[most]:.2f} s of the {seconds[0]:.2f} s that "
+        "an epoch took**"
     )
     taken = [
         (BY_NAME[each.rung].title, *sorted(ends), _change(*ends), False)
