@@ -46,6 +46,24 @@ MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
 MOST_NOTICES = 5  # that one address gets
 
+LABELS = {  # what each setting is called on screen and in messages
+    "task": "Task",
+    "model": "Model",
+    "criterion": "Criterion",
+    "device": "Device",
+    "feed": "Feed",
+    "epochs": "Epochs",
+    "batch_size": "Batch size",
+    "learning_rate": "Learning rate",
+    "weight_decay": "Weight decay",
+    "schedule": "Schedule",
+    "augment": "Flip images",
+    "seed": "Seed",
+    "num_workers": "Loader workers",
+    "pin_memory": "Pinned memory",
+    "non_blocking": "Non-blocking copies",
+}
+
 # What each model is trained with where nothing else is said, and what it reaches: see
 # docs/experiments.md.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -140,8 +158,8 @@ class RunConfig:
                 raise _must_be(fit, name, value)
         if self.augment and not self.has_images:
             raise ValueError(
-                f"augment must be false for the task {self.task}: it flips images, "
-                "and there are none."
+                f"{LABELS['augment']} must be false for the task {self.task}, which "
+                "has no images."
             )
         self._check_length()
 
@@ -150,13 +168,13 @@ class RunConfig:
         steps = -(-TRAIN_SAMPLES[self.task] // self.batch_size) * self.epochs
         for what, count, most, way in (
             ("samples", samples, MOST_SAMPLES, "fewer epochs"),
-            ("steps", steps, MOST_STEPS, "fewer epochs, or a larger batch_size"),
+            ("steps", steps, MOST_STEPS, "fewer epochs or a larger batch size"),
         ):
             if count > most:
                 raise ValueError(
-                    f"epochs {self.epochs} with batch_size {self.batch_size} would be "
-                    f"{count:,} {what} of {self.task}, and a run may have {most:,}: "
-                    f"choose {way}."
+                    f"{self.epochs} epochs with batch size {self.batch_size} would be "
+                    f"{count:,} {what} of {self.task}; a run may have {most:,}. "
+                    f"Choose {way}."
                 )
 
     @property
@@ -215,7 +233,8 @@ class RunConfig:
 
 
 def _must_be(what: str, name: str, value: Any) -> ValueError:
-    return ValueError(f"{name} must be {what}, not {quoted(repr(value))}.")
+    called = LABELS.get(name, name)
+    return ValueError(f"{called} must be {what}, not {quoted(repr(value))}.")
 
 
 def _is_finite(value: Any) -> bool:

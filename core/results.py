@@ -3,7 +3,9 @@
 Nothing here imports torch, so that the web server can read all of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from core.config import RunConfig
@@ -77,6 +79,13 @@ class Epoch:
     train_rmse: float | None = None
     test_rmse: float | None = None
     wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
+
+
+def training_speed(history: Sequence[Epoch]) -> float | None:
+    """Samples a second over all these epochs; None where there is none yet."""
+    seconds = [each.seconds for each in history]
+    rates = [each.samples_per_second for each in history]
+    return fmean(rates, seconds) if sum(seconds) else None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from core.config import (
     CRITERIA_FOR,
     FAST,
     IMAGE_TASKS,
+    LABELS,
     MODELS,
     MODELS_FOR,
     MOST_NOTICES,
@@ -104,7 +105,7 @@ GIVEN = st.sampled_from(TASKS).flatmap(
 )
 def test_bad_values_are_named(name: str, value: object) -> None:
     """A value that can't be is a ValueError that names the field and the value."""
-    with pytest.raises(ValueError, match=rf"^{name} must be .+\.$") as caught:
+    with pytest.raises(ValueError, match=rf"^{LABELS[name]} must be .+\.$") as caught:
         RunConfig(**{name: value})  # type: ignore[arg-type]
     assert repr(value)[:50] in str(caught.value)
 
@@ -118,7 +119,7 @@ def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
     if low <= value <= high:
         assert getattr(RunConfig(criterion="mse", **small), name) == value
     else:
-        with pytest.raises(ValueError, match=name):
+        with pytest.raises(ValueError, match=LABELS[name]):
             RunConfig(criterion="mse", **small)
 
 
@@ -144,7 +145,7 @@ def test_how_long_a_run_may_be_depends_on_its_task(
     if not said:
         assert RunConfig.with_recipe(**given).epochs == epochs
         return
-    with pytest.raises(ValueError, match=f"{said}.*choose fewer epochs"):
+    with pytest.raises(ValueError, match=f"{said}.*Choose fewer epochs"):
         RunConfig.with_recipe(**given)
 
 
@@ -155,7 +156,7 @@ def test_learning_rates_are_positive_and_finite(rate: float) -> None:
     if isfinite(rate) and rate > 0:
         assert RunConfig(learning_rate=rate).learning_rate == rate
     else:
-        with pytest.raises(ValueError, match="learning_rate"):
+        with pytest.raises(ValueError, match="Learning rate"):
             RunConfig(learning_rate=rate)
 
 
@@ -202,18 +203,19 @@ def test_what_does_not_fit_is_a_sentence(task: str, name: str) -> None:
         if value in fit:
             assert getattr(RunConfig.with_recipe(task=task, **{name: value}), name)
         else:
-            with pytest.raises(ValueError, match=f"^{name} must be .*{task}") as told:
+            said = f"^{LABELS[name]} must be .*{task}"
+            with pytest.raises(ValueError, match=said) as told:
                 RunConfig.with_recipe(task=task, **{name: value})
             assert all(each in str(told.value) for each in fit)
 
 
 def test_there_is_nothing_to_flip_in_regression() -> None:
     """Flips without images are refused, not ignored."""
-    with pytest.raises(ValueError, match="augment must be false"):
+    with pytest.raises(ValueError, match="Flip images must be false"):
         RunConfig.with_recipe(task="regression", augment=True)
     config, (notice,) = RunConfig.from_strings({"task": "regression", "augment": "1"})
     assert not config.augment
-    assert "augment" in notice
+    assert "Flip images" in notice
 
 
 def test_every_model_has_a_recipe_that_a_task_takes() -> None:
@@ -257,7 +259,7 @@ def test_what_has_no_fast_setting_says_so() -> None:
 
 def test_recipe_of_no_model_is_a_bad_value() -> None:
     """A model that can't be is the same ValueError with a recipe as without."""
-    with pytest.raises(ValueError, match="model must be one of"):
+    with pytest.raises(ValueError, match="Model must be one of"):
         RunConfig.with_recipe(model=["ann"])
 
 
@@ -295,7 +297,7 @@ def test_bad_texts_are_ignored(name: str, text: str) -> None:
     """A bad text or an unknown name costs one notice that names it, and no more."""
     texts = {"seed": "7", name: text, "num_workers": "3"}
     config, (notice,) = RunConfig.from_strings(texts)
-    assert name in notice
+    assert LABELS.get(name, name) in notice
     assert "ignored" in notice
     assert config == RunConfig(seed=7, num_workers=3)
 
@@ -305,7 +307,7 @@ def test_each_bad_text_has_its_notice() -> None:
     texts = {"epochs": "0", "colour": "red", "seed": "1", "augment": "perhaps"}
     config, notices = RunConfig.from_strings(texts)
     for notice, name in zip(notices, ["epochs", "colour", "augment"], strict=True):
-        assert name in notice
+        assert LABELS.get(name, name) in notice
     assert config == RunConfig(seed=1)
 
 
@@ -372,5 +374,5 @@ def test_parse(name: str, text: str, value: object) -> None:
 )
 def test_parse_names_what_it_refuses(name: str, text: str) -> None:
     """A text that stands for nothing is a ValueError with the field and the text."""
-    with pytest.raises(ValueError, match=rf"{name}.+'{text}'"):
+    with pytest.raises(ValueError, match=rf"{LABELS[name]}.+'{text}'"):
         parse(name, text)

@@ -289,7 +289,7 @@ class StepProfile:
     environment: Environment
     date: str
     trace: bytes | None = None  # Chrome's format, gzipped; None: of a record
-    timeline: tuple[Span, ...] = ()  # of a typical step; none in older records
+    timeline: tuple[Span, ...] = ()  # of a typical step, where a device works beside
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # a damaged record
@@ -316,9 +316,17 @@ class StepProfile:
         return fmean(seconds[index] for index in middle)
 
     @property
+    def overlaps(self) -> bool:
+        """Whether a device works through a queue of its own while the host goes on."""
+        return any(span.lane == DEVICE for span in self.timeline)
+
+    @property
     def spans(self) -> tuple[Span, ...]:
-        """The timeline; without one, the typical parts one after the other."""
-        if self.timeline:
+        """The timeline where two lanes overlap, else the typical parts in a row.
+
+        What is drawn, and what is said of it, come from these alone.
+        """
+        if self.overlaps:
             return self.timeline
         ends = list(accumulate(map(self.typical, PARTS), initial=0.0))
         return tuple(
@@ -332,14 +340,23 @@ class StepProfile:
         return max(ends)
 
     @property
+    def seconds(self) -> float:
+        """Of the step, until neither lane has anything left to do."""
+        return self.stopwatch(DEVICE)
+
+    @property
+    def _longest(self) -> Span:
+        return max(self.spans, key=lambda span: span.end - span.start)
+
+    @property
     def largest(self) -> str:
         """The part that takes longest."""
-        return max(self.parts, key=self.typical)
+        return self._longest.part
 
     @property
     def share(self) -> float:
         """Of the step, what the largest part takes."""
-        return self.typical(self.largest) / self.typical("step")
+        return (self._longest.end - self._longest.start) / self.seconds
 
     @property
     def covered(self) -> float:

@@ -2,8 +2,8 @@
 
 The step is that of core.loops.train_epoch, with a range around each part. A device
 works through a queue, so each range waits for it at its end: that costs what overlaps,
-and is the only way to say which part the time belongs to. A second look waits only when
-the step is over, and shows what host and device do side by side.
+and is the only way to say which part the time belongs to. Where there is such a device,
+a second look waits only when the step is over, and shows both side by side.
 """
 
 import gzip
@@ -67,7 +67,9 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
         # With a GPU there is a second event, for what the range did there.
         if event.name in seconds and event.device_type == DeviceType.CPU:
             seconds[event.name].append(event.time_range.elapsed_us() / 1e6)
-    free = record(training, lambda _: None)
+    spans: tuple[Span, ...] = ()
+    if device.type != "cpu":
+        spans = timeline(record(training, lambda _: None).events() or ())
     counted = {name: tuple(each[WARM_UP:]) for name, each in seconds.items()}
     return StepProfile(
         feed,
@@ -78,7 +80,7 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
         devices.environment(device),
         now(),
         trace(recorded),
-        timeline(free.events() or ()),
+        spans,
     )
 
 

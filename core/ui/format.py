@@ -47,7 +47,7 @@ SETTINGS = {
     "model": "",
     "criterion": "",
     "device": "on",
-    "feed": "from",
+    "feed": "",
     "epochs": "epochs",
     "batch_size": "batch",
     "learning_rate": "lr",
@@ -61,6 +61,15 @@ SETTINGS = {
 }
 
 
+SAID = {  # of values whose name says too little away from their control
+    "memory": "data in memory",
+    "device": "data on the device",
+    "dataloader": "data from a DataLoader",
+    "constant": "constant rate",
+    "one-cycle": "one-cycle schedule",
+}
+
+
 def setting(config: Any, field: str) -> str:
     """One setting of what has them, in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
@@ -71,7 +80,7 @@ def setting(config: Any, field: str) -> str:
     elif isinstance(value, float):
         text = f"{value:g}"
     else:
-        text = NAMES.get(value, str(value))
+        text = SAID.get(value) or NAMES.get(value, str(value))
     return f"{SETTINGS[field]} {text}".strip()
 
 

@@ -73,8 +73,8 @@ def test_what_a_class_forbids_is_a_sentence(rules, arguments, said):
         ({"hidden": ("password",)}, "password can't be in hidden"),
         ({"target": 88.0}, "below 100%"),
         ({"fixed": {"size": "1"}}, "no setting size"),
-        ({"fixed": {"epochs": "many"}}, "epochs must be a whole number"),
-        ({"fixed": {"task": "regression", "model": "cnn"}}, "model must be"),
+        ({"fixed": {"epochs": "many"}}, "Epochs must be a whole number"),
+        ({"fixed": {"task": "regression", "model": "cnn"}}, "Model must be"),
         ({"fixed": {"epochs": "9"}, "epochs": 5}, "breaks a limit. In this class"),
     ],
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.compare import results
-from core.compare.results import Cell
+from core.compare.results import DEVICE, HOST, Cell, Span
 from tests.samples import PROFILE
 
 
@@ -36,3 +36,29 @@ def test_the_parts_of_a_typical_step_add_up():
     found = replace(PROFILE, parts=parts, step=step)
     assert found.covered == pytest.approx(1)
     assert found.typical("step") == 2.0
+
+
+@pytest.mark.parametrize(
+    ("timeline", "largest", "share"),
+    [
+        # A lane alone is one step among many: the parts of them all say more.
+        ((Span(HOST, "load", 0.0, 9.0),), "copy", 0.4),
+        (
+            (Span(HOST, "load", 0.0, 1.0), Span(DEVICE, "backward", 1.0, 4.0)),
+            "backward",
+            0.75,
+        ),
+    ],
+)
+def test_the_part_that_is_named_is_the_longest_that_is_drawn(timeline, largest, share):
+    """With its share of the drawn step, whatever else was measured."""
+    parts = {part: (1.0 + (part == "copy"),) * 8 for part in results.PARTS}
+    parts["optimizer"] = (0.0,) * 8
+    found = replace(PROFILE, parts=parts, step=(5.0,) * 8, timeline=timeline)
+    assert (found.largest, found.share) == (largest, pytest.approx(share))
+    bars = {span.part: span.end - span.start for span in found.spans}
+    assert (
+        bars[found.largest]
+        == max(bars.values())
+        == pytest.approx(found.share * found.seconds)
+    )

@@ -81,12 +81,12 @@ def test_a_step_in_ranges_is_a_step_of_the_loop():
     assert torch.equal(*weights)
 
 
-def test_a_timeline_has_every_part_once_and_in_order(found):
+def test_a_lane_has_every_part_once_and_in_order(found):
     """On the CPU there is one lane: it does what it asks for."""
     for each in found:
-        assert tuple(span.part for span in each.timeline) == PARTS
-        assert {span.lane for span in each.timeline} == {HOST}
-        ends = [(span.start, span.end) for span in each.timeline]
+        assert tuple(span.part for span in each.spans) == PARTS
+        assert {span.lane for span in each.spans} == {HOST}
+        ends = [(span.start, span.end) for span in each.spans]
         assert ends == sorted(ends)
         assert each.stopwatch(HOST) == each.stopwatch(DEVICE) > 0
 

@@ -228,7 +228,7 @@ def test_bad_values_are_answered_in_words(visitor):
     alerts = page.get_by_test_id("stAlert")
     expect(alerts.get_by_text(said[:50])).to_be_visible(timeout=SLOW)
     expect(alerts.locator("a, img")).to_have_count(0)
-    expect(page.get_by_text("model must be one of ann, cnn")).to_be_visible()
+    expect(page.get_by_text("Model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     expect(key(page, "start_training")).to_be_enabled(timeout=SLOW)
     enter(page, "Epochs", 999)  # not replaced in silence either

@@ -63,7 +63,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
     assert at.session_state.task == "sprites"
     assert at.session_state.epochs == RunConfig.epochs
     assert len(at.warning) == 3
-    for name in ("epochs", "colour", "seed"):
+    for name in ("Epochs", "colour", "Seed"):
         assert name in texts(at.warning)
 
 
@@ -360,7 +360,7 @@ def test_what_does_not_fit_in_the_address_is_told():
     assert at.session_state.model == "simple"
     assert at.session_state.augment is False
     assert len(at.warning) == 2
-    assert "model must be simple" in texts(at.warning)
+    assert "Model must be simple" in texts(at.warning)
 
 
 def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):

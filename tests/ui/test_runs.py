@@ -8,7 +8,7 @@ import pytest
 
 from core.config import RunConfig
 from core.jobs.job import Job
-from core.results import Epoch, LossPoint, Started, StepProgress
+from core.results import Epoch, LossPoint, Started, StepProgress, training_speed
 from core.ui import runs
 from tests.samples import CPU
 
@@ -101,3 +101,11 @@ def test_a_run_has_its_number_for_life(job, monkeypatch):
     kept[:] = [SimpleNamespace(id=each) for each in ("d", "c")]
     assert [runs.number(each, "me") for each in ("d", "c")] == [4, 3]
     assert runs.view(job).name == "Run 1"
+
+
+def test_the_speed_of_a_run_is_that_of_all_its_samples():
+    """Not of its last epoch, nor a mean of rates: a slow epoch weighs what it took."""
+    quick = replace(events()[-1], seconds=10.0, samples_per_second=100.0)
+    slow = replace(quick, seconds=30.0, samples_per_second=20.0)
+    assert training_speed((quick, slow)) == 40.0
+    assert training_speed(()) is None

@@ -18,18 +18,18 @@ from core.ui.format import NAMES
 from core.ui.job_panel import JobPanel, reported, slot
 
 PANEL = JobPanel("core.compare.step_profile:measure", "The profile", "take_apart")
-REMEDIES = {
-    "load": "Making the batch is the bottleneck: the processor works while the model "
-    "waits. Decode once and keep tensors, or give the loader workers.",
-    "copy": "The copy to the device is the bottleneck. Send uint8 instead of floats, "
-    "use pinned memory, or keep the data on the device.",
-    "forward": "The forward pass is the bottleneck: the arithmetic itself, or the time "
-    "to start each operation where the batch is small.",
-    "backward": "The backward pass is the bottleneck: about twice the arithmetic of "
-    "the forward pass. A faster device or a smaller model helps; 16-bit numbers and "
-    "`torch.compile` may too, as the Speed page measures.",
-    "optimizer": "The optimizer is the bottleneck: it touches every parameter in every "
-    "step, whatever the batch. A larger batch means fewer steps.",
+REMEDIES = {  # what a part spends its time on, and what helps
+    "load": "the processor makes the batch while the model waits. Decode once and keep "
+    "tensors, or give the loader workers.",
+    "copy": "the batch travels to the device. Send uint8 instead of floats, use pinned "
+    "memory, or keep the data on the device.",
+    "forward": "either the arithmetic itself, or with small batches the time it takes "
+    "to start each operation.",
+    "backward": "about twice the arithmetic of the forward pass. A faster device or a "
+    "smaller model helps; 16-bit numbers and `torch.compile` may too, as the Speed "
+    "page measures.",
+    "optimizer": "it touches every parameter in every step, whatever the batch. A "
+    "larger batch means fewer steps.",
 }
 EXAMPLE = {  # a step of each feed, on nobody's machine
     feed: tuple(
@@ -120,22 +120,26 @@ def _draw(
         st.markdown(_stopwatches([each for _, each, _ in setups]))
     with beside:
         figures.bullets(
-            f"**{name}**: {format.precise(each.typical('step'))} a step, "
-            f"{each.share:.0%} of it **{each.largest}**."
+            f"**{name}**: {format.precise(each.seconds)} a step. The longest part is "
+            f"**{each.largest}**, {each.share:.0%} of it."
             for name, each, _ in setups
         )
-        for part in dict.fromkeys(each.largest for _, each, _ in setups):
-            st.markdown(REMEDIES[part])
+        st.markdown("**Where a step spends that time**")
+        figures.bullets(
+            f"**{part.capitalize()}**: {remedy}"
+            for part, remedy in REMEDIES.items()
+            if part in {each.largest for _, each, _ in setups}
+        )
     first = setups[0][1]
-    covered = ", ".join(f"{each.covered:.0%}" for each in found)
+    steps = f"n = {len(first.step)} steps"
+    lanes = f"the mean of the middle half of {steps}, synchronized after each part"
+    if first.overlaps:
+        lanes = f"the median of {steps}, synchronized only at its end"
     alone = ", ".join(format.precise(median(each.unprofiled)) for each in found)
-    sums = f" The parts add up to {covered} of it; "
-    sums += f"without profiling, a step takes {alone}."
+    alone = f" Without the profiler, a step took {alone}." * bool(alone)
     figures.caption(
-        f"{NAMES[first.config.model]}, batch {first.config.batch_size:,}. Lanes: a "
-        "median step, synchronized only at its end. Shares: the middle half of n = "
-        f"{len(first.step)} steps, synchronized after each "
-        f"part.{sums if found else ''}",
+        f"{NAMES[first.config.model]}, batch {first.config.batch_size:,}. Each lane: "
+        f"{lanes}.{alone}",
         first,
     )
 

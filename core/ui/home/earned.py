@@ -11,6 +11,7 @@ import streamlit as st
 from core.compare.results import Race
 from core.measure.environment import Machine
 from core.move.results import Transfers
+from core.results import training_speed
 from core.speed.headline import Climbed
 from core.store.codec import StoreError
 from core.store.results import RunSummary
@@ -32,7 +33,7 @@ class Earned:
     today: int = 0  # training runs since midnight, of all people
     best: RunSummary | None = None  # the most accurate
     fastest: RunSummary | None = None
-    samples_per_second: float = 0.0  # in the fastest one's fastest epoch
+    samples_per_second: float = 0.0  # of that one, over all its epochs
 
 
 @st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
@@ -66,17 +67,16 @@ def _seconds_of_an_epoch(run: RunSummary) -> float:
 
 
 def _speed(kept: RunSummary) -> float:
-    """Samples a second in its fastest epoch, evaluation not counted."""
+    """Samples a second over all its epochs, as Train shows them."""
     found = runs.run(kept.id)
-    history = found.history if found else ()
-    return max((each.samples_per_second for each in history), default=0.0)
+    return (training_speed(found.history) if found else None) or 0.0
 
 
 def by_lesson(found: Earned) -> dict[str, str]:
     """A figure for each lesson that has one, unless its page hides it until a guess."""
     earned = {}
     if found.samples_per_second:
-        earned["Train"] = f"up to {found.samples_per_second:,.0f} images/s"
+        earned["Train"] = f"up to {found.samples_per_second:,.0f} samples/s"
     if found.best:
         earned["Evaluate"] = f"{found.best.accuracy:.1%} right"
     says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -119,8 +119,8 @@ def draw(found: Earned) -> None:
     """A row of figures; what there is none for is not shown."""
     shown, notes = {}, {}
     if found.fastest and found.samples_per_second:
-        shown["Fastest, images/s"] = f"{found.samples_per_second:,.0f}"
-        notes["Fastest, images/s"] = f"The fastest epoch of {_how(found.fastest)}"
+        shown["Fastest run, samples/s"] = f"{found.samples_per_second:,.0f}"
+        notes["Fastest run, samples/s"] = f"In training: {_how(found.fastest)}"
     if found.best:
         shown["Best accuracy"] = f"{found.best.accuracy:.2%}"
         notes["Best accuracy"] = _how(found.best)

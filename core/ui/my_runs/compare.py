@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
+from core.errors import quoted
 from core.store.results import RunSummary
 from core.ui import figures, format, runs, server
 from core.ui.charts import base
@@ -60,7 +61,7 @@ def _compare(chosen: Sequence[RunSummary], shown: Sequence[RunSummary]) -> None:
         left, right = st.columns([6, 4], gap="medium")
     if has_curves:
         with left:
-            _curves(compared, called, wholes)
+            _curves(compared, listing.explained(compared, called), wholes)
     if len(others) > 1:
         with right:
             _frontier(others, {each.id for each in compared})
@@ -87,7 +88,8 @@ def _say(
 ) -> None:
     """The finding, or why there is none."""
     samples = [each.started.test_images for each in wholes if each and each.started]
-    found = listing.finding(compared, called, min(samples, default=0))
+    histories = [each.history if each else () for each in wholes]
+    found = listing.finding(compared, called, histories, min(samples, default=0))
     if found:
         st.markdown(found)
     elif len(compared) == 1 and (message := compared[0].message):
@@ -174,10 +176,7 @@ def _frontier(shown: Sequence[RunSummary], selected: set[str]) -> None:
     """Quality against seconds of all runs that the table shows."""
     best = listing.frontier(shown)
     percent = shown[0].accuracy is not None
-    st.markdown(
-        f"**{len(best):,} of {format.counted(len(shown), 'run')} "
-        f"{'are' if len(best) > 1 else 'is'} on the frontier**"
-    )
+    st.markdown("**Accuracy against time**" if percent else "**R² against time**")
     seconds = [each.seconds or 0.0 for each in shown]
     data = frontier_table(shown, set(best), selected)
     event = st.vega_lite_chart(
@@ -192,15 +191,27 @@ def _frontier(shown: Sequence[RunSummary], selected: set[str]) -> None:
         selection_mode="dot",
         alt=f"Quality against seconds of {len(shown):,} runs, and the line of the best",
     )
-    st.caption(
-        "No run is both quicker and better than those on the line. Click a dot to "
-        "compare it."
-    )
+    st.caption(f"{_unbeaten(shown, best)} Click a dot to compare it.")
     if dots := event.selection.get("dot"):
         chosen: list[str] = st.session_state.runs_selected
         if (dot := dots[0]["id"]) not in chosen:
             table.choose([dot, *chosen])
             st.rerun()
+
+
+def _unbeaten(shown: Sequence[RunSummary], best: Sequence[str]) -> str:
+    """Which runs no other beats in both, or how many of them there are."""
+    what = "faster and more accurate" if shown[0].r2 is None else "faster and better"
+    if len(best) == 1:
+        called = listing.names(shown, table.looks(shown))
+        run, name = next(
+            each for each in zip(shown, called, strict=True) if each[0].id in best
+        )
+        return f"No other run is both {what} than {quoted(name) if run.name else name}."
+    return (
+        f"The line joins {len(best):,} of {len(shown):,} runs: no run is both {what} "
+        "than one of these."
+    )
 
 
 def _backend(run: RunSummary, known: Mapping[str, str]) -> str:

@@ -8,30 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from math import sqrt
 
-from core.config import RunConfig
+from core.config import LABELS, RunConfig
 from core.errors import quoted
 from core.results import Epoch
 from core.store.results import SETTINGS, RunSummary
 from core.ui import format
 
-TITLES = {
-    "task": "Task",
-    "model": "Model",
-    "criterion": "Criterion",
-    "device": "Device",
-    "feed": "Feed",
-    "epochs": "Epochs",
-    "batch_size": "Batch size",
-    "learning_rate": "Learning rate",
-    "weight_decay": "Weight decay",
-    "schedule": "Schedule",
-    "augment": "Flip images",
-    "seed": "Seed",
-    "num_workers": "Loader workers",
-    "pin_memory": "Pinned memory",
-    "non_blocking": "Non-blocking copies",
-}
 JOIN = " · "
+SAME = 1.1  # times as long, at most: such runs took about equally long
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # of test accuracy
 GOING_ON = ("queued", "starting", "running")
 Z = 1.96  # of a 95% interval
@@ -58,8 +42,6 @@ def setting(run: RunSummary, field: str) -> str:
     """One setting in a word or two: "batch 64", "CNN", "on CPU"."""
     if field == "device":
         return f"on {device(run)}"
-    if field == "schedule":
-        return f"{run.schedule} schedule"
     return format.setting(run, field)
 
 
@@ -110,22 +92,24 @@ def label(run: RunSummary) -> str:
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
-    """What each of some runs is called beside the others; no two are called the same.
+    """What each of some runs is called, as in their table; no two are called the same.
 
-    By the name that it was given, else by as few settings as tell them apart, else by
-    its number among its owner's runs.
+    By the name that it was given, else by its number among its owner's runs.
     """
-    fields = _telling(runs)
-    called = [
-        run.name
-        or JOIN.join(setting(run, field) for field in fields)
-        or f"Run {numbers[run.id]}"
-        for run in runs
-    ]
+    called = [run.name or f"Run {numbers[run.id]}" for run in runs]
     often = Counter(called)
     return [
         f"{name} (run {numbers[run.id]})" if often[name] > 1 else name
         for name, run in zip(called, runs, strict=True)
+    ]
+
+
+def explained(runs: Sequence[RunSummary], called: Sequence[str]) -> list[str]:
+    """Their names with as few settings as tell them apart."""
+    fields = _telling(runs)
+    return [
+        JOIN.join([name, *(setting(run, field) for field in fields)])
+        for run, name in zip(runs, called, strict=True)
     ]
 
 
@@ -185,50 +169,91 @@ def frontier(runs: Sequence[RunSummary]) -> list[str]:
     return found
 
 
-def finding(runs: Sequence[RunSummary], called: Sequence[str], samples: int) -> str:
-    """What some runs say together, in a sentence; empty where none has figures.
+def finding(
+    runs: Sequence[RunSummary],
+    called: Sequence[str],
+    histories: Sequence[Sequence[Epoch]],
+    samples: int,
+) -> str:
+    """What some runs say together, in sentences; empty where none has figures.
 
     `samples` is how many test images each was evaluated on, 0 where that is unknown.
     """
     found = [
-        (run, quoted(name) if run.name else name)
-        for run, name in zip(runs, called, strict=True)
+        (run, quoted(name) if run.name else name, history)
+        for run, name, history in zip(runs, called, histories, strict=True)
         if has_figures(run)
     ]
     if not found:
         return ""
-    quickest = min(found, key=lambda pair: pair[0].seconds or 0)
-    best = max(found, key=lambda pair: quality(pair[0]) or 0)
     if len(found) == 1:
-        return f"**{best[1]}: {_cost(best[0])}.**"
-    text = f"best: {best[1]} with {_cost(best[0])}."
-    if best is quickest:
-        text = f"Quickest and {text}"
-    else:
-        text = f"Quickest: {quickest[1]} with {_cost(quickest[0])}; {text}"
-    second = max(
-        (pair for pair in found if pair is not best),
-        key=lambda pair: quality(pair[0]) or 0,
+        return f"**{found[0][1]}: {_cost(found[0][0])}.**"
+    ranked = sorted(found, key=lambda each: quality(each[0]) or 0, reverse=True)
+    (best, name, _), (second, other, _) = ranked[:2]
+    fastest, speed = _speed(found)
+    if noise := _noise(best, second, samples):
+        return (
+            f"**{speed} {name} and {other} are too close to call: {best.accuracy:.2%} "
+            f"and {second.accuracy:.2%} accuracy.** On {samples:,} test images, chance "
+            f"alone can make a difference of {noise:.1%}."
+        )
+    most = "the best" if best.accuracy is None else "the most accurate"
+    if fastest is best:
+        return f"**{name} is the fastest and {most}: {_cost(best)}.**"
+    return f"**{speed} {name} is {most}: {figure(best)}.**"
+
+
+def _speed(
+    found: Sequence[tuple[RunSummary, str, Sequence[Epoch]]],
+) -> tuple[RunSummary | None, str]:
+    """Which of several runs is the fastest, if that is sure; and a sentence of it."""
+    by_seconds = sorted(found, key=lambda each: each[0].seconds or 0)
+    (first, name, history), (second, other, _) = by_seconds[:2]
+    took, took_next = first.seconds or 0, second.seconds or 0
+    histories = [each for *_, each in found]
+    near = close(histories)
+    if took_next < near * took:
+        return None, (
+            f"{name} and {other} took about equally long: {format.duration(took)} and "
+            f"{format.duration(took_next)}."
+        )
+    if mark := level(histories):
+        own = seconds_to(history, mark) or 0
+        soonest, leader = min(
+            (seconds_to(each, mark) or 0, called) for _, called, each in found
+        )
+        if own > near * soonest:
+            return None, (
+                f"{name} took the least time, {format.duration(took)}, but {leader} "
+                f"was the first to reach {mark:.0%}, after {soonest:.1f} s."
+            )
+    return first, f"{name} is the fastest: {_cost(first)}."
+
+
+def close(histories: Sequence[Sequence[Epoch]]) -> float:
+    """How many times as long runs may take that are called about equally fast.
+
+    As many as the epochs of a single run differ by, in their middle half, at least.
+    """
+    halves = (
+        format.middle_half([each.seconds for each in history])
+        for history in histories
+        if len(history) > 1
     )
-    return f"**{text}**" + _too_close(best[0], second[0], samples)
+    return max([SAME, *(high / low for low, high in halves if low)])
 
 
 def _cost(run: RunSummary) -> str:
     return f"{figure(run)} in {format.duration(run.seconds or 0)}"
 
 
-def _too_close(best: RunSummary, second: RunSummary, samples: int) -> str:
-    """A word of caution where chance explains which of the two is the best."""
+def _noise(best: RunSummary, second: RunSummary, samples: int) -> float:
+    """What chance makes of a difference in accuracy, where it explains this one."""
     p, q = best.accuracy, second.accuracy
     if not samples or p is None or q is None:
-        return ""
+        return 0.0
     noise = Z * sqrt((p * (1 - p) + q * (1 - q)) / samples)
-    if p - q > noise:
-        return ""
-    return (
-        f" The two most accurate are too close to call: on {samples:,} test images, "
-        f"chance alone can make a difference of {noise:.1%}."
-    )
+    return noise if p - q <= noise else 0.0
 
 
 def level(histories: Sequence[Sequence[Epoch]]) -> float | None:
@@ -257,7 +282,7 @@ def differences(
 ) -> list[dict[str, str]]:
     """A row a setting in which they differ, then what came of it; a column a run."""
     rows = [
-        (TITLES[field], [_value(run, field) for run in runs])
+        (LABELS[field], [_value(run, field) for run in runs])
         for field in differing(runs)
     ]
     if any(run.accuracy is not None for run in runs):

@@ -5,27 +5,28 @@ from collections.abc import Sequence
 import pyarrow as pa
 import streamlit as st
 
-from core.ui import answers, format
+from core.config import RunConfig
+from core.ui import answers, format, runs
 from core.ui.charts.base import palette
 from core.ui.charts.train import swatch
 from core.ui.my_runs import listing
 from core.ui.runs import Run
+from core.ui.server import engine, visitor
 
-CLOSE = 1.1  # times as long: such runs are called about as fast
 TOLD = 2  # settings at most in which two runs differ and that still name them
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 
 
-def finding(before: Run, now: Run) -> str:
+def finding(before: Run, now: Run, *, names: Sequence[str] = ()) -> str:
     """Which of two runs was faster, by what, and to what; the question before that."""
-    one, other = called(before, now)
+    one, other = names or called(before, now)
     if not now.job.ended:
         return f"**Is {other} faster than {one}?**"
     if before.result is None or now.result is None:
         return (
-            f"**{_capital(one)} and {other} can't be compared: one of them did not "
-            "come to its end.**"
+            f"**{_capital(one)} and {other} can't be compared: one of them didn't "
+            "finish.**"
         )
     level = listing.level([before.history, now.history])
     if level is None:
@@ -42,21 +43,39 @@ def finding(before: Run, now: Run) -> str:
     (fast, quick), (long, slow) = sorted(timed)
     ratio = long / fast
     to = f"{100 * level:.0f}%"
-    if ratio < CLOSE:
+    if ratio < listing.close([before.history, now.history]):
         right = SAME
         text = (
-            f"**{_capital(other)} and {one} take about as long to {to}: "
+            f"**{_capital(other)} and {one} take about equally long to reach {to}: "
             f"{timed[0][0]:.1f} s and {timed[1][0]:.1f} s.**"
         )
     else:
         right = YES if quick == other else NO
         text = (
             f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {ratio:.1f}× as fast "
-            f"as {slow} ({long:.1f} s).**"
+            f"as {slow}, which takes {long:.1f} s.**"
         )
-    if (said := guessed(now)) is None:
+    if names or (said := guessed(now)) is None:
         return text
     return f"{text} You guessed {'right' if said == right else said.lower()}."
+
+
+def both_settings(task: str, model: str) -> str:
+    """What the model's fast setting brought, once it and the default have run here."""
+    newest: dict[bool, Run] = {}
+    for job in engine().jobs(runs.RUN, visitor()):
+        config = job.arguments[0]
+        given = {"task": task, "model": model, "device": config.device}
+        for fast in (False, True):
+            recipe = RunConfig.with_recipe(fast=fast, seed=config.seed, **given)
+            if job.status == "finished" and config == recipe:
+                newest[fast] = runs.view(job)
+    if len(newest) < 2:
+        return ""
+    pair = newest[False], newest[True]
+    before, now = (format.quality(run.result) for run in pair if run.result)
+    told = finding(*pair, names=("the default setting", "the fast setting"))
+    return f"{told} The fast setting ended at {now}, the default at {before}."
 
 
 def ask(before: Run, now: Run) -> None:
@@ -86,11 +105,12 @@ def guessed(now: Run) -> str | None:
 
 
 def called(before: Run, now: Run) -> list[str]:
-    """Two runs, by the settings that tell them apart, else by their numbers."""
-    names = format.differences([before.config, now.config])
-    if names[0] == names[1] or names[0].count(",") >= TOLD:
-        return [before.name.lower(), now.name.lower()]
-    return names
+    """Two runs by their numbers, with the settings that tell them apart if few do."""
+    names = [before.name.lower(), now.name.lower()]
+    told = format.differences([before.config, now.config])
+    if told[0] == told[1] or told[0].count(",") >= TOLD:
+        return names
+    return [f"{name} ({what})" for name, what in zip(names, told, strict=True)]
 
 
 def _capital(text: str) -> str:

@@ -11,6 +11,7 @@ from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import controls, format, runs
 from core.ui.classroom import held
 from core.ui.course import page
+from core.ui.train import beside
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 MORE = (  # that are always among "More settings"
@@ -197,10 +198,13 @@ def fast_setting() -> None:
         on_click=_use_recipe,
         args=(fast,),
     )
-    st.caption(
-        "The fast setting ends about as accurate, in less time: all data on the "
-        "device, and a one-cycle schedule, which gains most at its end."
+    state = st.session_state
+    text = beside.both_settings(state.task, state.model) or (
+        "It keeps all data on the device, takes larger batches, and lets the learning "
+        "rate rise and then fall to nothing, so that the last steps are fine ones. "
+        "Train once with each setting, and you read here which one was faster."
     )
+    st.markdown(f":small[{text}]")
     st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.jobs.job import Job
-from core.results import RunResult
+from core.results import RunResult, training_speed
 from core.ui import figures, format, job_panel
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES, MIDDLE
@@ -244,8 +244,10 @@ def in_short(current: Run) -> tuple[str, float]:
 def _figures(current: Run) -> None:
     latest, loss = current.latest, current.smoothed_loss
     last = current.history[-1] if current.history else None
-    now = last if current.job.ended else latest or last
-    speed = now.samples_per_second if now else None
+    # While it is trained, that of this epoch: it shows what slows it down.
+    speed = latest.samples_per_second if latest else None
+    if current.job.ended or speed is None:
+        speed = training_speed(current.history)
     timed = current.result or latest
     seconds = timed.seconds if timed else 0.0
     if current.config.has_images:
@@ -262,8 +264,11 @@ def _figures(current: Run) -> None:
         "Samples/s": f"{speed:,.0f}" if speed else "–",
         "Elapsed": format.duration(seconds),
     }
-    epoch = "the last epoch" if current.job.ended else "this epoch"
-    notes = {"Samples/s": f"Training samples a second in {epoch}, without evaluation."}
+    when = "over all epochs" if current.job.ended else "in this epoch"
+    notes = {
+        "Samples/s": f"Training samples per second {when}, evaluation not counted.",
+        "Elapsed": "From the first step on, evaluation included.",
+    }
     figures.metrics(quality | measured, notes)
 
 

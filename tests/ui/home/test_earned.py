@@ -34,7 +34,7 @@ def rows(monkeypatch) -> list[SimpleNamespace]:
 
     def run(run_id: str) -> SimpleNamespace:
         (row,) = (each for each in rows if each.id == run_id)
-        epoch = SimpleNamespace(samples_per_second=1000 / row.seconds)
+        epoch = SimpleNamespace(seconds=1.0, samples_per_second=1000 / row.seconds)
         return SimpleNamespace(history=(epoch,))
 
     monkeypatch.setattr(earned.runs, "run", run)
@@ -59,7 +59,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
     assert found.samples_per_second == 1000
     assert found.today == 5
     told = earned.by_lesson(found)
-    assert told["Train"] == "up to 1,000 images/s"
+    assert told["Train"] == "up to 1,000 samples/s"
     assert told["Evaluate"] == "90.0% right"
 
 

@@ -34,10 +34,24 @@ def names(runs: list[RunSummary]) -> list[str]:
     return listing.names(runs, {each.id: n for n, each in enumerate(runs, 1)})
 
 
-def epochs(*accuracies: float) -> tuple[Epoch, ...]:
-    """A history of epochs of two seconds each."""
+def explained(runs: list[RunSummary]) -> list[str]:
+    """The same with what tells them apart."""
+    return listing.explained(runs, names(runs))
+
+
+def finding(
+    runs: list[RunSummary], samples: int = 0, *histories: tuple[Epoch, ...]
+) -> str:
+    """What is said of them; their epochs are not known if no histories are given."""
+    return listing.finding(
+        runs, names(runs), histories or ((),) * len(runs), samples=samples
+    )
+
+
+def epochs(*accuracies: float, seconds: float = 2.0) -> tuple[Epoch, ...]:
+    """A history of epochs that took so long each."""
     return tuple(
-        Epoch(number, number, 1.0, 1.0, 1.0, 2.0, 1.0, test_accuracy=accuracy)
+        Epoch(number, number, 1.0, 1.0, 1.0, seconds, 1.0, test_accuracy=accuracy)
         for number, accuracy in enumerate(accuracies, 1)
     )
 
@@ -50,24 +64,27 @@ def test_a_run_is_called_by_what_was_changed() -> None:
 
 
 def test_runs_side_by_side_are_called_by_what_tells_them_apart() -> None:
-    """By as few settings as do it; no two are called the same."""
+    """With as few settings as do it; no two are called the same."""
     first, second = run("a"), run("b", batch_size=256)
-    assert names([first, second]) == ["batch 64", "batch 256"]
+    assert explained([first, second]) == ["Run 1 · batch 64", "Run 2 · batch 256"]
     third = run("c", batch_size=256, epochs=2, seed=3)
-    told = names([first, second, third])
-    assert told[:2] == ["5 epochs · batch 64", "5 epochs · batch 256"]
-    assert told[2] == "2 epochs · batch 256"
+    told = explained([first, second, third])
+    assert told[:2] == ["Run 1 · 5 epochs · batch 64", "Run 2 · 5 epochs · batch 256"]
+    assert told[2] == "Run 3 · 2 epochs · batch 256"
     twins = names([run("abcdefgh"), run("ijklmnop"), run("c", name="mine")])
     assert twins == ["Run 1", "Run 2", "mine"]
-    assert names([run()]) == ["Run 1"]
+    namesakes = names([run("a", name="mine"), run("b", name="mine")])
+    assert namesakes == ["mine (run 1)", "mine (run 2)"]
+    assert explained([run()]) == names([run()]) == ["Run 1"]
 
 
 def test_auto_is_the_device_that_it_was() -> None:
     """A run on "auto" and one on "cpu" do not differ where there is only a CPU."""
     assert listing.differing([run(), run(device="cpu")]) == []
-    card = run(device="cuda", device_name="A card")
+    card = run("b", device="cuda", device_name="A card")
     assert listing.differing([run(), card]) == ["device"]
-    assert names([run(), card]) == ["on A processor", "on CUDA"]
+    told = explained([run(), card])
+    assert told == ["Run 1 · on A processor", "Run 2 · on CUDA"]
 
 
 @pytest.mark.parametrize(
@@ -105,35 +122,52 @@ def test_the_frontier_has_the_runs_that_none_beats_in_both() -> None:
     assert listing.frontier([]) == []
 
 
-def test_the_finding_names_the_quickest_and_the_best() -> None:
+def test_the_finding_names_the_fastest_and_the_most_accurate() -> None:
     """With what each reached, and in how many seconds."""
     runs = [run("a", 0.884, seconds=9.8), run("b", 0.879, seconds=3.1, batch_size=256)]
-    called = names(runs)
-    assert listing.finding(runs, called, 0) == (
-        "**Quickest: batch 256 with 87.90% accuracy in 3.1 s; "
-        "best: batch 64 with 88.40% accuracy in 9.8 s.**"
+    assert finding(runs) == (
+        "**Run 2 is the fastest: 87.90% accuracy in 3.1 s. "
+        "Run 1 is the most accurate: 88.40% accuracy.**"
     )
     runs[0] = replace(runs[0], seconds=2.0)
-    found = listing.finding(runs, called, 0)
-    assert "**Quickest and best: batch 64" in found
-    found = listing.finding(runs[:1], ["mine"], 0)
-    assert found == "**mine: 88.40% accuracy in 2.0 s.**"
-    assert listing.finding([run("a", None)], ["mine"], 0) == ""
+    assert finding(runs) == (
+        "**Run 1 is the fastest and the most accurate: 88.40% accuracy in 2.0 s.**"
+    )
+    assert finding(runs[:1]) == "**Run 1: 88.40% accuracy in 2.0 s.**"
+    assert finding([run("a", None)]) == ""
+
+
+def test_no_run_is_the_fastest_by_chance() -> None:
+    """Not by what epochs of one run differ by, and not if another one learns sooner."""
+    runs = [run("a", 0.9, seconds=29.1), run("b", 0.9, seconds=27.7)]
+    assert "equally long: 27.7 s and 29.1 s." in finding(runs)
+    runs[0] = replace(runs[0], seconds=40.0)
+    even = epochs(0.5, 0.9, 0.9, 0.9, 0.9)
+    assert "Run 2 is the fastest" in finding(runs, 0, even, even)
+    uneven = tuple(
+        replace(each, seconds=seconds)
+        for each, seconds in zip(even, (2.0, 2.0, 2.0, 4.0, 4.0), strict=True)
+    )
+    assert "equally long" in finding(runs, 0, even, uneven)
+    late = epochs(0.5, 0.5, 0.5, 0.5, 0.9)
+    told = finding(runs, 0, even, late)
+    assert "Run 1 was the first to reach 90%, after 4.0 s." in told
+    assert "fastest" not in told
 
 
 @pytest.mark.parametrize(("samples", "close"), [(1_000_000, False), (10_000, True)])
 def test_what_chance_explains_is_too_close_to_call(samples: int, close: bool) -> None:
     """Half a percent is nothing on 10,000 images, and much on a million."""
     runs = [run("a", 0.884), run("b", 0.879, batch_size=256)]
-    found = listing.finding(runs, names(runs), samples)
+    found = finding(runs, samples)
     assert ("too close to call" in found) is close
+    assert ("most accurate" in found) is not close
 
 
 def test_a_name_that_deceives_is_no_markdown_in_the_finding() -> None:
     """It stands in a code span."""
     deceiving = run(name="[evil](https://evil.example)")
-    found = listing.finding([deceiving], names([deceiving]), 0)
-    assert found.startswith("**`[evil](https://evil.example)`")
+    assert finding([deceiving]).startswith("**`[evil](https://evil.example)`")
 
 
 def test_only_what_differs_is_in_the_table() -> None:

@@ -12,15 +12,14 @@ import streamlit as st
 
 from core.classroom.room import Teacher
 from core.classroom.rules import CONTROLS, SETTINGS, Rules
-from core.config import CHOICES, DEVICES, MODELS, RunConfig
+from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.classes import Class
 from core.ui import controls, format
 from core.ui.classroom.teacher.acts import act
 from core.ui.classroom.teacher.classes import address
-from core.ui.my_runs.listing import TITLES
 from core.ui.server import room
 
-LABELS = TITLES | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
+CALLED = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
 
 
 def draw(chosen: Class) -> None:
@@ -97,7 +96,7 @@ def _controls(of: str, rules: Rules) -> tuple[dict[str, Any], str]:
         "Controls that are hidden",
         CONTROLS,
         default=rules.hidden,
-        format_func=LABELS.__getitem__,
+        format_func=CALLED.__getitem__,
         placeholder="None",
         key=f"hidden_{of}",
     )
@@ -105,7 +104,7 @@ def _controls(of: str, rules: Rules) -> tuple[dict[str, Any], str]:
         "Settings that are preset or fixed",
         SETTINGS,
         default=list(rules.fixed),
-        format_func=LABELS.__getitem__,
+        format_func=CALLED.__getitem__,
         placeholder="None",
         key=f"preset_{of}",
     )
@@ -123,7 +122,7 @@ def _controls(of: str, rules: Rules) -> tuple[dict[str, Any], str]:
 def _value(of: str, name: str, rules: Rules) -> str:
     """A setting's value, as it stands in an address."""
     now = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
-    label, key = LABELS[name], f"value_{name}_{of}"
+    label, key = CALLED[name], f"value_{name}_{of}"
     if name in CHOICES:
         options = CHOICES[name]
         return str(controls.choice(label, key, options, index=options.index(now)))
