@@ -120,12 +120,10 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     expect(result(page)).to_be_visible(timeout=SLOW)
     enter(page, "Batch size", 512)
     key(page, "start_training").click()
-    expect(page.get_by_text("Is batch 512 faster than batch 256?")).to_be_visible(
-        timeout=SLOW
-    )
-    expect(page.get_by_text(re.compile(r"[Bb]atch 256.*as (fast|long)"))).to_be_visible(
-        timeout=SLOW
-    )
+    asked = re.compile(r"Is run \d \(batch 512\) faster than run \d \(batch 256\)\?")
+    expect(page.get_by_text(asked)).to_be_visible(timeout=SLOW)
+    told = re.compile(r"[Rr]un \d \(batch 256\).*(as fast as|equally long)")
+    expect(page.get_by_text(told)).to_be_visible(timeout=SLOW)
     expect(result(page)).to_be_visible(timeout=SLOW)
     losses = page.get_by_test_id("stVegaLiteChart").first
     lines = losses.locator('[aria-roledescription="line mark"]')
@@ -133,10 +131,11 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
 
     page.get_by_text("Compare it with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
-    finding = page.get_by_text(re.compile(r"[Bb]est: batch (256|512) with"))
+    finding = page.get_by_text(re.compile(r"Run \d.*(fastest|equally long|least time)"))
     expect(finding).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
-    expect(page.get_by_text(re.compile("of 2 runs (is|are) on"))).to_be_visible()
+    frontier = page.get_by_text(re.compile("No other run is both|joins 2 of 2 runs"))
+    expect(frontier).to_be_visible()
     table = page.get_by_test_id("stDataFrame")
     second_box = {"x": 20, "y": 90}
     table.first.click(position=second_box)

@@ -59,7 +59,7 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
         model = controls.model("profiled_model")
         PANEL.buttons("Take it apart", wanted(task, model, devices))
     with controls.row():
-        question = "with a `DataLoader`, what takes most of a training step?"
+        question = "with a `DataLoader`, which part of a step takes longest?"
         guessed = guess.ask("profile_guess", question, PARTS, ran=PANEL.ran)
     elsewhere = records.of(recorded, "breakdowns")
     shown = PANEL.follow(
@@ -87,7 +87,8 @@ def result(
     if not found or guess.missing(guessed):
         return
     for textbook in [each for each in found if each.feed == "dataloader"][:1]:
-        text = f"With {_bar(textbook)}, **{textbook.largest}** takes most of a step."
+        text = f"With {_bar(textbook)}, **{textbook.largest}** takes longest: "
+        text += f"{textbook.share:.0%} of a step."
         guess.judge(text, guessed, textbook.largest)
     _draw(found, elsewhere)
     downloads.both("breakdown", [row for each in found for row in each.rows()])
