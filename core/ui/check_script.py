@@ -9,7 +9,7 @@ from core.mistakes.catalogue import BY_SLUG
 from core.mistakes.script.check import RULES, Checked
 from core.mistakes.script.finding import Finding
 from core.mistakes.script.reading import MOST_BYTES
-from core.ui import course
+from core.ui import code_editor, course
 from core.ui.server import ask, explained
 
 CHECK = "core.mistakes.script.check:check_apart"
@@ -19,6 +19,7 @@ SURENESS: dict[str, tuple[str, str]] = {
     "likely": ("Likely", "gray"),
     "look": ("Look at this", "gray"),
 }
+LABEL = "Paste a training script, or the cells of a notebook"
 PLACEHOLDER = """\
 model = Net()
 optimizer = torch.optim.Adam(model.parameters())
@@ -36,21 +37,26 @@ in your project makes up for it, :gray-badge[Look at this] it's fine in some scr
 def draw() -> None:
     """The place to paste a script, and what was found in it."""
     state = st.session_state
-    left, right = st.columns([5, 6], gap="medium")
+    left, right = st.columns([6, 5], gap="medium")
     with left, st.form("check_script"):
-        st.text_area(
-            "Paste a training script, or the cells of a notebook",
-            key="script",
-            height=300,
-            placeholder=PLACEHOLDER,
-            persist_state="session",
-        )
+        st.markdown(LABEL)
+        field = st.container()
         st.markdown(":small[Your script is read line by line. It isn't run or kept.]")
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
-            text = state.script[: MOST_BYTES + 1]
+            text = code_editor.text("script")[: MOST_BYTES + 1]
             with explained("The script was not checked"), st.spinner("Reading it"):
                 state.checked = text, ask(CHECK, text)
+        text, checked = state.get("checked", ("", Checked()))
+        with field:
+            code_editor.draw(
+                LABEL,
+                "script",
+                text,
+                placeholder=PLACEHOLDER,
+                marked=[each.line for each in checked.findings]
+                or code_editor.lines_in(checked.unreadable),
+            )
     with right:
         if "checked" in state:
             _found(*state.checked)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.mistakes.script.exercises import MOST_CHARACTERS, Exercise, judge, load
-from core.ui import answers
+from core.ui import answers, code_editor
 
 BROKEN = ""  # why there are no exercises, in a sentence
 EXERCISES: Mapping[str, Exercise] = {}
@@ -34,13 +34,12 @@ def _exercise(title: str, exercise: Exercise) -> None:
     st.markdown(exercise.ask)
     left, right = st.columns([6, 4], gap="medium")
     with left, st.form(f"form_{key}", border=False):
-        st.text_area(
+        code_editor.draw(
             "The code",
-            value=exercise.code if written is None else written,
-            key=key,
-            height="content",
-            max_chars=MOST_CHARACTERS,
-            label_visibility="collapsed",
+            key,
+            exercise.code if written is None else written,
+            most=MOST_CHARACTERS,
+            marked=code_editor.lines_in(verdict.say) if verdict else (),
         )
         st.form_submit_button(
             "Check it",
@@ -64,4 +63,4 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 def _check(key: str) -> None:
     """Keep what was written, for the next visit as well."""
-    answers.keep(key, st.session_state[key])
+    answers.keep(key, code_editor.text(key))

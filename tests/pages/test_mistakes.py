@@ -7,7 +7,7 @@ from core.jobs.engine import Engine
 from core.jobs.limits import Limits
 from core.mistakes.catalogue import BY_SLUG, MISTAKES
 from core.ui import mistakes
-from tests.pages.walk import open_page, status, texts, wait
+from tests.pages.walk import open_page, status, texts, wait, write_code
 
 
 def show(at: AppTest, slug: str) -> None:
@@ -157,7 +157,7 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
 
 def check_script(at: AppTest, text: str) -> AppTest:
     """Paste a script at the end of the page, and have it checked."""
-    at.text_area(key="script").set_value(text)
+    write_code(at, "script", text)
     (check,) = [each for each in at.button if each.label == "Check my script"]
     return check.click().run()
 

@@ -1,8 +1,10 @@
 """What the tests of the pages share: how a page is opened, read and pressed."""
 
+import json
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -55,6 +57,17 @@ def open_tab(at: AppTest, name: str) -> AppTest:
     at.run()
     assert not at.exception
     return at
+
+
+def write_code(at: AppTest, key: str, text: str) -> None:
+    """Write that into the field for code of that key; it counts with the next press."""
+    at.session_state[key] = {"value": text}
+
+
+def code_in(at: AppTest) -> dict[str, Any]:
+    """What the first field for code on the page is given to show."""
+    given: dict[str, Any] = json.loads(at.get("bidi_component")[0].proto.json)
+    return given
 
 
 def texts(elements) -> str:

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from core.store.store import Store
 from core.ui import answers, your_turn
 from core.ui.your_turn import EXERCISES
-from tests.pages.walk import texts
+from tests.pages.walk import code_in, texts, write_code
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,8 @@ def opened(title: str) -> AppTest:
 
 def write(at: AppTest, text: str) -> AppTest:
     """Write that, and have it checked."""
-    at.text_area[0].set_value(text)
+    (key,) = (each.key for each in at.get("bidi_component"))
+    write_code(at, key, text)
     return at.button[0].click().run()
 
 
@@ -39,14 +40,15 @@ def test_what_is_written_is_judged(title):
     """Wrong as it stands, then no Python, then right; and so in another tab."""
     exercise = EXERCISES[title]
     at = opened(title)
-    assert at.text_area[0].value == exercise.code
+    assert code_in(at)["value"] == exercise.code
     assert not at.info
     assert write(at, exercise.code).info
-    assert "can't be read as Python" in texts(write(at, "def f(:").info)
+    assert "can't be read as Python" in texts(write(at, "\ndef f(:").info)
+    assert code_in(at)["marked"] == [2]
     assert exercise.right in texts(write(at, exercise.solution).success)
     assert not at.exception
     again = opened(title)
-    assert again.text_area[0].value == exercise.solution
+    assert code_in(again)["value"] == exercise.solution
     assert again.success
 
 

@@ -1,0 +1,41 @@
+// A number stands beside each line, and is marked where a hint points at it. Nothing is
+// run on the server before the form is sent: in one, a new value only waits for that.
+export default function ({ data, parentElement, setStateValue }) {
+  const code = parentElement.querySelector("textarea")
+  const numbers = parentElement.querySelector("ol")
+
+  const fit = (marked) => {
+    const lines = (code.value || code.placeholder).split("\n")
+    code.rows = lines.length
+    code.cols = lines.reduce((most, line) => Math.max(most, line.length), 0) + 1
+    while (numbers.childElementCount > lines.length) numbers.lastChild.remove()
+    while (numbers.childElementCount < lines.length) {
+      numbers.append(document.createElement("li"))
+    }
+    for (const [index, number] of [...numbers.children].entries()) {
+      number.className = marked.includes(index + 1) ? "marked" : ""
+    }
+  }
+
+  code.ariaLabel = data.label
+  code.placeholder = data.placeholder
+  if (data.most) code.maxLength = data.most
+  // What is being written while the page is drawn anew is kept.
+  if (code.dataset.given !== data.value && !code.matches(":focus")) {
+    code.value = code.dataset.given = data.value
+  }
+  fit(data.marked)
+
+  code.oninput = () => {
+    setStateValue("value", code.value)
+    fit([])
+  }
+  code.onkeydown = (event) => {
+    event.stopPropagation() // else Streamlit takes an r for its shortcut
+    if (event.key !== "Enter" || event.isComposing || event.ctrlKey) return
+    const line = code.value.slice(0, code.selectionStart).split("\n").pop()
+    const indent = line.match(/^\s*/)[0] + (line.trimEnd().endsWith(":") ? "    " : "")
+    event.preventDefault()
+    document.execCommand("insertText", false, "\n" + indent) // so that it can be undone
+  }
+}
