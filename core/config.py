@@ -4,7 +4,7 @@ Nothing here imports torch: the web server builds and checks configurations too.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
@@ -118,7 +118,7 @@ FAST: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One training run. Raises ValueError, one sentence, for a value it can't have."""
+    """One training run. ValueError has a sentence for each value that can't be."""
 
     task: str = "fashion-mnist"  # the dataset
     model: str = "ann"  # the architecture
@@ -137,45 +137,8 @@ class RunConfig:
     non_blocking: bool = True  # the host goes on while pinned batches are copied
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if (value := getattr(self, name)) not in choices:
-                raise _must_be(f"one of {', '.join(choices)}", name, value)
-        for name, (low, high) in RANGES.items():
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise _must_be(f"a whole number from {low} to {high}", name, value)
-        rate, decay = self.learning_rate, self.weight_decay
-        if not (_is_finite(rate) and rate > 0):
-            raise _must_be("above 0 and finite", "learning_rate", rate)
-        if not (_is_finite(decay) and decay >= 0):
-            raise _must_be("0 or more", "weight_decay", decay)
-        for name in ("augment", "pin_memory", "non_blocking"):
-            if type(value := getattr(self, name)) is not bool:
-                raise _must_be("true or false", name, value)
-        for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
-            if (value := getattr(self, name)) not in fitting[self.task]:
-                fit = f"{' or '.join(fitting[self.task])} for the task {self.task}"
-                raise _must_be(fit, name, value)
-        if self.augment and not self.has_images:
-            raise ValueError(
-                f"{LABELS['augment']} must be false for the task {self.task}, which "
-                "has no images."
-            )
-        self._check_length()
-
-    def _check_length(self) -> None:
-        samples = TRAIN_SAMPLES[self.task] * self.epochs
-        steps = -(-TRAIN_SAMPLES[self.task] // self.batch_size) * self.epochs
-        for what, count, most, way in (
-            ("samples", samples, MOST_SAMPLES, "fewer epochs"),
-            ("steps", steps, MOST_STEPS, "fewer epochs or a larger batch size"),
-        ):
-            if count > most:
-                raise ValueError(
-                    f"{self.epochs} epochs with batch size {self.batch_size} would be "
-                    f"{count:,} {what} of {self.task}; a run may have {most:,}. "
-                    f"Choose {way}."
-                )
+        if told := " ".join(problems(vars(self))):
+            raise ValueError(told)
 
     @property
     def has_images(self) -> bool:
@@ -230,6 +193,61 @@ class RunConfig:
             rest = f"Of the address {count:,} values were ignored; these are some."
             notices[MOST_NOTICES:] = [rest]
         return config, notices
+
+
+def problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each value that a run can't have, its name first."""
+    wrong: dict[str, str] = {}
+    for name, what in _wanted(settings):
+        wrong.setdefault(name, what)
+    for name, what in wrong.items():
+        yield str(_must_be(what, name, settings[name]))
+    decisive = ("task", "epochs", "batch_size")
+    if not wrong.keys() & set(decisive):
+        yield from _too_long(*(settings[name] for name in decisive))
+
+
+def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What must be instead, by the names of the settings that can't be so."""
+    task = settings["task"]
+    for name, choices in CHOICES.items():
+        if settings[name] not in choices:
+            yield name, f"one of {', '.join(choices)}"
+    for name, (low, high) in RANGES.items():
+        value = settings[name]
+        if type(value) is not int or not low <= value <= high:
+            yield name, f"a whole number from {low} to {high}"
+    rate, decay = settings["learning_rate"], settings["weight_decay"]
+    if not (_is_finite(rate) and rate > 0):
+        yield "learning_rate", "above 0 and finite"
+    if not (_is_finite(decay) and decay >= 0):
+        yield "weight_decay", "0 or more"
+    for name in ("augment", "pin_memory", "non_blocking"):
+        if type(settings[name]) is not bool:
+            yield name, "true or false"
+    if task not in TASKS:
+        return
+    for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
+        if settings[name] not in fitting[task]:
+            yield name, f"{' or '.join(fitting[task])} for the task {task}"
+    if settings["augment"] is True and task not in IMAGE_TASKS:
+        yield "augment", f"false for the task {task}, which has no images"
+
+
+def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
+    """A sentence, where a run had more epochs than others can wait for."""
+    samples = TRAIN_SAMPLES[task]
+    steps = -(-samples // batch_size)
+    most, what, each, limit = min(
+        (MOST_SAMPLES // samples, "samples", samples, MOST_SAMPLES),
+        (MOST_STEPS // steps, "steps", steps, MOST_STEPS),
+    )
+    if epochs > most:
+        yield (
+            f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
+            f"would be {epochs * each:,} {what} of {task}; a run may have {limit:,}."
+            + " A larger batch size allows more." * (what == "steps")
+        )
 
 
 def _must_be(what: str, name: str, value: Any) -> ValueError:

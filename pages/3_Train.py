@@ -62,13 +62,14 @@ with left:
         if current and alive and mine:
             job_panel.cancel_button(current.job, "cancel_run", width="stretch")
         else:
+            possible = controls.startable()
             st.button(
                 "Start training",
                 type="primary",
                 icon=":material/play_arrow:",
                 key="start_training",
                 on_click=start,
-                disabled=machine is None,
+                disabled=machine is None or not possible,
                 width="stretch",
             )
         if not folded:

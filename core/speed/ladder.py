@@ -155,7 +155,7 @@ FIRST_STEPS = 5  # before the epochs that are timed
 
 @dataclass(frozen=True)
 class Climb:
-    """What to climb with. Raises ValueError, one sentence, where it can't be."""
+    """What to climb with. ValueError has a sentence for each value that can't be."""
 
     task: str
     model: str
@@ -166,13 +166,13 @@ class Climb:
     def __post_init__(self) -> None:
         if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
             raise ValueError("The ladder is climbed with images.")
-        for name, (low, high) in RANGES.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                wanted = f"from {low:,} to {high:,}"
-                raise ValueError(
-                    f"{name.capitalize()} must be {wanted}, not {value:,}."
-                )
+        told = [
+            f"{name.capitalize()} must be from {low:,} to {high:,}, not {value:,}."
+            for name, (low, high) in RANGES.items()
+            if not low <= (value := getattr(self, name)) <= high
+        ]
+        if told:
+            raise ValueError(" ".join(told))
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,9 @@ def _kept() -> dict[str, Any]:
 
 
 @contextmanager
-def startable() -> Iterator[None]:
-    """What a ValueError in it says is told instead, and that nothing can be started."""
+def startable(place: DeltaGenerator) -> Iterator[None]:
+    """What a ValueError in it says is told in that place, and that nothing can start."""
     try:
         yield
     except ValueError as error:
-        st.warning(f"{error} Nothing can be started.", icon=":material/info:")
+        place.warning(f"{error} Nothing can be started.", icon=":material/info:")

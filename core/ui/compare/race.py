@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -17,7 +18,7 @@ from core.compare.results import (
     TrialProgress,
 )
 from core.compare.verdict import agreement, verdict
-from core.config import RunConfig
+from core.config import RunConfig, problems
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
@@ -51,10 +52,10 @@ PANEL = JobPanel(
 
 def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     """The controls, the race, and those that were recorded."""
-    with controls.row():
+    wanted, row, below = None, controls.row(), st.container()
+    with row:
         contenders = pair(machine)
-        wanted = None
-        with controls.startable():
+        with controls.startable(below):
             config, steps, repeats = settings(has_data)
             wanted = (config, contenders, steps, repeats)
         PANEL.buttons("Start the race", wanted)
@@ -108,12 +109,25 @@ def settings(has_data: bool) -> tuple[RunConfig, int, int]:
                 ("Repeats", "race_repeats", 5, 1),
             )
         )
-    for name, value in (("Steps", steps), ("Repeats", repeats)):
-        low, high = RANGES[name]
-        if not low <= value <= high:
-            raise ValueError(f"{name} must be from {low} to {high:,}, not {value}.")
-    config = RunConfig.with_recipe(task=task, model=model, batch_size=size, epochs=1)
-    return config, steps, repeats
+    wanted: dict[str, Any] = {
+        "task": task,
+        "model": model,
+        "batch_size": size,
+        "epochs": 1,
+    }
+    told = [
+        *problems(vars(RunConfig.with_recipe(model=model)) | wanted),
+        *(
+            f"{name} must be from {low} to {high:,}, not {value}."
+            for (name, (low, high)), value in zip(
+                RANGES.items(), (steps, repeats), strict=True
+            )
+            if not low <= value <= high
+        ),
+    ]
+    if told:
+        raise ValueError(" ".join(told))
+    return RunConfig.with_recipe(**wanted), steps, repeats
 
 
 def gather(job: Job) -> Race | None:

@@ -44,9 +44,9 @@ TF32 = (
 
 def draw(machine: Machine, has_data: bool) -> None:
     """The controls, the climb, the rungs one by one; then what was recorded."""
-    wanted = None
-    with controls.row():
-        with controls.startable():
+    wanted, row, below = None, controls.row(), st.container()
+    with row:
+        with controls.startable(below):
             wanted = settings(machine, has_data)
         buttons(wanted)
     follow(wanted, machine)

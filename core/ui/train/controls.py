@@ -88,6 +88,13 @@ def chosen() -> RunConfig:
     return RunConfig(**settings)
 
 
+def startable() -> bool:
+    """Whether a run can have the settings that are shown; if not, it says why."""
+    with controls.startable(st.container()):
+        return bool(chosen())
+    return False
+
+
 def on_phone() -> bool:
     """Whether what the controls brought would stand below them, out of sight."""
     return "Mobi" in st.context.headers.get("User-Agent", "")
@@ -169,7 +176,7 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
 
 def _number(label: str, key: str, step: float, **more: Any) -> None:
     # Without limits here: a widget drops what it does not allow without a word, and
-    # trains with the value before. RunConfig says what is wrong, when it is started.
+    # trains with the value before. RunConfig says what is wrong.
     if not held.hides(key):
         st.number_input(label, step=step, **_common(key), **more)
 
