@@ -188,8 +188,6 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     found = job.value if job else None
     told = opened or found is not None or st.session_state.get(f"told_{slug}", False)
     with st.container(border=True):
-        if found or not opened:
-            _message(mistake, found)
         with st.container(horizontal=True, vertical_alignment="center"):
             heading = mistake.title if told else _question(mistake)
             st.markdown(f"**{heading}**", width="stretch")
@@ -203,11 +201,13 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             kind = "secondary" if opened else "primary"
             panel.start_button("Run it", (slug,), type=kind)
             panel.cancel_button()
+        if found or not opened:
+            _message(mistake, found)
         guessed = failing_line.ask(mistake, told) if mistake.loud else None
-        if told:
-            st.markdown(mistake.why)
         if found is not None and found.broken.failure is not None:
             failing_line.judge(mistake, found.broken.failure, guessed)
+        if told:
+            st.markdown(mistake.why)
         if not panel.follow(lambda job: _ran(mistake, job)):
             _halves(mistake, told)
 
