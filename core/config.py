@@ -246,7 +246,8 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
         yield (
             f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
             f"would be {epochs * each:,} {what} of {task}; a run may have {limit:,}."
-            + " A larger batch size allows more." * (what == "steps")
+            + " A larger batch size allows more."
+            * (what == "steps")
         )
 
 

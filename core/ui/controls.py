@@ -89,7 +89,7 @@ def _kept() -> dict[str, Any]:
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """What a ValueError in it says is told in that place, and that nothing can start."""
+    """What a ValueError in it says is told in that place: nothing can be started."""
     try:
         yield
     except ValueError as error:
