@@ -6,9 +6,10 @@ from collections.abc import Collection
 
 from core.errors import ExplainedError
 
-SHORTEST, LONGEST = 2, 24  # characters
+SHORTEST, LONGEST = 2, 24  # characters of a person's
+LONGEST_OF_CLASS = 60
 MARKS = 2  # that one letter may carry, as some scripts need
-BETWEEN = " -'’."
+BETWEEN = " -'’.,"
 
 FIRST = """
     Amber Brave Bright Calm Cheerful Clever Coral Cozy Crisp Curious Daring Eager
@@ -23,10 +24,10 @@ SECOND = """
     Quail Raven Robin Salmon Seal Stork Swan Tapir Tiger Toad Turtle Wombat
     """.split()  # noqa: SIM905
 
-LENGTH = f"A name has {SHORTEST} to {LONGEST} characters. Choose another."
+LENGTH = f"A name has {SHORTEST} to {{}} characters. Choose another."
 LETTERS = (
-    "A name begins with a letter and is made of letters, digits, spaces, hyphens and "
-    "periods. Choose another."
+    "A name begins with a letter or a digit and is made of letters, digits, spaces, "
+    "hyphens, commas and periods. Choose another."
 )
 TAKEN = "Somebody in this class has that name already. Choose another."
 
@@ -42,22 +43,23 @@ def friendly(taken: Collection[str] = ()) -> str:
             return name
 
 
-def chosen(text: str, taken: Collection[str] = ()) -> str:
+def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
     """The name that somebody chose, tidied; ExplainedError where it can't be theirs.
 
     What it is made of means nothing in Markdown, and turns no line around.
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
-    if not SHORTEST <= len(name) <= LONGEST:
-        raise ExplainedError(LENGTH)
+    if not SHORTEST <= len(name) <= longest:
+        raise ExplainedError(LENGTH.format(longest))
     marks = 0
     for place, character in enumerate(name):
         kind = unicodedata.category(character)[0]
         marks = marks + 1 if kind == "M" else 0
-        fits = kind == "L" or (
-            place > 0 and (kind in "MN" or character in BETWEEN) and marks <= MARKS
+        fits = kind in "LN" or (
+            place > 0 and (kind == "M" or character in BETWEEN) and marks <= MARKS
         )
-        if not fits:
+        is_list = character == "." and name[:place].isdigit()  # as in "1. Ada"
+        if not fits or is_list:
             raise ExplainedError(LETTERS)
     if alike(name) in map(alike, taken):
         raise ExplainedError(TAKEN)

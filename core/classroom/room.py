@@ -204,7 +204,9 @@ class Room(Gate):
         """
         if not 1 <= size <= 500:
             raise ExplainedError("A class has room for 1 to 500.")
-        made = self._classes.create(names.chosen(name), size, rules)
+        made = self._classes.create(
+            names.chosen(name, (), names.LONGEST_OF_CLASS), size, rules
+        )
         self._tell(teacher, made.id, f"made the class {made.name}, for {size}")
         return made
 

@@ -45,8 +45,8 @@ def begin(title: str, wide: bool = True) -> None:
     with st.sidebar:
         _course()
         st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
-        if (opened := room().open) is not None:
-            st.page_link(CLASS.file, label=f"Class: {opened.name}", icon=CLASS.icon)
+        if room().open is not None:
+            st.page_link(CLASS.file, label=CLASS.title, icon=CLASS.icon)
         if room().is_teacher(visitor()):
             st.page_link(TEACHER.file, label=TEACHER.title, icon=TEACHER.icon)
         _machine_badge()

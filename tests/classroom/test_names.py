@@ -23,6 +23,7 @@ def test_made_up_names_are_of_nobody_else():
         ("Jean-Luc", "Jean-Luc"),
         ("李小龙", "李小龙"),
         ("O'Neil 2", "O'Neil 2"),
+        ("9b, room 2", "9b, room 2"),
         ("प्रिया", "प्रिया"),
     ],
 )

@@ -118,7 +118,9 @@ def test_a_lesson(school, person, tmp_path):
     key(ready(full), "join_class").click()
     expect(full.get_by_text("That class is full")).to_be_visible(timeout=SLOW)
     expect(wall.get_by_text("of 8")).to_have_count(1, timeout=SLOW)
-    expect(teacher.get_by_text("All 8 get on.")).to_be_visible(timeout=SLOW)
+    expect(teacher.get_by_text("8 have joined. Nobody is stuck.")).to_be_visible(
+        timeout=SLOW
+    )
     teacher.get_by_role("tab", name="Afterwards").click()
     with teacher.expect_download() as file:
         key(teacher, "class_csv").click()

@@ -7,7 +7,11 @@ import altair as alt
 from core.ui.charts import base
 from core.ui.charts.base import LATER, Chart, Palette
 
-SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
+SECONDS = [  # ticks; of those that would touch, some are left out
+    float(f"{digit}e{power}")
+    for power in range(-1, 4)
+    for digit in (1, 1.5, 2, 3, 4, 5, 7)
+]
 SHAPES = ("circle", "square", "triangle-up")
 
 
@@ -30,7 +34,7 @@ def scatter(
         x=alt.X("seconds:Q")
         .title("Total seconds")
         .scale(type="log", nice=False, padding=24)
-        .axis(values=SECONDS, format="~r", **fonts),
+        .axis(values=SECONDS, format="~r", labelOverlap="greedy", **fonts),
         y=alt.Y("accuracy:Q")
         .title("Test accuracy")
         .scale(zero=False, padding=16)

@@ -43,7 +43,7 @@ def _all(found: Gathered, me: str) -> None:
     with left:
         st.markdown(headline(found))
         chart(found, me, TALL)
-        _caption(found)
+        _caption()
     with right:
         _quest(found, me)
         _queue(found, me)
@@ -53,7 +53,7 @@ def _all(found: Gathered, me: str) -> None:
 def headline(found: Gathered) -> str:
     """How many have reached the target, and the fastest of them."""
     assert found.opened is not None
-    target = f"{found.opened.rules.target:.0%}"
+    target = f"{found.opened.rules.target:.0%} on {format.NAMES[found.task]}"
     if not found.order:
         return f"**The quest: reach {target} in the fewest seconds.** Nobody has yet."
     first, count = found.order[0], len(found.order)
@@ -92,7 +92,7 @@ def chart(
         data,
         charts.scatter(
             tuple(sorted(set(data["backend"]))) or ("CPU",),
-            tuple(sorted(set(data["task"]))) or (format.NAMES[found.task],),
+            tuple(sorted({*data["task"], format.NAMES[found.task]})),
             found.opened.rules.target,
             height,
             pixels,
@@ -103,10 +103,10 @@ def chart(
     )
 
 
-def _caption(found: Gathered) -> None:
+def _caption() -> None:
     st.caption(
         "Each point is somebody's best run: the fastest above the dashed line, else "
-        f"the most accurate. The quest is on {format.NAMES[found.task]}."
+        "the most accurate."
     )
 
 
@@ -145,7 +145,7 @@ def standing(
             return f"You are **number {place}** of {len(order)}."
     here = next((each for each in mine if each.task == task), None)
     if here is None:
-        return f"Reach **{target:.0%}** on {format.NAMES[task]}, in the fewest seconds."
+        return f"You haven't trained on {format.NAMES[task]} yet."
     missing = (target - here.accuracy) * 100
     return f"Your best is **{here.accuracy:.1%}**: {missing:.1f} points to go."
 

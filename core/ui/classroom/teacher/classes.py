@@ -1,5 +1,6 @@
 """The classes of this server: which one the page is about; made, opened and closed."""
 
+from typing import Literal
 from urllib.parse import urlsplit
 
 import segno
@@ -32,11 +33,13 @@ def choose() -> Class | None:
                 key=CHOSEN,
                 width=300,
             )
-        with st.popover("New class", icon=":material/add:"):
-            _new()
+            with st.popover("New class", icon=":material/add:"):
+                _new()
         st.button("Sign out", key="teacher_sign_out", on_click=sign_in.sign_out)
     if not found:
         st.markdown("**There is no class yet.** Make one, then open it.")
+        with st.container(border=True, width=400):
+            _new("primary")
         return None
     chosen = next(each for each in found if each.id == st.session_state[CHOSEN])
     _buttons(chosen)
@@ -49,11 +52,11 @@ def _first(found: list[Class]) -> str | None:
     return ordered[0].id if ordered else None
 
 
-def _new() -> None:
+def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
     with st.form("new_class", border=False):
         st.text_input("Name", key="new_class_name", placeholder="Monday, room 2")
         st.number_input("How many may join", 1, 500, 30, key="new_class_size")
-        st.form_submit_button("Make it", key="make_class", on_click=_make)
+        st.form_submit_button("Make it", key="make_class", type=type, on_click=_make)
 
 
 def _make() -> None:

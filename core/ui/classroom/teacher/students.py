@@ -55,7 +55,7 @@ def _headline(members: int, held_up: list[Stuck]) -> None:
     if not members:
         st.markdown("**Nobody has joined yet.** *How to join* has the link.")
     elif not held_up:
-        st.markdown(f"**All {members} get on.**")
+        st.markdown(f"**{members} have joined. Nobody is stuck.**")
     else:
         st.markdown(f"**{len(held_up)} of {members} may need you.**")
         by_why: dict[str, list[str]] = {}
