@@ -132,7 +132,7 @@ def test_everybodys_best_is_on_the_chart_and_i_know_my_place(opened):
     for at in (first, second):
         at.session_state["answers"] = {"race_guess": "A card"}
         at.run()
-        assert "**2 of 2 reached 79%, the fastest in 10.5 s.**" in said(at)
+        assert "**2 of 2 reached 79% on Sprites, the fastest in 10.5 s.**" in said(at)
         assert "Of 2 guesses, 2 are “A card”" in said(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1
