@@ -174,9 +174,9 @@ def shape(dimensions: tuple[int, ...]) -> str:
     return " × ".join(map(str, dimensions)) or "scalar"
 
 
-def counted(count: int, noun: str) -> str:
-    """1 core, 2 cores, 1,000 points."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+def counted(count: int, noun: str, several: str = "") -> str:
+    """1 core, 2 cores, 1,000 points; `several` for a plural with more than an s."""
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def provenance(environment: Environment) -> str:

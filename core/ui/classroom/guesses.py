@@ -119,7 +119,7 @@ def finding(answers: Counter[Any], found: Said) -> str:
     """What most guessed, and what the machine said, in a sentence."""
     if not answers:
         return "Nobody else has guessed yet."
-    text = f"Of {format.counted(answers.total(), 'guess').replace('guesss', 'guesses')}"
+    text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     most, count = answers.most_common(1)[0]
     text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
     if found is None:

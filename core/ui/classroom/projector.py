@@ -1,9 +1,6 @@
 """The class on the wall of the room: large, live, and without a sidebar."""
 
-from urllib.parse import urlsplit
-
 import psutil
-import segno
 import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
@@ -12,8 +9,8 @@ from core.store.classes import Class
 from core.store.codec import StoreError
 from core.ui import format, montage, runs
 from core.ui import machine as devices
-from core.ui.charts.base import LIGHT, palette
-from core.ui.classroom import board, gathered
+from core.ui.charts.base import palette
+from core.ui.classroom import board, door, gathered
 from core.ui.classroom.gathered import Gathered
 from core.ui.course import CLASS
 from core.ui.frame import LOGO
@@ -81,20 +78,9 @@ def _all(found: Gathered, opened: Class) -> None:
 
 def _door(opened: Class, joined: int) -> None:
     """How to come in."""
-    link = _link(opened.code)
-    # Dark on light in both themes: not every phone reads the inverse.
-    drawn = segno.make(link, error="m").svg_inline(
-        scale=6, border=2, dark=LIGHT.text, light=LIGHT.page
-    )
-    st.image(drawn, alt=f"A code for phones to open {link}", width=220)
+    link = door.draw(opened)
     st.title(opened.code, anchor=False)
     st.markdown(f"{link.partition('?')[0]}  \n{joined} of {opened.size} have joined.")
-
-
-def _link(code: str) -> str:
-    """The address of this page, for students."""
-    here = urlsplit(st.context.url or "")
-    return here._replace(query=f"code={code}").geturl()
 
 
 def _mistakes(found: Gathered, anonymous: bool) -> None:

@@ -3,12 +3,12 @@
 from typing import Literal
 from urllib.parse import urlsplit
 
-import segno
 import streamlit as st
 
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.store.classes import Class
+from core.ui.classroom import door
 from core.ui.classroom.teacher import sign_in
 from core.ui.classroom.teacher.acts import act
 from core.ui.server import engine, room, store
@@ -114,8 +114,7 @@ def _clear(teacher: Teacher) -> None:
 
 
 def _join(chosen: Class) -> None:
-    link = address("Class", f"code={chosen.code}")
-    st.image(segno.make(link).svg_inline(scale=5, border=4, light="white"), alt=link)
+    link = door.draw(chosen)
     st.code(link, language=None, wrap_lines=True)
     if urlsplit(link).hostname in LOCAL:
         st.warning(
@@ -129,12 +128,6 @@ def _join(chosen: Class) -> None:
     )
     st.link_button(
         "The view for the projector",
-        address("Class", "projector=1"),
+        door.address("Class", "projector=1"),
         icon=":material/cast:",
     )
-
-
-def address(page: str, query: str = "") -> str:
-    """Where a page of this server is, as this browser reaches it."""
-    base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
-    return f"{base}/{page}{'?' * bool(query)}{query}"

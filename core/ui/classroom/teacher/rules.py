@@ -15,8 +15,8 @@ from core.classroom.rules import CONTROLS, SETTINGS, Rules
 from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.classes import Class
 from core.ui import controls, format
+from core.ui.classroom.door import address
 from core.ui.classroom.teacher.acts import act
-from core.ui.classroom.teacher.classes import address
 from core.ui.server import room
 
 CALLED = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
