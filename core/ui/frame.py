@@ -63,6 +63,9 @@ def begin(title: str, wide: bool = True) -> None:
 def end(title: str) -> None:
     """The last call of the lesson of that title: what it asks for, then the way on."""
     lesson = course.page(title)
+    st.divider()
+    st.header("Practice", anchor=False)
+    st.markdown("An exercise and some questions on everything on this page.")
     your_turn.draw(title)
     with st.container(width=PROSE):
         quiz.draw(lesson)
