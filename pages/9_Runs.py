@@ -12,11 +12,13 @@ if notice := st.session_state.pop("runs_notice", ""):
 if runs := known.mine():
     if notice := table.restore(runs):
         st.warning(notice, icon=":material/info:")
-    shown = table.filters(runs)
-    chosen = table.draw(shown, table.looks(runs))
-    table.remember()
-    actions.row(chosen, runs)
-    compare.draw(chosen, shown)
+    if shown := table.filters(runs):
+        chosen = table.draw(shown, table.looks(runs))
+        table.remember()
+        actions.row(chosen, runs)
+        compare.draw(chosen, shown)
+    else:
+        table.nothing()
 else:
     empty.draw(known.newest())
 your_data.draw()

@@ -111,14 +111,20 @@ def test_a_run_is_seen_beside_those_before_it(train):
 
 
 def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
-    """A run that is selected is selected again once it is in the list again."""
+    """A run that is selected is selected again once it is in the list again.
+
+    Where none is in the list there is no table, but the way back.
+    """
     for settings in ({"batch_size": 32}, {"batch_size": 64}, {"model": "ann"}):
         train(**settings)
     at = select(open_page(PAGE), 1, 2)
     at.text_input(key="runs_search").set_value("batch 32").run()
     assert len(listed(at)) == 1
     assert len(at.dataframe) == 1  # nothing to hold it against
-    at.text_input(key="runs_search").set_value("").run()
+    at.text_input(key="runs_search").set_value("zzzz").run()
+    assert not at.dataframe
+    assert "No run matches `zzzz`." in texts(at.markdown)
+    at.button(key="clear_search").click().run()
     assert len(at.dataframe[1].value.columns) == 3
     at.selectbox(key="runs_model").set_value("ann").run()
     assert len(listed(at)) == 1

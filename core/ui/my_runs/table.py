@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.errors import quoted
 from core.store.results import RunSummary
 from core.ui import controls, format
 from core.ui.charts import base
@@ -70,16 +71,32 @@ def filters(runs: list[RunSummary]) -> list[RunSummary]:
     return listing.search(shown, text) if text else shown
 
 
+def nothing() -> None:
+    """In the place of the table, where the controls let no run by."""
+    text = st.session_state.get("runs_search", "").strip()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        matches = f"No run matches {quoted(text)}." if text else "No run matches."
+        st.markdown(matches, width="content")
+        if text:
+            st.button(
+                "Clear the search",
+                icon=":material/close:",
+                key="clear_search",
+                on_click=st.session_state.update,
+                args=({"runs_search": ""},),
+            )
+
+
 def frame(runs: Sequence[RunSummary], numbers: dict[str, int]) -> pd.DataFrame:
     """A row a run, the fewest columns first that say what it is."""
     colors = base.palette()
     swatches = {n: swatch(colors, n) for n in range(len(colors.runs))}
     columns = {
         "swatch": [swatches[numbers[each.id] % len(swatches)] for each in runs],
+        "run": [_said(each, numbers[each.id]) for each in runs],
         "accuracy": [each.accuracy and 100 * each.accuracy for each in runs],
         "r2": [each.r2 for each in runs],
         "seconds": [each.seconds for each in runs],
-        "run": [_said(each, numbers[each.id]) for each in runs],
         "task": [format.NAMES.get(each.task or "", each.task) for each in runs],
         "model": [format.NAMES.get(each.model or "", each.model) for each in runs],
         "device": [each.device_name or listing.device(each) for each in runs],
