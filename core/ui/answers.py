@@ -41,5 +41,15 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
     )
 
 
+def toggle(label: str, key: str) -> bool:
+    """A switch, off at first."""
+    return st.toggle(label, is_on(key), key=key, on_change=_chosen, args=(key,))
+
+
+def is_on(key: str) -> bool:
+    """Whether the switch of that key is on, drawn or not."""
+    return bool(st.session_state.get(key, given().get(key, False)))
+
+
 def _chosen(key: str) -> None:
     keep(key, st.session_state[key])

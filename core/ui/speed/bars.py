@@ -10,7 +10,7 @@ from core.ui import format
 from core.ui.charts.base import Palette
 
 WIDTH, HEIGHT = 330, 40  # pixels; rows touch, so that a limit is one line
-ROOM = 128  # for the figures after a bar
+ROOM = 128  # for the figures, in a column of their own: no line runs through them
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,6 @@ def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
         f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
         f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
         f'<path d="M{x(bar.least)} {middle}H{x(bar.most)}" stroke="{colors.text}" '
-        f'stroke-width="1.5"/><text x="{x(bar.most) + 8}" y="{middle + 4}" '
-        f'fill="{colors.text}" stroke="{colors.page}" stroke-width="4" '
-        f'paint-order="stroke">{bar.figures}</text></svg>'
+        f'stroke-width="1.5"/><text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
+        f'fill="{colors.text}">{bar.figures}</text></svg>'
     )

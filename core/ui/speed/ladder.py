@@ -13,7 +13,7 @@ from core.speed import headline, ladder
 from core.speed.headline import Climbed, DirectProgress
 from core.speed.ladder import BY_NAME, RUNGS, Climb, Progress, Result
 from core.speed.results import Roofline
-from core.ui import controls, downloads, figures, format, job_panel, measured
+from core.ui import answers, controls, downloads, figures, format, job_panel, measured
 from core.ui.charts import speed as charts
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, latest, reported
@@ -161,9 +161,7 @@ def climb(job: Job, backend: str) -> None:
         rungs.draw(True, found, backend, model)
     with left:
         rungs.rows(found, limits, backend, model)
-        st.toggle(
-            "Just show me all of them", key="ladder_show_all", persist_state="session"
-        )
+        answers.toggle("Just show me all of them", rungs.SHOW_ALL)
         if any(each.measured for each in shown):
             st.caption(
                 "Median samples/s and seconds per epoch, n = "

@@ -29,6 +29,7 @@ from core.ui.charts.base import palette
 from core.ui.source import body, changes
 from core.ui.speed import bars
 
+SHOW_ALL = "ladder_show_all"  # of the switch for whoever does not want to guess
 COMPILED = ("compiled", "whole_step")  # they take a while before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
 SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "More"), strict=True))
@@ -130,7 +131,7 @@ def is_revealed(result: Result) -> bool:
     return (
         not result.measured
         or result.rung == RUNGS[0].name
-        or st.session_state.get("ladder_show_all", False)
+        or answers.is_on(SHOW_ALL)
         or guessed(result.rung) is not None
     )
 

@@ -35,6 +35,7 @@ def test_a_rung_that_was_taken_back_is_hollow():
         assert rect.get("fill") == fill
         (text,) = drawn.iter("{http://www.w3.org/2000/svg}text")
         assert text.text == found[name].figures
+        assert (text.get("x"), text.get("text-anchor")) == (str(bars.WIDTH), "end")
 
 
 def test_all_bars_have_one_unit_and_room():
