@@ -77,8 +77,12 @@ def _found(text: str, checked: Checked) -> None:
             icon=":material/check:",
         )
     else:
+        found = len(checked.findings)
         sure = sum(each.sureness == "sure" for each in checked.findings)
-        st.markdown(f"**{len(checked.findings)} found, {sure} of them sure**")
+        st.markdown(
+            f"**{found} found, {sure} of them sure.** There may be more: it knows "
+            f"{len(RULES)} mistakes, in the ways they are usually written."
+        )
         lines = NEWLINE.split(text)
         for number, findings in groupby(checked.findings, lambda each: each.line):
             with st.container(border=True):

@@ -16,6 +16,7 @@ RULES: tuple[Rule, ...] = (
     moving.batch_not_moved,
     moving.moved_after_optimizer,
     moving.load_without_place,
+    moving.numpy_on_device,
     moving.cuda_written_down,
     training.softmax_before_loss,
     training.gradients_never_cleared,

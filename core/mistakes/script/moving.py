@@ -17,6 +17,7 @@ from core.mistakes.script.reading import (
     called,
     calls,
     dotted,
+    keyword,
     names,
     owner,
     parameters_of,
@@ -154,20 +155,27 @@ def _is_moved(loop: Loop, name: str) -> bool:
 
 def cuda_written_down(script: Script) -> Iterator[Finding]:
     """`.cuda()` and `"cuda"` where nothing asks what is there."""
+    calls_it = [
+        call
+        for call in script.calls
+        if (called(call) == "cuda" and isinstance(call.func, ast.Attribute))
+        or (called(call) in ("device", "to") and any(map(_is_cuda, call.args)))
+        or _is_cuda(keyword(call, "device"))
+    ]
+    names_it = [
+        value
+        for name, value, _ in script.assigned
+        if _is_cuda(value) and "device" in name.lower()
+    ]
     found = []
-    for call in script.calls:
-        literal = called(call) in ("device", "to") and any(
-            isinstance(each, ast.Constant) and str(each.value).startswith("cuda")
-            for each in call.args
-        )
-        if (called(call) == "cuda" and isinstance(call.func, ast.Attribute)) or literal:
-            tests = [
-                each.test
-                for each in script.up(call)
-                if isinstance(each, ast.If | ast.IfExp)
-            ]
-            if not any(GPU.search(words(test)) for test in tests):
-                found.append(call)
+    for each in sorted(calls_it + names_it, key=lambda each: each.lineno):
+        tests = [
+            above.test
+            for above in script.up(each)
+            if isinstance(above, ast.If | ast.IfExp)
+        ]
+        if not any(GPU.search(words(test)) for test in tests):
+            found.append(each)
     if found:
         times = f", {len(found)} times" if len(found) > 1 else ""
         say = (
@@ -175,6 +183,54 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
             "fails. Choose the device once, at the top, and write `.to(device)`."
         )
         yield Finding(found[0].lineno, "look", say, "cuda_hard_coded")
+
+
+def numpy_on_device(script: Script) -> Iterator[Finding]:
+    """`.numpy()` on what a model that was moved has answered, and nobody fetched."""
+    back = [
+        call
+        for call in script.all("cpu", "to")
+        if owner(call) in script.models and _to_cpu(call)
+    ]
+    accelerated = re.search(r"cuda|accelerator|mps|xpu", script.words)
+    if back or not accelerated or HANDLES_DEVICES.search(script.words):
+        return
+    for call in script.all("numpy"):
+        made = getattr(call.func, "value", None)
+        if made is not None and not call.keywords and _on_device(script, made, call):
+            say = (
+                "The model is on the device, and so is what it returns, but a NumPy "
+                "array lives in host memory. Write `.cpu().numpy()`."
+            )
+            yield Finding(call.lineno, "likely", say, "numpy_on_device")
+
+
+def _to_cpu(call: ast.Call) -> bool:
+    return called(call) == "cpu" or any(
+        isinstance(each, ast.Constant) and each.value == "cpu" for each in call.args
+    )
+
+
+def _on_device(script: Script, value: ast.expr, use: ast.expr) -> bool:
+    """Whether a value comes from a model that was moved, and was not fetched since."""
+    if isinstance(value, ast.Name):
+        before = script.values_before(value, use)
+        return any(_on_device(script, each, each) for each in before)
+    if isinstance(value, ast.Attribute | ast.Subscript):
+        return _on_device(script, value.value, use)
+    if not isinstance(value, ast.Call):
+        return False
+    if dotted(value.func) in script.moved_models:
+        return True
+    if called(value) in ("numpy", "tolist", "item") or _to_cpu(value):
+        return False
+    of_torch = owner(value) in ("torch", "F", "torch.nn.functional")
+    given = value.args[:1] if of_torch else [getattr(value.func, "value", None)]
+    return any(each is not None and _on_device(script, each, use) for each in given)
+
+
+def _is_cuda(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and str(value.value).startswith("cuda")
 
 
 def load_without_place(script: Script) -> Iterator[Finding]:

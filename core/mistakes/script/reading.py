@@ -185,6 +185,18 @@ class Script:
                 found += [(dotted(a), b, each) for a, b in pairs if dotted(a)]
         return found
 
+    def values_before(self, given: ast.expr, use: Located) -> list[ast.expr]:
+        """What a name was assigned last before it is used, in the same function."""
+        name, place = dotted(given), self.place(use)
+        values = [
+            value
+            for each, value, statement in self.assigned
+            if each == name != ""
+            and (statement.end_lineno or 0) < use.lineno
+            and self.place(statement) == place
+        ]
+        return values[-1:]
+
     @cached_property
     def functions(self) -> dict[str, Function]:
         """The functions and methods of the script, by their names."""

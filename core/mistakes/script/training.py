@@ -20,12 +20,17 @@ from core.mistakes.script.reading import (
 
 EVALUATES = re.compile(r"(?<![a-z])(test|val|valid|validation|eval|dev)", re.IGNORECASE)
 
+EVALUATION = re.compile(  # as a word of its own
+    r"(?<![a-z])(test|val|valid(ate|ation)?|eval(uate|uation)?)(?![a-z])",
+    re.IGNORECASE,
+)
+
 
 def softmax_before_loss(script: Script) -> Iterator[Finding]:
     """`CrossEntropyLoss` is given probabilities, where it wants logits."""
     for loss in script.cross_entropies:
         given = loss.args[0]
-        for made in [given, *_value_before(script, given, loss)]:
+        for made in [given, *script.values_before(given, loss)]:
             if called(made) in ("softmax", "Softmax") or _is_softmax(script, made):
                 say = (
                     "Cross entropy applies softmax itself, and here it is applied "
@@ -48,21 +53,6 @@ def _is_softmax(script: Script, value: ast.AST) -> bool:
         and ("." in name or name not in script.models)
     }
     return called(value.func) == "Softmax" or dotted(value.func) in layers
-
-
-def _value_before(
-    script: Script, given: ast.expr, use: ast.stmt | ast.expr
-) -> list[ast.expr]:
-    """What a name was assigned last before it is used, in the same function."""
-    name, place = dotted(given), script.place(use)
-    values = [
-        value
-        for each, value, statement in script.assigned
-        if each == name != ""
-        and statement.lineno < use.lineno
-        and script.place(statement) == place
-    ]
-    return values[-1:]
 
 
 def _softmax_at_the_end(script: Script) -> Iterator[Finding]:
@@ -105,7 +95,7 @@ def _made(
     """What is returned, also as one of several, and what that was assigned last."""
     for each in value.elts if isinstance(value, ast.Tuple) else [value]:
         yield each
-        yield from _value_before(script, each, use)
+        yield from script.values_before(each, use)
 
 
 def _ends_with_softmax(value: ast.AST) -> bool:
@@ -195,14 +185,25 @@ def optimizer_of_another_model(script: Script) -> Iterator[Finding]:
                     )
 
 
-def _evaluations(script: Script) -> Iterator[Loop]:
-    """Loops over a test or validation set that ask a model and never go backward."""
+def _evaluations(script: Script) -> Iterator[Loop | ast.Call]:
+    """Where a model is asked about a test or validation set, and nothing goes backward.
+
+    Loops over such a set, or in a function with such a name; and a model that is asked
+    about a whole one at once, behind the loop that trains it.
+    """
     for loop in script.loops:
-        if not isinstance(loop, ast.For) or script.reaches(loop, "backward"):
+        if not isinstance(loop, ast.For) or script.reaches(loop, "backward", "grad"):
             continue
         asks = any(dotted(each.func) in script.models for each in calls(loop))
-        if asks and EVALUATES.search(words(loop.iter)):
+        within = getattr(script.place(loop), "name", "")
+        if asks and (EVALUATES.search(words(loop.iter)) or EVALUATION.search(within)):
             yield loop
+    trained = min((each.lineno for each in script.training_loops), default=None)
+    for call in script.calls:
+        alone = dotted(call.func) in script.models and script.around(call) is None
+        given = " ".join(map(words, call.args))
+        if alone and trained and call.lineno > trained and EVALUATION.search(given):
+            yield call
 
 
 def training_mode_in_evaluation(script: Script) -> Iterator[Finding]:
@@ -212,7 +213,7 @@ def training_mode_in_evaluation(script: Script) -> Iterator[Finding]:
     modes = re.search(r"dropout|batch_?norm|models\b", script.words, re.IGNORECASE)
     for loop in _evaluations(script):
         say = (
-            "Call `model.eval()` before this loop: dropout and batch norm go on as in "
+            "Call `model.eval()` before this: dropout and batch norm go on as in "
             "training without it."
         )
         yield Finding(loop.lineno, "sure" if modes else "look", say, "no_eval_mode")
@@ -225,8 +226,8 @@ def gradients_in_evaluation(script: Script) -> Iterator[Finding]:
         return
     for loop in _evaluations(script):
         say = (
-            "Autograd records this loop for a backward pass that never comes, and "
-            "takes memory for it. Put it under `with torch.inference_mode():`."
+            "Autograd records this for a backward pass that never comes, and takes "
+            "memory for it. Put it under `with torch.inference_mode():`."
         )
         yield Finding(loop.lineno, "sure", say)
         return

@@ -113,7 +113,49 @@ def test_cuda_in_the_script_is_pointed_at():
     asked = "if torch.cuda.is_available():\n    x = x.cuda()\n"
     chosen = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
     assert found(asked) == found(chosen) == []
-    assert found('device = torch.device("cuda:0")') == ["cuda_hard_coded"]
+    for line in (
+        'device = torch.device("cuda:0")',
+        'device = "cuda"',
+        'x = torch.rand(3, device="cuda")',
+    ):
+        assert found(line) == ["cuda_hard_coded"]
+    either = 'device = "cpu"\nif torch.cuda.is_available():\n    device = "cuda"'
+    assert found(either) == found('name = "cuda"') == []
+
+
+ANSWERS = "correct += (outputs.argmax(1) == labels.to(device)).sum()"
+
+
+@pytest.mark.parametrize(
+    ("lines", "blamed"),
+    [
+        ("answers = outputs.argmax(1).numpy()", True),
+        ("answers = torch.argmax(outputs, 1).numpy()", True),
+        (
+            "_, answers = outputs.max(1)\n                answers = answers.numpy()",
+            True,
+        ),
+        ("answers = model(inputs.to(device)).detach().numpy()", True),
+        ("answers = outputs.argmax(1).cpu().numpy()", False),
+        ("outputs = outputs.to('cpu')\n                a = outputs.numpy()", False),
+        ("answers = outputs.numpy(force=True)", False),
+        ("answers = labels.numpy()", False),
+    ],
+)
+def test_an_array_of_what_is_on_the_device_is_found(lines, blamed):
+    """Where a model that was moved has made it, and nothing has brought it back."""
+    expected = [("numpy_on_device", "likely")] * blamed
+    assert slugs(f"{ANSWERS} -> {lines}") == expected
+    assert slugs(f"{ANSWERS} -> {lines}", "        model.eval() -> model.cpu()") in (
+        [],
+        [("no_eval_mode", "sure")],
+    )
+
+
+def test_a_value_that_is_made_of_itself_over_lines_is_read():
+    """Nothing goes in a circle."""
+    text = "model = Net().cuda()\nx = (\n    x\n    .view(3)\n)\nx.numpy()"
+    assert "numpy_on_device" not in found(text)
 
 
 def test_whoever_leaves_devices_to_a_library_is_not_blamed():

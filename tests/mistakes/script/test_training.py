@@ -105,6 +105,33 @@ def test_a_missing_eval_is_found():
     assert slugs(without, dropout, unused) == [("no_eval_mode", "look")]
 
 
+WHOLE = """\
+class Net(nn.Module):
+    dropout = nn.Dropout()
+model = Net().to(device)
+for x, y in loader:
+    optimizer.zero_grad()
+    criterion(model(x.to(device)), y.to(device)).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "blamed"),
+    [
+        ("right = model(x_test.to(device)).argmax(1) == y_test", True),
+        ("def evaluate(loader):\n    for x, _ in loader:\n        model(x)", True),
+        ("right = model(x_latest.to(device))", False),
+        ("def predict(loader):\n    for x, _ in loader:\n        model(x)", False),
+    ],
+)
+def test_an_evaluation_is_known_by_its_data_or_its_function(lines, blamed):
+    """In a loop or at once; what is called neither may be anything."""
+    said = " ".join(each.say for each in check(WHOLE + lines).findings)
+    assert ("`model.eval()`" in said) == blamed
+    assert ("Autograd records" in said) == blamed
+
+
 def test_gradients_in_an_evaluation_are_found():
     """With `no_grad` or `inference_mode`, as a block or a decorator, there are none."""
     assert slugs(NO_GRAD) == [("", "sure")]

@@ -44,7 +44,7 @@ def test_a_clock_without_synchronize_is_found():
 
 def test_a_clock_around_other_work_is_not_blamed():
     """Reading a file has nothing to do with the device."""
-    text = "device = 'cuda'\nt = time.time()\nread(f)\nprint(time.time() - t)"
+    text = "device = 'mps'\nt = time.time()\nread(f)\nprint(time.time() - t)"
     assert check(text).findings == ()
 
 
