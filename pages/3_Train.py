@@ -5,6 +5,7 @@ import streamlit as st
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.ui import dataset, frame, job_panel, runs
+from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
 from core.ui.train import code, controls, live
 
@@ -57,7 +58,7 @@ left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
         devices = [d.device for d in machine.devices] if machine else ["cpu"]
-        folded = current is not None and controls.on_phone()
+        folded = current is not None and on_phone()
         controls.draw(devices, folded)
         if current and alive and mine:
             job_panel.cancel_button(current.job, "cancel_run", width="stretch")

@@ -126,7 +126,8 @@ def _open(data: bytes) -> Image.Image:
         image = image.convert("L")
     except UnidentifiedImageError:
         raise ExplainedError(
-            "This file is not a picture that can be read here. Save it as PNG or JPEG."
+            "Either this is no picture, or it is damaged. Open it in an image editor, "
+            "and export it from there as PNG or JPEG."
         ) from None
     except Image.DecompressionBombError:
         raise ExplainedError(TOO_MANY_PIXELS) from None
@@ -137,7 +138,8 @@ def _open(data: bytes) -> Image.Image:
         ) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
         raise ExplainedError(
-            f"The picture is damaged: {quoted(error)}. Save it again, as PNG or JPEG."
+            f"The picture is damaged: {quoted(error)}. Open it in an image editor, and "
+            "export it from there as PNG or JPEG."
         ) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image

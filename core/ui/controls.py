@@ -14,6 +14,11 @@ from core.ui.classroom import held
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
 
+def on_phone() -> bool:
+    """Whether what stands side by side elsewhere stands one below the other here."""
+    return "Mobi" in st.context.headers.get("User-Agent", "")
+
+
 def row() -> DeltaGenerator:
     """Where a guess, settings and buttons stand side by side."""
     return st.container(horizontal=True, vertical_alignment="bottom")

@@ -48,11 +48,11 @@ def made(key: str) -> Any | None:
     return kept.given().get(key)
 
 
-def missing(guessed: Any | None) -> bool:
+def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
     """Whether the learner has yet to guess, who is then asked to."""
     if guessed is None:
         st.info(
-            "The result is hidden until you guess. In a hurry? Press **Just show me**.",
+            f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",
             icon=":material/visibility_off:",
         )
     return guessed is None

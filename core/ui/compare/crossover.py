@@ -27,6 +27,12 @@ from core.ui.job_panel import JobPanel, reported, slot
 PANEL = JobPanel("core.compare.crossover:measure", "The map", "measure_map")
 BUDGETS = (10, 30, 60, 120)  # seconds
 PLANNED = len(WIDTHS) * len(BATCH_SIZES)
+EXAMPLE = tuple(  # a tie where a guess is asked for, so that it tells nobody
+    Cell(width, size, tuple(ratio * each for each in (0.9, 1.0, 1.1)), (1.0,) * 3)
+    for width in WIDTHS[::2]
+    for size in BATCH_SIZES[::2]
+    for ratio in [max(1.0, 2 ** ((log2(width * size) - 14) / 4))]
+)
 Place = tuple[float, float]  # batch size and width, as powers of two
 COLUMNS = (
     *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
@@ -49,7 +55,8 @@ def draw(machine: Machine, recorded: Sequence[Record]) -> None:
             ran=PANEL.ran,
         )
     if not PANEL.follow(lambda job: result(job, guessed)):
-        _draw((), pair)
+        with figures.example("Measure the map"):
+            _map(EXAMPLE, pair)
     for label, other in records.of(recorded, "crossovers"):
         with st.expander(f"Recorded: {label}"):
             _draw(other.cells, other.candidates, label)
@@ -96,12 +103,7 @@ def _draw(
     first, second = candidates
     chart, beside = st.columns([6, 4], gap="medium")
     with chart:
-        st.vega_lite_chart(
-            pd.DataFrame(rows(cells), columns=COLUMNS),
-            charts.crossover(candidates),
-            key=f"map_{where}",
-            alt=f"Speed-up of {second.name} over {first.name}, over batch and width",
-        )
+        _map(cells, candidates, where)
     with beside:
         st.markdown(
             in_words(cells, candidates)
@@ -115,6 +117,18 @@ def _draw(
             "one, and hatched ones are too close to call. At the diamonds, both are "
             "equally fast."
         )
+
+
+def _map(
+    cells: Sequence[Cell], candidates: tuple[Candidate, Candidate], where: str = ""
+) -> None:
+    first, second = (each.name for each in candidates)
+    st.vega_lite_chart(
+        pd.DataFrame(rows(cells), columns=COLUMNS),
+        charts.crossover(candidates),
+        key=f"map_{where}",
+        alt=f"Speed-up of {second} over {first}, over batch and width",
+    )
 
 
 def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -82,7 +83,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
     if (guessed := guess.made(key)) is None:
         with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
-        guess.missing(guessed)
+        guess.missing(guessed, "What it mistakes for what, and the hardest class, are")
         wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
     return guessed
 
@@ -229,10 +230,17 @@ def class_table(found: Evaluation, guessed: str) -> None:
         ["Class", *meanings, "Images"],
         "Precision, recall and F1 of each class",
         column_config={
-            column: st.column_config.ProgressColumn(
-                column, help=meaning, format="%.1f%%", min_value=0, max_value=100
-            )
-            for column, meaning in meanings.items()
+            column: _percent(column, meaning) for column, meaning in meanings.items()
         }
         | {"Images": st.column_config.NumberColumn(format="localized")},
+    )
+
+
+def _percent(column: str, meaning: str) -> Any:
+    """A column of shares; as bars, all of them would not be on a phone's screen."""
+    kind = st.column_config
+    if controls.on_phone():
+        return kind.NumberColumn(column, help=meaning, format="%.1f%%")
+    return kind.ProgressColumn(
+        column, help=meaning, format="%.1f%%", min_value=0, max_value=100
     )

@@ -4,8 +4,10 @@ import random
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.errors import quoted
 from core.evaluate.picture import Picture
 from core.results import RunResult
 from core.ui import controls
@@ -24,16 +26,19 @@ def draw(run: Run) -> None:
     result = run.result
     assert result is not None
     source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
-    found = None
-    with explained("No prediction"):
-        if source == "A test image":
+    found, given, what = None, None, ""
+    if source != "A test image":
+        given = _given(source)
+        if given is None:
+            return
+        # By name: where the next file is not taken, this one is still the newest.
+        what = f" for {quoted(given.name)}" if source == "A file" else ""
+    with explained(f"No prediction{what}"):
+        if given is None:
             pixels, caption = _test_image(result)
         else:
-            given = _given(source)
-            if given is None:
-                return
             with st.spinner("Shrinking the picture to 28×28 pixels"):
-                picture = _prepared(given)
+                picture = _prepared(given.getvalue())
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at it"):
@@ -89,20 +94,18 @@ def _random(total: int) -> None:
     st.session_state.picture_number = random.randrange(total)
 
 
-def _given(source: str) -> bytes | None:
+def _given(source: str) -> UploadedFile | None:
     """The file that was chosen or photographed, if there is one."""
     if source == "A file":
-        file = st.file_uploader(
+        return st.file_uploader(
             "A picture of a piece of clothing on a plain background",
             type=FILES,
             key="picture_file",
             max_upload_size=10,
         )
-    else:
-        file = st.camera_input(
-            "Hold a piece of clothing in front of a plain wall", key="picture_photo"
-        )
-    return None if file is None else file.getvalue()
+    return st.camera_input(
+        "Hold a piece of clothing in front of a plain wall", key="picture_photo"
+    )
 
 
 @st.cache_data(max_entries=16, show_spinner=False)  # of 1 MB each

@@ -95,11 +95,6 @@ def startable() -> bool:
     return False
 
 
-def on_phone() -> bool:
-    """Whether what the controls brought would stand below them, out of sight."""
-    return "Mobi" in st.context.headers.get("User-Agent", "")
-
-
 def draw(devices: list[str], folded: bool) -> None:
     """All of them, for a machine with these devices; `folded`, with the fast setting.
 
