@@ -18,10 +18,12 @@ real = here[0] if virtual else device  # where values can be looked at
 
 def stepped() -> None:
     task = dataset.default_task(machine)
+    where = f" on {format.NAMES.get(real, real)}"
+    if virtual:
+        where = ". It runs on the CPU, since `meta` tensors have no values to look at"
     st.markdown(
         f"One real batch of {format.NAMES[task]} goes through the "
-        f"{format.NAMES[model]} on {format.NAMES.get(real, real)}: first the move, "
-        "then the five steps." + " `meta` would have no values to show." * virtual
+        f"{format.NAMES[model]}{where}. First comes the move, then the five steps."
     )
     batch_steps.stepper(task, model, real)
     forgotten.draw(device)

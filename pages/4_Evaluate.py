@@ -36,7 +36,7 @@ if done is not None:
         st.caption(
             "Each row is what the images really are, each column what the model says. "
             "The hardest class comes first. Select a cell to see its images. Accuracy "
-            "is correct divided by total, with Wilson's interval. "
+            "is the number correct over the total, with Wilson's interval. "
             f"{measured.sentence(done)}"
         )
 
@@ -45,7 +45,7 @@ def hard() -> None:
     if done is not None and guessed is not None:
         evaluation.class_table(done.value, guessed)
     elif done is not None:
-        st.markdown("Guess first which class is the hardest.")
+        st.markdown("Guess which class is the hardest first.")
 
 
 def sure() -> None:
@@ -66,8 +66,9 @@ def own() -> None:
 
 def cost() -> None:
     st.markdown(
-        "The same forward passes, three times: with autograd recording as in training, "
-        "under `torch.no_grad()`, and under `torch.inference_mode()`. Autograd keeps "
+        "The same forward passes in three ways: with autograd recording as in training "
+        "(though `backward()` is never called), under `torch.no_grad()`, and under "
+        "`torch.inference_mode()`. Autograd keeps "
         "what each layer needs for its backward pass: the deeper the model and the "
         "larger its activations, the more memory that takes. So both the ANN and the "
         "CNN are measured, whichever one this run trained.",
@@ -87,7 +88,7 @@ def code() -> None:
         ),
         (
             "Score",
-            "Correct divided by total, once, over all images: averaging the batches' "
+            "Number correct over total, once, for all images: averaging the batches' "
             "accuracies goes wrong as soon as the last batch is smaller. From "
             "`core/loops.py`.",
             "core.loops:score",

@@ -41,7 +41,7 @@ def profile() -> None:
 
 
 def mapping() -> None:
-    st.subheader("How big must the model be before the second contender pays off?")
+    st.subheader("How big must the model be before the second device pays off?")
     st.markdown("A training step of a two-layer MLP, from small to large.")
     crossover.draw(machine, recorded)
     with st.expander(crossover.PANEL.code_title, icon=":material/code:"):

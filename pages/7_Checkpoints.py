@@ -28,7 +28,7 @@ def save() -> None:
         saved.draw(run)
         st.markdown("**The code that ran**, from `core/state_dict.py`:")
         show("core.state_dict:save")
-        st.markdown("**In a script of your own**, it loads without this app:")
+        st.markdown("**In a script of your own** you need this file and the class:")
         st.code(saved.plain_script(run))
 
 

@@ -57,8 +57,8 @@ KINDS = {
     b"": "something that does not begin like one",
 }
 ADVICE = (
-    "Choose a file of torch.save(model.state_dict(), ...) or of safetensors, with the "
-    "weights of a trained model."
+    "Choose a file written by torch.save(model.state_dict(), ...) or by safetensors, "
+    "with the weights of a trained model."
 )
 
 

@@ -30,8 +30,7 @@ class Speedup:
     @property
     def steady(self) -> bool:
         """Whether the ratios agree so well that one figure may stand for them."""
-        low, high = self.interval
-        return high <= STEADY * low
+        return agree(self.ratios)
 
     @property
     def confidence(self) -> float:
@@ -49,6 +48,11 @@ class Speedup:
         if self.n < FEWEST_REPEATS or low <= 1 <= high:
             return None
         return 1 if low > 1 else 0
+
+
+def agree(values: Sequence[float]) -> bool:
+    """Whether positive values differ by no larger factor than STEADY."""
+    return max(values) <= STEADY * min(values)
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:

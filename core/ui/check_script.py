@@ -27,10 +27,13 @@ for inputs, labels in loader:
     ..."""
 
 ABOUT = f"""\
-It looks for {len(RULES)} mistakes, from a copy that is thrown away to a clock that
-doesn't wait for the GPU. Each line it points at says how sure it is:
-:red-badge[Sure] it's a mistake, :gray-badge[Likely] it's one, unless something else
-in your project makes up for it, :gray-badge[Look at this] it's fine in some scripts."""
+It looks for {len(RULES)} mistakes that can be seen in the code alone, from a copy that
+is thrown away to a clock that doesn't wait for the GPU. Others only show when the code
+runs. Each line that it points at says how sure it is:
+
+- :red-badge[Sure] It's a mistake.
+- :gray-badge[Likely] It's one, unless something else in your project makes up for it.
+- :gray-badge[Look at this] It's fine in some scripts."""
 
 
 @st.fragment

@@ -13,10 +13,10 @@ from core.ui.charts.base import Palette, palette
 # What the causes of each module ask, in their order in CAUSES, and what a yes leads
 # to. What is left when all say no stands alone.
 BRANCHES = (
-    ("Does torch see a GPU?", "see if it computes"),
-    ("Is this a Mac?", "check Python, macOS"),
-    ("Built for another GPU?", "get the right build"),
-    ("A GPU out of reach?", "check driver, access"),
+    ("Does torch see a GPU?", "Check that it computes"),
+    ("Is this a Mac?", "Check Python and macOS"),
+    ("The wrong build of torch?", "Get the right build"),
+    ("Is a GPU out of reach?", "Check driver and access"),
 )
 LEFT, RIGHT, STEP, HIGH = 190, 170, 62, 34  # pixels of the picture
 BETWEEN = 48  # for the arrow of a yes
@@ -47,7 +47,7 @@ def branches(found: Diagnosis) -> list[Branch]:
     """The modules of the causes in turn, until one of them applies."""
     ways, asked = [], True
     for at, (_, causes) in enumerate(groupby(CAUSES, lambda each: each.__module__)):
-        question, leads_to = BRANCHES[at] if at < len(BRANCHES) else ("", "no GPU")
+        question, leads_to = BRANCHES[at] if at < len(BRANCHES) else ("", "No GPU")
         yes = found.cause in [each.__name__ for each in causes]
         told = _in_words(found.cause) if yes else leads_to
         ways.append(Branch(question, told, asked, yes))

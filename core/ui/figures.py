@@ -76,7 +76,7 @@ def elsewhere(*environments: Environment | None) -> str:
 @contextmanager
 def example(button: str) -> Iterator[None]:
     """In the place of figures that are not measured yet: a pale example of them."""
-    st.markdown(f":gray-badge[Example] Made-up figures. **{button}** measures yours.")
+    st.markdown(f":gray-badge[Example] Made-up figures. Press **{button}** for yours.")
     with faded():
         yield
 

@@ -53,4 +53,4 @@ def _state(job: Job) -> str:
     if job.status == "running" and job.address == runs.RUN:
         return f"{runs.view(job).share:.0%}"
     # It may have begun since: what stands here is some seconds old.
-    return job.status if job.ended else "going on"
+    return job.status if job.ended else "running"

@@ -63,11 +63,16 @@ def scale(factor: float) -> int:
     return 0 if factor < 2 else 1 if factor <= 10 else 2
 
 
+def within(answer: str) -> str:
+    """An answer as it stands within a sentence: "more than 20 GB/s"."""
+    return answer[:1].lower() + answer[1:]
+
+
 def judge(
     found: str,
     guessed: Any | None,
     right: Any,
-    say: Callable[[Any], str] = str.lower,
+    say: Callable[[Any], str] = within,
     among: Sequence[Any] | None = None,
 ) -> None:
     """What was found, in a sentence, beside what was guessed, if anything was.

@@ -174,7 +174,7 @@ class JobPanel:
     def _elsewhere(self, job: Job) -> None:
         """In the place of a job that goes on and that this page is not about."""
         if not job.ended:
-            text = "is still going on with other settings. You can start one after it."
+            text = "is still running with other settings. You can start one after it."
             st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
 
 
@@ -205,7 +205,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         if now is None or look_seconds(now) != seconds:
             st.rerun()
         if now.status == "queued":
-            slot(f"{place_in_queue(now)}. {what} starts by itself.")
+            slot(f"{place_in_queue(now)}. {what} will start by itself.")
         elif now.message and not now.ended:  # why it has not begun
             slot(f"{what}: {now.message}")
         if engine().problem and not now.ended:
@@ -237,8 +237,8 @@ def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:
 def place_in_queue(job: Job) -> str:
     """Where a job waits, and about how long, where the like was done here before."""
     others = job.place - 1
-    text = f"Place {job.place} in the queue, "
-    text += f"{others} before you" if others else "you are next"
+    text = f"Place {job.place} in the queue: "
+    text += f"{others} before you" if others else "you're next"
     if engine().paused and job.lane == PAUSED:
         return f"{text}. Your teacher has paused the queue; you keep your place"
     seconds = engine().wait(job.id)

@@ -18,7 +18,7 @@ from core.ui.source import source
 LIVE_SECONDS = 2.0
 WATCHED = (
     f"Memory used by all programs, updated every {LIVE_SECONDS:.0f} seconds. Train in "
-    "another tab and watch it here."
+    "another browser tab and watch it here."
 )
 GUESSES = (  # expressions of core.machine.default_device
     "torch.tensor([1.0, 2.0])",
@@ -36,7 +36,7 @@ LABELS = {
     "fast_formats": "Formats faster than float32",
     "lacks": "Can't compute in",
     "vectors": "Vector instructions",
-    "kernels": "Kernels in use",
+    "kernels": "Used by torch",
     "blas": "Matrix library",
     "driver": "Driver",
     "runtime": "Runtime",
@@ -179,7 +179,7 @@ def trap(answers: dict[str, str], best: DeviceDetails) -> None:
         "One trap: without `is_available()` in front, "
         "`torch.accelerator.current_accelerator()` tells you what this torch was "
         "**built** for, whether or not it's there. On this machine it answers "
-        f"**`{answers['unchecked']}`**.{checked}\n\n**Which one is it?** {name}",
+        f"**`{answers['unchecked']}`**.{checked}\n\n**What is it called?** {name}",
         width=frame.PROSE,
     )
 
@@ -247,10 +247,10 @@ def _lasting(compared: dict[str, Any]) -> None:
     """How long a block and a setting last, and what the setting breaks."""
     device, block, setting = (compared[key] for key in ("device", "block", "setting"))
     st.markdown(
-        "It is a default for **new** tensors made from numbers: those that exist stay "
-        "where they are, what is made like them is made there too, and you still move "
-        "your data with `.to(device)`. The block and the setting differ in how long "
-        "they last. Where `torch.zeros(3)` ends up:"
+        "It is a default for **new** tensors made from numbers. Those that exist stay "
+        "where they are, tensors made to match them (`zeros_like`) land on the same "
+        "device, and you still move your data with `.to(device)`. The block and the "
+        "setting differ in how long they last. Where `torch.zeros(3)` ends up:"
     )
     # Markdown fits a phone, where a dataframe is a window to scroll in.
     zeros = "torch.zeros(3)"
@@ -263,9 +263,10 @@ def _lasting(compared: dict[str, Any]) -> None:
     without, with_it = compared["cost"]
     st.markdown(
         "It also has a price: PyTorch then intercepts every call you make to it from "
-        "Python, even those that don't create a tensor. A small addition on the CPU "
-        f"takes **{format.precise(without)}** without the setting and "
-        f"**{format.precise(with_it)}** with it (the best of many, measured here).\n\n"
+        "Python, even those that don't create a tensor. Adding two small tensors on "
+        f"the CPU takes **{format.precise(without)}** without the setting and "
+        f"**{format.precise(with_it)}** with it. These are the best of many tries; the "
+        "chain under “Why a GPU is fast” has the typical time of such a call.\n\n"
         'A variable called `device` sets nothing: after `device = "cuda"`, '
         "`torch.zeros(3)` is still on the CPU. It counts only where you pass it: "
         "`torch.zeros(3, device=device)`.",

@@ -241,7 +241,7 @@ def _raised(mistake: Mistake) -> Failure | None:
     def look_again() -> None:
         if (now := engine().job(learning.id)) is None or now.ended:
             st.rerun()
-        st.info("Every mistake is being made once, to learn its message.")
+        st.info("Running each mistake once to collect its message.")
 
     if not learning.ended:
         look_again()
@@ -333,7 +333,8 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
             icon=":material/info:",
         )
     else:
-        result = textwrap.shorten(outcome.result, 60, placeholder=" ...")
+        closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
+        result = textwrap.shorten(outcome.result, 60, placeholder=f" ...{closing}")
         text = f"It returns `{result}` on {_device(outcome)}."
         if outcome.device == "meta":
             text = (

@@ -10,6 +10,7 @@ from core.machine.results import (
     Multiplications,
     Multiplied,
 )
+from core.measure.speedup import STEADY, agree
 from core.ui import controls, figures, format, guess
 from core.ui.charts import machine as charts
 from core.ui.frame import PROSE
@@ -53,7 +54,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: Multiplications | None = job.value
     found = list(done.found) if done else reported(job, Multiplied)
     if not job.ended:
-        slot(f"Measuring: {len(found)} ways so far")
+        slot(f"Measuring: {format.counted(len(found), 'way')} so far")
     if not found or guess.missing(guessed):
         return
     chart, words = st.columns([6, 4])
@@ -70,9 +71,9 @@ def result(job: Job, guessed: str | None) -> None:
         figures.bullets(in_words(done))
     figures.caption(
         "Float32 matrices; the Python loop uses small ones in float64. Each time is "
-        "the whole over its multiplications, each of which comes with an addition. "
-        "Median of "
-        f"n = {len(found[0].seconds)} repeats, the line spans the middle half.",
+        "the total divided by the number of multiplications; at once, each comes with "
+        f"an addition. Median of n = {len(found[0].seconds)} repeats, the line spans "
+        "the middle half.",
         done,
     )
 
@@ -97,20 +98,34 @@ def in_words(done: Multiplications) -> list[str]:
     ]
     if short := many.get(SHORT_VECTORS):
         lines.append(
-            "**Short vectors**: with only four numbers an instruction, the core takes "
+            "**Short vectors**: with only four numbers per instruction, the core takes "
             f"{format.rounded(short / core)} times as long. A new process was started "
             "with `MKL_CBWR=COMPATIBLE`, which limits MKL, the library behind matrix "
             "products; torch's own kernels ignore it."
         )
     for way, seconds in many.items():
         if way not in ("Python loop", SHORT_VECTORS, "One core"):
-            text = f"**{way}**: {format.rounded(core / seconds)} times one core."
+            text = f"**{way}**: {format.times(core / seconds)} times as fast as one "
             busy = way == f"{done.cores} cores" and core < 1.2 * seconds
-            lines.append(text + " Perhaps something else keeps them busy." * busy)
+            lines.append(
+                text + "core." + " Perhaps something else keeps them busy." * busy
+            )
     times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
     lines.append(
         "**In a chain** nothing can run at the same time, and you pay torch's overhead "
         f"for every single multiplication: {times}. That is when a GPU isn't fast: "
         "small work, step by step."
     )
+    if chain["Python loop"] < loop:
+        lines.append(
+            "The **Python loop** takes longer at once than in a chain: it does one "
+            "multiplication at a time either way, and at once each comes with an "
+            "addition and a step through two lists."
+        )
+    unsteady = [each.way for each in done.found if not agree(each.seconds)]
+    if unsteady:
+        lines.append(
+            f"The repeats of {', '.join(dict.fromkeys(unsteady))} differ by more than "
+            f"{STEADY:g} times: something else was running, so trust these the least."
+        )
     return lines

@@ -27,8 +27,8 @@ from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "This server does not know that run: the link is incomplete, or whoever trained it "
-    "has deleted it."
+    "There is no such run here: the link is incomplete, or whoever trained it has "
+    "deleted it."
 )
 LOOKED_BACK = 12  # runs among which some have losses to compare with
 OFFERED = 100  # finished runs of a person, and the newest of all, to choose from

@@ -85,4 +85,4 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     expect(tab.get_by_text("Your data is deleted")).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine
     other.goto(link)
-    expect(other.get_by_text("does not know that run")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("There is no such run here")).to_be_visible(timeout=SLOW)

@@ -120,7 +120,7 @@ def test_a_page_opens_without_an_exception(page):
 def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""
     at = open_page(page, run="nosuchrun")
-    assert "does not know that run" in texts(at.warning)
+    assert "There is no such run here" in texts(at.warning)
 
 
 @pytest.mark.parametrize("page", ["home.py", *PAGES])

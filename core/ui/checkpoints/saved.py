@@ -107,5 +107,5 @@ def plain_script(run: Run) -> str:
         '                        map_location="cpu", weights_only=True)\n'
         f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
         "model.load_state_dict(state_dict)\n"
-        "model.to(device).eval()"
+        "model.eval()"
     )

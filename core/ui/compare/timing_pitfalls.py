@@ -53,6 +53,9 @@ def result(job: Job, guessed: str | None) -> None:
     factor = first_call(done)
     text = (
         f"The first call took **{format.times(factor)} times** as long as a later one."
+        if factor >= 1
+        else "The first call took **no longer** than a later one here: "
+        f"{format.times(factor)} times as long."
     )
     guess.judge(text, guessed, GUESSES[guess.scale(factor)])
     readings(done)

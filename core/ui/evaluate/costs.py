@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import median
 
 import streamlit as st
 
 from core.evaluate.results import ModeCost, PrecisionCost
 from core.jobs.job import Job
 from core.jobs.measured import MODES
+from core.measure.speedup import Speedup, paired
 from core.ui import controls, figures, format, guess
 from core.ui.charts import evaluate as charts
 from core.ui.frame import PROSE
@@ -54,7 +54,7 @@ def mode_costs(job: Job, guessed: str | None) -> None:
     measured: tuple[ModeCost, ...] = job.value
     backend = measured[0].environment.backend
     _judge(measured, guessed)
-    figures.bullets(_memory_in_words(measured))
+    figures.bullets(_in_words(measured))
     left, right = st.columns(2)
     with left:
         _milliseconds({_named(each): each for each in measured}, "autograd mode")
@@ -82,7 +82,8 @@ def _judge(measured: tuple[ModeCost, ...], guessed: str | None) -> None:
     recorded, plain = peaks.get("gradients"), peaks.get("no_grad")
     if recorded and plain:
         ratio = recorded / plain
-        found = f"Recording gradients takes the CNN **{ratio:.1f} times** the memory."
+        found = "Recording gradients takes the CNN "
+        found += f"**{format.times(ratio)} times** the memory."
         guess.judge(found, guessed, MEMORY_GUESSES[guess.scale(ratio)])
 
 
@@ -90,21 +91,37 @@ def _named(cost: ModeCost) -> str:
     return f"{format.NAMES[cost.model]}, {cost.mode}" if cost.model else cost.mode
 
 
-def _memory_in_words(measured: tuple[ModeCost, ...]) -> list[str]:
-    """What recording for a backward pass costs each model in memory."""
-    found = {(each.model, each.mode): each.peak_bytes for each in measured}
+def _in_words(measured: tuple[ModeCost, ...]) -> list[str]:
+    """What recording for a backward pass costs each model in memory and in time."""
+    found = {(each.model, each.mode): each for each in measured}
     lines = []
-    for model in dict.fromkeys(each.model for each in measured):
+    for model in filter(None, dict.fromkeys(each.model for each in measured)):
         recorded, plain = found[model, "gradients"], found[model, "no_grad"]
-        if model and recorded and plain:
-            ratio = recorded / plain
-            text = f"**{format.NAMES[model]}**: recording gradients takes "
-            text += f"{ratio:.1f} times the memory of `no_grad`"
+        text = f"**{format.NAMES[model]}**: "
+        if recorded.peak_bytes and plain.peak_bytes:
+            ratio = recorded.peak_bytes / plain.peak_bytes
+            text += "recording gradients takes "
+            text += f"{format.times(ratio)} times the memory of `no_grad`"
             if ratio < SAME:
-                text += ". Its activations are smaller than the batch, which is there "
-                text += "in any mode"
-            lines.append(f"{text}.")
+                text += ", since its activations are small beside the batch, which is "
+                text += "there in any mode"
+            text += ". "
+        quick = found[model, "inference_mode"]
+        times = paired(recorded.seconds, quick.seconds)
+        lines.append(text + compared("`inference_mode`", times, "recording gradients"))
     return lines
+
+
+def compared(what: str, found: Speedup, than: str) -> str:
+    """How fast something is beside another, as surely as it was measured."""
+    low, high = map(format.times, found.interval)
+    between = f"{what} was {low} to {high} times as fast as {than}"
+    if found.winner is None:
+        return f"{between}: too close to call."
+    if not found.steady:
+        return f"{between}; the {found.n} repeats differ too much for a single figure."
+    text = f"{what} was {format.times(found.median)} times as fast as {than}"
+    return f"{text} ({low} to {high} over {found.n} pairs of repeats)."
 
 
 def precisions(run: Run) -> None:
@@ -114,8 +131,8 @@ def precisions(run: Run) -> None:
         "Fewer bits are faster if the device has units for them, but they round more. "
         "**bfloat16** here is mixed precision, AMP for short: `torch.autocast` "
         "computes matrix products and convolutions in 16 bits and the rest in float32. "
-        "**TF32** is float32 of which NVIDIA GPUs, from Ampere on, multiply only 19 "
-        "bits: convolutions use it by default, matrix products after "
+        "**TF32**: NVIDIA GPUs since Ampere can round float32 inputs to 19 bits before "
+        "they multiply. Convolutions do so by default, matrix products after "
         '`torch.set_float32_matmul_precision("high")`.',
         width=PROSE,
     )
@@ -161,9 +178,9 @@ def _answers_in_words(measured: tuple[PrecisionCost, ...]) -> list[str]:
     full, *others = measured
     lines = [f"**{full.precision}**: {full.correct / full.images:.2%} right."]
     for each in others:
-        times = median(full.seconds) / median(each.seconds)
+        times = paired(full.seconds, each.seconds)
         lines.append(
-            f"**{each.precision}**: {times:.2f} times as fast. "
+            f"{compared(f'**{each.precision}**', times, full.precision)} "
             f"{format.counted(each.changed, 'answer')} of {each.images:,} changed, and "
             f"{each.correct / each.images:.2%} are right."
         )

@@ -80,7 +80,7 @@ def _memories(seen: SteppedBatch, place: int) -> None:
     one = backend == "CPU"
     now = stages[place].held
     before = stages[place - 1].held if place else ()
-    device = "An accelerator" if one else f"Device: {backend}"
+    device = "With an accelerator" if one else f"Device: {backend}"
     st.image(
         memories.picture(now, before, device, one, palette()),
         alt=memories.in_words(now, one),
@@ -89,8 +89,8 @@ def _memories(seen: SteppedBatch, place: int) -> None:
     if one:
         st.markdown(
             ":small[On the CPU everything already lives in one memory, so nothing "
-            "moves. This is how it would look with an accelerator; the sizes are "
-            "real.]"
+            "moves, and all tensors below are on `cpu`. The picture shows where each "
+            "would be with an accelerator; the sizes are real.]"
         )
 
 
@@ -138,7 +138,7 @@ def _zeroed(seen: SteppedBatch, place: int) -> None:
     if all(norm is None for norm in before.gradients.values()):
         st.markdown(
             "This is the first batch, so there are no gradients to clear: every "
-            "`.grad` is `None`, before and after. Come here again in the next batch."
+            "`.grad` is `None`, before and after. Come back here in the next batch."
         )
         return
     figures.table(
@@ -235,7 +235,9 @@ STEPS = {
         "optimizer.step()",
         "Now the weights move a little, against their gradients. On its first step, "
         "AdamW moves every weight that has a gradient by about the learning rate, no "
-        "matter how small the gradient is. Later steps are usually smaller.",
+        "matter how small the gradient is. Later steps are usually smaller. It also "
+        "counts its steps, one number per parameter, and by default keeps these counts "
+        "on the host.",
     ),
 }
 NAMES = list(STEPS)

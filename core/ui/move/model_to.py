@@ -127,16 +127,16 @@ def buffers(move: Move) -> None:
     found = [each.name for each in move.tensors if each.kind == "buffer"]
     of_these = (
         f"{len(found)} of these tensors are **buffers**, such as `{found[0]}`: the "
-        "averages of batch norm, and how many batches they are from. "
+        "running averages of batch norm, and how many batches they come from. "
         if found
-        else "All of these are parameters. The CNN has **buffers** too, the averages "
-        "of its batch norm. "
+        else "All of these are parameters. The CNN has **buffers** too, the running "
+        "averages of its batch norm layers. "
     )
     st.markdown(
         f"{of_these}A buffer is a tensor that belongs to a module but is not learned: "
-        "no gradient, no place in `parameters()`. Because `register_buffer` made it "
-        "known, `.to` moves it and the `state_dict` has it. The class weights of a "
-        "`CrossEntropyLoss` are a buffer as well."
+        "it has no gradient and isn't among `parameters()`. Because it was registered "
+        "with `register_buffer`, `.to` moves it and the `state_dict` has it. The class "
+        "weights of a `CrossEntropyLoss` are a buffer as well."
     )
 
 

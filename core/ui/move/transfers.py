@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure import records
+from core.measure.speedup import agree
 from core.move.results import Transfer, Transfers
 from core.ui import controls, figures, format, guess
 from core.ui.charts import move as charts
@@ -30,7 +31,7 @@ def draw(devices: Sequence[str]) -> None:
         )
     where = "within the host" if len(devices) == 1 else "to the device"
     with controls.row():
-        question = f"how fast is a copy of 256 MB {where}, at its best?"
+        question = f"how fast is a copy of 256 MB {where}?"
         guessed = guess.ask(GUESS, question, GUESSES, ran=PANEL.ran)
         PANEL.buttons("Measure it", (devices[0],), key="measure_transfers")
     PANEL.follow(
@@ -67,10 +68,10 @@ def result(job: Job, guessed: str | None) -> None:
     with words:
         _judge(points, guessed)
         figures.bullets(levels(points))
-        if set(points["direction"]) == {"host to host"}:
+        if _new_is_slower(points):
             st.markdown(
-                "New memory is slower where it is large: the system has to hand out "
-                "each page of it first."
+                "A large copy into new memory is slower, since the system has to hand "
+                "out each page of it first."
             )
     n = sorted({len(each.seconds) for each in measured})
     figures.caption(
@@ -86,27 +87,53 @@ def _judge(points: pd.DataFrame, guessed: str | None) -> None:
     large = there[there["bytes"] == there["bytes"].max()]
     best = large.loc[large["rate"].idxmax()]
     rate = float(best["rate"])
-    found = f"{best['size']}, {best['direction']}: **{rate:.2g} GB/s**."
+    found = f"{best['size']}, {best['direction']}: **{_speed(best)}**."
+    if not _is_steady(best):
+        found += " The repeats differ too much for a single figure: measure again when "
+        found += "the machine is quiet."
+        guessed = None
     guess.judge(found, guessed, GUESSES[(rate >= 5) + (rate > 20)])
+
+
+def _speed(copy: pd.Series) -> str:
+    """Of one kind and size: a figure, or from what to what where there is none."""
+    if _is_steady(copy):
+        return f"{copy['rate']:.2g} GB/s"
+    return f"{copy['low']:.2g} to {copy['high']:.2g} GB/s"
+
+
+def _is_steady(copy: pd.Series) -> bool:
+    return agree((float(copy["low"]), float(copy["high"])))
+
+
+def _new_is_slower(points: pd.DataFrame) -> bool:
+    """Whether new memory was, in the largest copy, by more than repeats differ."""
+    large = points[points["bytes"] == points["bytes"].max()].set_index("memory")
+    if not {"new memory", "memory used before"} <= set(large.index):
+        return False
+    return large.at["new memory", "high"] < large.at["memory used before", "low"]
 
 
 def levels(points: pd.DataFrame) -> list[str]:
     """The time of the smallest copy, and the bandwidth of each kind at large sizes.
 
-    A curve that falls again is faster where source and target fit in the cache.
+    A curve within the host that falls again is faster where both ends fit in the
+    cache; that is said only where the repeats agree.
     """
     lines = []
     for kind, curve in points.groupby(["direction", "memory"], sort=False):
         small, large = curve.iloc[0], curve.iloc[-1]
         best = curve.iloc[int(curve["rate"].argmax())]
-        text = f"levels out at **{large['rate']:.2g} GB/s**"
+        text = f"levels out at **{_speed(large)}**"
         if best["rate"] > FALLS * large["rate"]:
-            text = (
-                f"**{best['rate']:.2g} GB/s** at {best['size']}, which fits in cache; "
-                f"**{large['rate']:.2g} GB/s** at {large['size']}, which does not"
-            )
+            sure = _is_steady(best) and _is_steady(large)
+            cached = sure and kind[0] == "host to host"
+            text = f"**{_speed(best)}** at {best['size']}"
+            text += ", which fits in the cache" * cached
+            text += f"; **{_speed(large)}** at {large['size']}"
+            text += ", which doesn't" * cached
         first = f"A copy of {small['size']} takes {format.precise(small['us'] / 1e6)}."
-        lines.append(f"{', '.join(map(str, kind))}: {text}. {first}")
+        lines.append(f"{', '.join(map(str, kind)).capitalize()}: {text}. {first}")
     return lines
 
 

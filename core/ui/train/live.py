@@ -213,7 +213,7 @@ def status(current: Run) -> tuple[str, float]:
 
 def _waiting(job: Job) -> str:
     if job.status == "queued" and job.place:
-        return f"{place_in_queue(job)}. It starts by itself, here or on any page."
+        return f"{place_in_queue(job)}. It will start by itself, on any page."
     if job.message:
         return job.message
     if engine().machine() is None:
