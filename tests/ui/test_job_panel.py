@@ -233,6 +233,6 @@ def test_what_goes_on_with_other_settings_is_found_again(use):
     assert panel.job is not None
     assert panel.job.id == "a"
     at = drawn(about_one=True)
-    assert "still going on with other settings" in at.info[0].value
+    assert "still running with other settings" in at.info[0].value
     assert slots(at) == ["Done just now."]
     assert [each.key for each in at.button] == ["cancel_start"]

@@ -98,8 +98,8 @@ def _judge(points: pd.DataFrame, guessed: str | None) -> None:
 def _speed(copy: pd.Series) -> str:
     """Of one kind and size: a figure, or from what to what where there is none."""
     if _is_steady(copy):
-        return f"{copy['rate']:.2g} GB/s"
-    return f"{copy['low']:.2g} to {copy['high']:.2g} GB/s"
+        return f"{format.rounded(copy['rate'])} GB/s"
+    return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"
 
 
 def _is_steady(copy: pd.Series) -> bool:
