@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
+LISTS := requirements.txt requirements-web.txt requirements-worker.txt
 
 .PHONY: run test load accelerator lint
 
@@ -34,12 +35,12 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 # The stamps are older than the lists only when something has to be installed.
-$(VENV)/.run: requirements.txt $(CONSTRAINTS)
+$(VENV)/.run: $(LISTS) $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -r requirements.txt -c $(CONSTRAINTS)
 	@touch $@
 
-$(VENV)/.test: requirements-dev.txt requirements.txt $(CONSTRAINTS)
+$(VENV)/.test: requirements-dev.txt $(LISTS) $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -r requirements-dev.txt -c $(CONSTRAINTS)
 	@touch $@ $(VENV)/.run

@@ -1,7 +1,7 @@
 """What a class would suffer from in Streamlit 1.67, mended from outside.
 
-None of it has a setting. requirements.txt keeps to this version: what is mended is not
-meant to be touched, and the next one may not need it.
+None of it has a setting. requirements-web.txt keeps to this version: what is mended is
+not meant to be touched, and the next one may not need it.
 """
 
 import asyncio

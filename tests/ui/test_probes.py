@@ -1,6 +1,7 @@
 """core.ui.probes: what watches the app is told the truth, and soon."""
 
 import json
+import re
 import threading
 from collections import Counter
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from core.errors import ExplainedError
+from core.jobs.cluster import ROOT
 from core.jobs.job import Job
 from core.machine.results import DeviceLoad
 from core.ui import probes
@@ -132,3 +134,15 @@ def test_metrics_are_there_when_the_workers_are_not(parts):
     parts.lanes = lambda: None
     found = samples()
     assert found["up", "scheduler"] == found["workers", "train"] == 0
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
+def test_what_watches_asks_for_what_is_there(file):
+    """No alert and no panel is silent because a name has changed."""
+    text = (ROOT / "deploy" / "watch" / file).read_text("utf-8")
+    asked = set(re.findall(r"\b(?:to_device|process)_\w+", text))
+    body = get("/metrics")[1]
+    there = set(re.findall(r"# TYPE (\w+)", body))
+    assert {re.sub("_(bucket|count|sum)$", "", name) for name in asked} <= there
+    assert len(asked) > 4

@@ -1,0 +1,163 @@
+"""The app behind the proxy that deploy/ sets before it: a real Caddy, with TLS."""
+
+import asyncio
+import http.client
+import os
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from core.jobs.cluster import ROOT
+from core.ui.probes import ROUTES
+from core.ui.visitor import COOKIE
+from core.ui.visitor_routes import WRONG
+from tests import event_loop
+from tests.e2e.walk import SHORT, SLOW, Server, free_port, key, ready, result, start
+from tests.load.record import Record
+from tests.load.tab import XSRF, Browser, Tab
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("caddy") is None, reason="no Caddy here"),
+]
+
+SELF_SIGNED = ssl._create_unverified_context()  # Caddy is its own authority here
+PRIVATE = [
+    *(route.path.removeprefix("/") for route in ROUTES),
+    *("metrics/", "%6detrics", "_stcore/metrics", "Train/_stcore/metrics"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address that people open, as deploy/Caddyfile serves it."""
+    address, folder = f"localhost:{free_port()}", tmp_path_factory.mktemp("caddy")
+    env = {
+        **os.environ,
+        **{"SITE": address, "APP": urlsplit(server.url).netloc},
+        **{"ADMIN": "off", "HTTP_PORT": str(free_port()), "HOME": str(folder)},
+    }
+    command = ["caddy", "run", "--config", "deploy/Caddyfile"]
+    log = folder / "log"
+    with log.open("w") as output:
+        caddy = subprocess.Popen(command, cwd=ROOT, env=env, stderr=output)
+    deadline = time.monotonic() + 20
+    while "serving initial configuration" not in log.read_text():
+        assert caddy.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+    yield f"https://{address}"
+    caddy.terminate()
+    caddy.wait(20)
+
+
+def get(address: str, **more) -> requests.Response:
+    return requests.get(address, verify=False, timeout=20, **more)
+
+
+def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path):
+    """Charts, a run that is watched, a form, a file: the browser refuses nothing.
+
+    The websocket's cookie is one that no other site and no plain connection gets. What
+    people wait for is measured.
+    """
+    refused = []
+    page = visitor(ignore_https_errors=True)
+    page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
+    page.goto(f"{site}/{SHORT}")
+    expect(result(start(page))).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    (cookie,) = (each for each in page.context.cookies(site) if each["name"] == COOKIE)
+    assert (cookie["secure"], cookie["httpOnly"]) == (True, True)
+    page.goto(f"{site}/Runs")
+    ready(page).get_by_role("button", name="Continue in another browser").click()
+    page.get_by_label("A code from another browser").fill("no code")
+    page.get_by_role("button", name="Use this code").click()
+    expect(page.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+    page.goto(f"{site}/Checkpoints")
+    with page.expect_download() as file:
+        key(ready(page), "download_pt").click()
+    file.value.save_as(tmp_path / "model.pt")
+    page.get_by_role("tab", name="Load").click()
+    chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
+    chooser.set_input_files(tmp_path / "model.pt")
+    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+    page.goto(f"{site}/Move")
+    ready(page)
+    assert refused == []
+    measured = requests.get(f"{server.url}/metrics", timeout=20).text
+    assert 'to_device_look_seconds_count{of="part"}' in measured
+    assert 'to_device_look_seconds_count{of="page"}' in measured
+
+
+def test_it_keeps_private_what_is(site, server):
+    """404 from outside, by whatever spelling; the app itself answers."""
+    assert {get(f"{site}/{path}").status_code for path in PRIVATE} == {404}
+    for route in ROUTES:
+        assert requests.get(f"{server.url}{route.path}", timeout=20).ok
+
+
+def test_it_says_what_browsers_may_do(site):
+    """No other site frames the app; nothing tells what serves it."""
+    headers = get(site).headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "unsafe-eval" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["strict-transport-security"]
+    assert "server" not in headers
+
+
+def test_a_body_that_is_too_large_does_not_reach_the_app(site, server):
+    """The largest file that the app takes does, from a tab that is open."""
+
+    async def upload() -> list[int]:
+        browser = Browser(server.url)
+        tab = Tab(browser, Record())
+        await tab.open("Device")
+        token = browser._session.cookies[XSRF]
+        answers = [
+            await asyncio.to_thread(
+                requests.put,
+                f"{site}/_stcore/upload_file/{tab._session}/{size}",
+                files={"file": bytes(size * 1_000_000)},
+                headers={"X-Xsrftoken": token},
+                cookies={XSRF: token},
+                verify=False,
+            )
+            for size in (20, 23)
+        ]
+        await tab.close()
+        return [each.status_code for each in answers]
+
+    assert event_loop.run(upload()) == [204, 413]
+
+
+def guess(site: str, source: str, pretended: str) -> float:
+    """Seconds until a wrong code from this address is answered."""
+    where = urlsplit(site)
+    connection = http.client.HTTPSConnection(
+        "localhost", where.port, source_address=(source, 0), context=SELF_SIGNED
+    )
+    headers = {
+        "Origin": site,
+        "X-Forwarded-For": pretended,
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    began = time.monotonic()
+    connection.request("POST", "/visitor/code", urlencode({"code": "no"}), headers)
+    assert connection.getresponse().status == 303
+    connection.close()
+    return time.monotonic() - began
+
+
+def test_who_guesses_codes_is_slowed_down_by_their_own_address(site):
+    """Whatever address they say they have; others behind the proxy are not."""
+    slow = [guess(site, "127.0.0.2", f"10.0.0.{n}") for n in range(6)][-1]
+    assert guess(site, "127.0.0.3", "127.0.0.2") < slow / 2
