@@ -27,7 +27,7 @@ with said:
     machine.verdict(found)
 with way:
     diagnosis.draw(found)
-machine.cards(facts)
+machine.watch(facts)
 
 
 def ask() -> None:
@@ -94,6 +94,7 @@ sections(
         "Three ways to ask": ask,
         "Why a GPU is fast": why,
         "A default device": default,
+        "This machine": machine.cards,
         "The code that ran": code,
         "A report": report,
     }

@@ -91,13 +91,15 @@ def verdict(found: Diagnosis) -> None:
 
 
 @st.fragment(run_every=LIVE_SECONDS)
-def cards(shown: Facts) -> None:
-    """A card a device: what it is, and how full and how busy it is now.
-
-    The page is drawn anew where the facts that it has `shown` are no longer so.
-    """
+def watch(shown: Facts) -> None:
+    """The page is drawn anew where the facts that it has `shown` are no longer so."""
     if facts.newest not in (None, shown):
         st.rerun()
+
+
+@st.fragment(run_every=LIVE_SECONDS)
+def cards() -> None:
+    """A card a device: what it is, and how full and how busy it is now."""
     with explained("The devices could not be described"):
         figures = live()
         for device in devices():

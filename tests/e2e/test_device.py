@@ -18,7 +18,7 @@ def test_the_device_page_lives_and_explains(visitor):
 
     The timer is the browser's, so nothing but a browser shows that it fires.
     """
-    page = ready(visitor("Device"))
+    page = ready(visitor("Device?tab=This machine"))
     used = page.get_by_text(re.compile(r"^Memory used\s+\d")).first
     expect(used).to_be_visible(timeout=SLOW)
     before = used.inner_text()

@@ -41,6 +41,8 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     shown = texts(at.markdown)
     known = engine.ask("core.jobs.sandbox:call", "core.machine.facts:probe", seconds=60)
     assert diagnose(known).verdict in shown
+    shown = texts(open_tab(at, "This machine").markdown)
+    assert "Memory free" in shown
     for device in engine.ask("core.machine.hardware:describe"):
         assert device.device_name in shown
     open_tab(at, "A report")
@@ -133,7 +135,7 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
 
         if st.session_state.setdefault("runs", 0) < 3:
             st.session_state.runs += 1
-            machine.cards(Facts() if st.session_state.runs == 1 else machine.facts())
+            machine.watch(Facts() if st.session_state.runs == 1 else machine.facts())
 
     kept = KeptAnswer(lambda: Facts(cuda="13.0"), 60)
     kept()
