@@ -44,6 +44,7 @@ def begin(title: str, wide: bool = True) -> None:
     st.logo(LOGO, size="large")
     with st.sidebar:
         _course()
+        st.space("small")  # what follows is no lesson
         st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
         if room().open is not None:
             st.page_link(CLASS.file, label=CLASS.title, icon=CLASS.icon)
