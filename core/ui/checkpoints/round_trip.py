@@ -37,7 +37,7 @@ def draw(run: Run, devices: Sequence[str]) -> None:
                 ("Numbers in the file", "file_dtype", ["float32", "float16"]),
             )
         ]
-        panel.start_button("Save, load, compare", (*model, *ends))
+        panel.buttons("Save, load, compare", (*model, *ends))
     panel.follow(result)
 
 
