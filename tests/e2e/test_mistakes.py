@@ -41,6 +41,11 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     script.fill("x = torch.rand(3)\nx.to(device)")
     page.get_by_role("button", name="Check my script").click()
     expect(page.get_by_text("1 found, 1 of them sure")).to_be_visible(timeout=SLOW)
+    expect(page.locator("li.marked")).to_have_count(1)
+    script.fill("")
+    script.press_sequentially("for r in x:\nc")  # no shortcut of Streamlit's
+    expect(script).to_have_value("for r in x:\n    c")
+    expect(page.locator("li.marked")).to_have_count(0)
     page.get_by_label("The code", exact=True).fill(EXERCISES["Mistakes"].solution)
     page.get_by_role("button", name="Check it").click()
     expect(page.get_by_text("Right: CrossEntropyLoss takes logits")).to_be_visible()
