@@ -15,10 +15,10 @@ from core.ui.charts.base import Palette, palette
 BRANCHES = (
     ("Does torch see a GPU?", "Check that it computes"),
     ("Is this a Mac?", "Check Python and macOS"),
-    ("The wrong build of torch?", "Get the right build"),
+    ("Wrong build of torch?", "Get the right build"),
     ("Is a GPU out of reach?", "Check driver and access"),
 )
-LEFT, RIGHT, STEP, HIGH = 190, 170, 62, 34  # pixels of the picture
+LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34  # pixels of the picture
 BETWEEN = 48  # for the arrow of a yes
 WIDE = LEFT + BETWEEN + RIGHT
 

@@ -73,7 +73,7 @@ def draw(task: str, devices: Sequence[str], recorded: Sequence[Record]) -> None:
         _draw([], elsewhere)
     elif not shown:
         with figures.example("Take it apart"):
-            _lanes([(NAMES[feed], each, False) for feed, each in EXAMPLE.items()])
+            _lanes([(_feed(feed), each, False) for feed, each in EXAMPLE.items()])
 
 
 def result(
@@ -87,7 +87,7 @@ def result(
     if not found or guess.missing(guessed):
         return
     for textbook in [each for each in found if each.feed == "dataloader"][:1]:
-        text = f"With {_bar(textbook)}, **{textbook.largest}** takes longest: "
+        text = f"{_bar(textbook)}: **{textbook.largest}** takes longest, "
         text += f"{textbook.share:.0%} of a step."
         guess.judge(text, guessed, textbook.largest)
     _draw(found, elsewhere)
@@ -125,7 +125,7 @@ def _draw(
             f"**{each.largest}**, {each.share:.0%} of it."
             for name, each, _ in setups
         )
-        st.markdown("**Where a step spends that time**")
+        st.markdown("**What takes the time there**")
         figures.bullets(
             f"**{part.capitalize()}**: {remedy}"
             for part, remedy in REMEDIES.items()
@@ -185,9 +185,16 @@ def _stopwatches(found: Sequence[StepProfile]) -> str:
         )
     return (
         "**✗ A stopwatch that doesn't wait** stops when the host is done: with "
-        f"{_bar(early[min(early)])}, it reads {min(early):.0%} of the true time."
+        f"{format.SAID[early[min(early)].feed]}, it reads {min(early):.0%} of the "
+        "true time."
     )
 
 
 def _bar(each: StepProfile) -> str:
-    return f"{NAMES[each.feed]} on {each.environment.backend}"
+    return f"{_feed(each.feed)}, {each.environment.backend}"
+
+
+def _feed(feed: str) -> str:
+    """Where its batches come from, as a lane is called."""
+    said = format.SAID[feed]
+    return said[:1].upper() + said[1:]

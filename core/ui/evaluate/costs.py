@@ -100,12 +100,13 @@ def _in_words(measured: tuple[ModeCost, ...]) -> list[str]:
         text = f"**{format.NAMES[model]}**: "
         if recorded.peak_bytes and plain.peak_bytes:
             ratio = recorded.peak_bytes / plain.peak_bytes
-            text += "recording gradients takes "
-            text += f"{format.times(ratio)} times the memory of `no_grad`"
-            if ratio < SAME:
-                text += ", since its activations are small beside the batch, which is "
-                text += "there in any mode"
-            text += ". "
+            text += (
+                f"recording gradients takes {format.times(ratio)} times the memory of "
+                "`no_grad`. "
+                if ratio >= SAME
+                else "recording gradients takes about as much memory as `no_grad`: its "
+                "activations are small beside the batch, which is there in any mode. "
+            )
         quick = found[model, "inference_mode"]
         times = paired(recorded.seconds, quick.seconds)
         lines.append(text + compared("`inference_mode`", times, "recording gradients"))

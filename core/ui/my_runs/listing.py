@@ -193,14 +193,14 @@ def finding(
     fastest, speed = _speed(found)
     if noise := _noise(best, second, samples):
         return (
-            f"**{speed} {name} and {other} are too close to call: {best.accuracy:.2%} "
-            f"and {second.accuracy:.2%} accuracy.** On {samples:,} test images, chance "
-            f"alone can make a difference of {noise:.1%}."
+            f"**{speed} In accuracy, {name} and {other} are too close to call: "
+            f"{best.accuracy:.2%} and {second.accuracy:.2%}.** On {samples:,} test "
+            f"images, chance alone can make a difference of {noise:.1%}."
         )
     most = "the best" if best.accuracy is None else "the most accurate"
     if fastest is best:
         return f"**{name} is the fastest and {most}: {_cost(best)}.**"
-    return f"**{speed} {name} is {most}: {figure(best)}.**"
+    return f"**{speed} {name} is {most}: {_cost(best)}.**"
 
 
 def _speed(
@@ -227,7 +227,7 @@ def _speed(
                 f"{name} took the least time, {format.duration(took)}, but {leader} "
                 f"was the first to reach {mark:.0%}, after {soonest:.1f} s."
             )
-    return first, f"{name} is the fastest: {_cost(first)}."
+    return first, f"{name} is the fastest: {format.duration(took)}."
 
 
 def close(histories: Sequence[Sequence[Epoch]]) -> float:

@@ -202,9 +202,9 @@ def fast_setting() -> None:
     )
     state = st.session_state
     text = beside.both_settings(state.task, state.model) or (
-        "It keeps all data on the device, takes larger batches, and lets the learning "
-        "rate rise and then fall to nothing, so that the last steps are fine ones. "
-        "Train once with each setting, and you read here which one was faster."
+        "All data on the device, larger batches, and a learning rate that rises, then "
+        "falls to nothing. Is it faster here? Train once with each setting, and the "
+        "answer stands here."
     )
     st.markdown(f":small[{text}]")
     st.page_link(speed.file, label="What makes it fast", icon=speed.icon)

@@ -126,8 +126,8 @@ def test_the_finding_names_the_fastest_and_the_most_accurate() -> None:
     """With what each reached, and in how many seconds."""
     runs = [run("a", 0.884, seconds=9.8), run("b", 0.879, seconds=3.1, batch_size=256)]
     assert finding(runs) == (
-        "**Run 2 is the fastest: 87.90% accuracy in 3.1 s. "
-        "Run 1 is the most accurate: 88.40% accuracy.**"
+        "**Run 2 is the fastest: 3.1 s. "
+        "Run 1 is the most accurate: 88.40% accuracy in 9.8 s.**"
     )
     runs[0] = replace(runs[0], seconds=2.0)
     assert finding(runs) == (
