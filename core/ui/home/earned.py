@@ -95,7 +95,7 @@ def _of_transfers(found: Transfers) -> str:
     if guess.made(transfers.GUESS) is None:
         return ""
     rates = [each.bytes / median(each.seconds) for each in found.measured]
-    return f"{format.size(max(rates))}/s copied" if rates else ""
+    return f"up to {format.size(max(rates))}/s copied" if rates else ""
 
 
 def _of_race(found: Race) -> str:
@@ -104,13 +104,20 @@ def _of_race(found: Race) -> str:
         return ""
     if speedup.winner is None:
         return "too close to call"
+    winner = found.candidates[speedup.winner].name
+    if not speedup.steady:
+        return f"{winner} wins"
     ratio = speedup.median if speedup.winner else 1 / speedup.median
-    return f"{format.times(ratio)}× for {found.candidates[speedup.winner].name}"
+    return f"{format.times(ratio)}× for {winner}"
 
 
 def _of_climb(found: Climbed) -> str:
     gain = found.speedup
-    if gain is None or not all(map(rungs.is_revealed, found.results)):
+    if (
+        gain is None
+        or not gain.steady
+        or not all(map(rungs.is_revealed, found.results))
+    ):
         return ""
     return f"{format.times(gain.median)}× on the ladder"
 
@@ -142,7 +149,7 @@ def _accelerator_over_cpu(found: Race) -> str:
     speedup = found.speedup()
     if speedup is None or (backends[0] == "CPU") == (backends[1] == "CPU"):
         return ""
-    if guess.made(race.GUESS) is None:
+    if guess.made(race.GUESS) is None or speedup.winner is None or not speedup.steady:
         return ""
     ratio = speedup.median if backends[0] == "CPU" else 1 / speedup.median
     return f"{format.times(ratio)}×"

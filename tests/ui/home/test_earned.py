@@ -98,3 +98,9 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
         "Compare": "1.19× for Testing card",
         "Speed": "13× on the ladder",
     }
+    slow, *_ = values[earned.race.PANEL.address].counted(0)
+    uneven = replace(slow, train_seconds=9 * slow.train_seconds)
+    trials = (uneven if each is slow else each for each in samples.RACE.trials)
+    values[earned.race.PANEL.address] = replace(samples.RACE, trials=tuple(trials))
+    told = earned.by_lesson(earned.Earned())
+    assert told["Compare"] == "Testing card wins"  # by how much is not sure
