@@ -83,7 +83,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
     if (guessed := guess.made(key)) is None:
         with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
-        guess.missing(guessed, "What it mistakes for what, and the hardest class, are")
+        guess.missing(guessed, "The confusion matrix and the table by class are")
         wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
     return guessed
 
