@@ -134,9 +134,9 @@ def in_words(done: Multiplications) -> list[str]:
     )
     if chain["Python loop"] < loop:
         lines.append(
-            "The **Python loop** takes longer at once than in a chain: it does one "
-            "multiplication at a time either way, and at once each comes with an "
-            "addition and a step through two lists."
+            "The **Python loop** gains nothing at once: it does one multiplication at "
+            "a time either way, and there each comes with an addition and a step "
+            "through two lists."
         )
     unsteady = [each.way for each in done.found if not agree(each.seconds)]
     if unsteady:

@@ -194,7 +194,7 @@ def fast_setting() -> None:
     # Without help=: a button with a tooltip stands in the page twice, once hidden.
     st.button(
         "Use the fast setting" if fast else "Back to the default setting",
-        icon=speed.icon if fast else ":material/undo:",
+        icon=":material/fast_forward:" if fast else ":material/undo:",
         key="fast_setting",
         type="tertiary",
         on_click=_use_recipe,
