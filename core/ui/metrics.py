@@ -48,9 +48,7 @@ LOOKS = Histogram(
 )
 SESSIONS = Gauge("sessions", "Tabs that are connected", **OURS)
 
-MOST_BYTES = (
-    16_384  # of a message that is read here too; pictures and tables are larger
-)
+MOST_BYTES = 16_384  # of a message that is read here; pictures and tables are larger
 END_OF = {
     ForwardMsg.FINISHED_SUCCESSFULLY: "page",
     ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY: "part",

@@ -55,7 +55,7 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
     reached = result(ada).inner_text()
     ada.goto(f"{server.url}/{LONG}")
     expect(
-        start(ada).get_by_text(re.compile(r"Epoch ([3-9]|\d\d) of 50"))
+        start(ada).get_by_text(re.compile(r"Epoch ([3-9]|\d\d+) of 200"))
     ).to_be_visible(timeout=SLOW)
     for each in others:
         each.goto(f"{server.url}/{SHORT}")

@@ -205,7 +205,7 @@ def test_a_run_is_found_again_after_a_look_at_another(visitor):
     """Evaluating a finished run does not hide the one that goes on."""
     page = start(visitor(SHORT))
     expect(result(page)).to_be_visible(timeout=SLOW)
-    enter(page, "Epochs", 50)
+    enter(page, "Epochs", 200)
     key(page, "start_training").click()
     expect(progress(page)).to_be_visible(timeout=SLOW)
     page.get_by_role("link", name="Evaluate").first.click()

@@ -47,7 +47,7 @@ def result(job: Job, guessed: str | None) -> None:
     done: VectorizeLab | None = job.value
     found = list(done.found) if done else reported(job, Vectorized)
     if not job.ended:
-        slot(f"Measuring: {len(found)} bars so far")
+        slot(f"Measuring: {format.counted(len(found), 'timing')} so far")
     if not found or guess.missing(guessed):
         return
     bars = figures.readings(found, "points", "way", microseconds=1e6)
