@@ -8,11 +8,14 @@ import asyncio
 import gc
 import socket
 
+import uvicorn
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
+
+GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
 def mend() -> None:
@@ -21,6 +24,7 @@ def mend() -> None:
     watch_no_files()
     let_scripts_end()
     send_on_the_newest_connection()
+    end_in_time()
 
 
 def send_at_once() -> None:
@@ -80,3 +84,14 @@ def send_on_the_newest_connection() -> None:
         send_message(self, newest or known, message)
 
     Runtime._send_message = to_newest  # type: ignore[assignment]
+
+
+def end_in_time() -> None:
+    """Have the server end some seconds after Ctrl-C, whoever is still connected.
+
+    A browser that connects again while the server is ending may be told nothing, and
+    uvicorn would wait for it for ever.
+    """
+    servers = [each for each in gc.get_objects() if type(each) is uvicorn.Server]
+    for each in servers:
+        each.config.timeout_graceful_shutdown = GRACE_SECONDS

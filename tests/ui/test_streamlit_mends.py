@@ -5,6 +5,7 @@ import socket
 from types import SimpleNamespace
 
 import pytest
+import uvicorn
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
@@ -87,3 +88,21 @@ def test_a_session_that_came_back_is_told_on_its_new_connection():
     message = ForwardMsg()
     Runtime._send_message(SimpleNamespace(_session_mgr=sessions), known, message)
     assert (old.heard, new.heard) == ([], [message])
+
+
+def test_a_server_does_not_wait_for_ever_for_who_is_connected():
+    """A task that never ends is cancelled, and the server ends."""
+    server = uvicorn.Server(uvicorn.Config("app:app"))
+    streamlit_mends.end_in_time()
+    server.config.timeout_graceful_shutdown /= 100
+    server.lifespan = SimpleNamespace(shutdown=lambda: asyncio.sleep(0))
+
+    async def ending() -> bool:
+        server.servers = []
+        hangs = asyncio.create_task(asyncio.sleep(3600))
+        server.server_state.tasks.add(hangs)
+        await asyncio.wait_for(server.shutdown(), 30)
+        await asyncio.wait([hangs])
+        return hangs.cancelled()
+
+    assert event_loop.run(ending())
