@@ -21,6 +21,7 @@ from core.compare.results import (
 from core.config import RunConfig
 from core.measure.environment import DeviceSummary, Environment, Machine
 from core.move.results import Transfer, Transfers
+from core.scale.results import Cost, Gradients, Share, Step
 from core.speed import ladder
 from core.speed.headline import Climbed, Direct
 from core.speed.ladder import Climb, Rung
@@ -275,4 +276,31 @@ TRANSFERS = Transfers(
         for size in (4096, 4 * 2**20)
     ),
     CARD,
+)
+
+GRADIENTS = Gradients(
+    classes=("Trouser", "Bag"),
+    shares=tuple(
+        Share(own, (0.2, -0.1), (0.2, -0.1), 0.4, 3e-8, by_ddp=0.0, all="a1")
+        for own in ((0.1, -0.2), (0.3, 0.0))
+    ),
+    images=32,
+    backend="gloo",
+    environment=replace(PROCESSOR, threads=1),
+    date=DATE,
+)
+COST = Cost(
+    model="ann",
+    batch_size=64,
+    steps=(
+        Step(1, 1, (0.0012, 0.0012, 0.0012)),
+        Step(1, 2, (0.0009, 0.0009, 0.0009)),
+        Step(2, 1, (0.001, 0.001, 0.001), (0.0006, 0.0006, 0.0006)),
+        Step(4, 1, (0.0024, 0.0024, 0.0024), (0.0012, 0.0012, 0.0012)),
+    ),
+    gradient_bytes=437_544,
+    cores=2,
+    backend="gloo",
+    environment=replace(PROCESSOR, threads=1),
+    date=DATE,
 )

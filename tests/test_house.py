@@ -37,8 +37,8 @@ LAYERS = (
     ("core.jobs",),
     (
         *("core.machine", "core.move", "core.evaluate", "core.compare"),
-        *("core.speed", "core.checkpoints", "core.mistakes", "core.train"),
-        "core.classroom",
+        *("core.speed", "core.scale", "core.checkpoints", "core.mistakes"),
+        *("core.train", "core.classroom"),
     ),
     ("core.bench", "core.run", "core.ui"),
     ("app", "home", "pages"),

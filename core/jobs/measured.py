@@ -27,6 +27,8 @@ KINDS = frozenset(
         "core.evaluate.precision:compare",
         "core.machine.parallel:measure",
         "core.move.transfers:measure",
+        "core.scale.cost:measure",
+        "core.scale.gradients:measure",
         "core.speed.climb:climb",
         "core.speed.copies:measure",
         "core.speed.loader:measure",

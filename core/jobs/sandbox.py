@@ -21,6 +21,7 @@ from core.errors import ExplainedError
 from core.jobs.address import outcome_of
 from core.jobs.confinement import confine
 from core.jobs.job import Outcome
+from core.watch import Watch
 
 SECONDS = 30.0
 
@@ -41,40 +42,68 @@ def call(
     memory_bytes: int | None = None,
     hostile: bool = False,
 ) -> Any:
-    """What the function at `address` returns for `arguments`.
+    """What the function at `address` returns for `arguments`, in a child.
 
-    With `memory_bytes` the child may take that much more than it has at its start, and
-    gets a MemoryError beyond; macOS and Windows set no such limit. With `hostile`, for
-    what a stranger sent, it also sees no GPU and writes no file, as
-    core.jobs.confinement says. Raises ChildDiedError where the process dies or does not
-    answer in time, and ExplainedError where the function fails.
+    Raises ChildDiedError where the process dies or does not answer in time, and
+    ExplainedError where the function fails.
     """
-    context = _context()
-    answers, answer = context.Pipe(duplex=False)
-    process = context.Process(  # type: ignore[attr-defined]
-        target=_work,
-        args=(answer, address, arguments, seconds, memory_bytes, hostile),
-        daemon=True,
-    )
-    process.start()
-    answer.close()  # so that the end of the child is the end of the pipe
+    child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:
-        if not answers.poll(seconds):
+        if not child.pipe.poll(seconds):
             raise ChildDiedError(
                 f"It took more than {seconds:.0f} seconds and was ended."
             )
-        outcome: Outcome = answers.recv()
-    except EOFError:
-        process.join(5)
-        raise ChildDiedError(f"Its process {_how(process.exitcode)}.") from None
+        outcome: Outcome = child.receive()
     finally:
+        child.end()
+    return outcome.get()
+
+
+class Child:
+    """A process that calls the function at `address`.
+
+    It sends what the function reports, then an Outcome. With `memory_bytes` it may take
+    that much more than it has at its start, and gets a MemoryError beyond; macOS and
+    Windows set no such limit. With `hostile`, for what a stranger sent, it also sees no
+    GPU and writes no file, as core.jobs.confinement says.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        arguments: tuple[Any, ...] = (),
+        seconds: float = SECONDS,
+        memory_bytes: int | None = None,
+        hostile: bool = False,
+    ) -> None:
+        """Start it; after a little more than `seconds` it ends by itself."""
+        context = _context()
+        self.pipe, its_end = context.Pipe(duplex=False)
+        self._process = context.Process(  # type: ignore[attr-defined]
+            target=_work,
+            args=(its_end, address, arguments, seconds, memory_bytes, hostile),
+            daemon=True,
+        )
+        self._process.start()
+        its_end.close()  # so that the end of the child is the end of the pipe
+
+    def receive(self) -> Any:
+        """What it sends next; ChildDiedError where it has died instead."""
+        try:
+            return self.pipe.recv()
+        except EOFError:
+            self._process.join(5)
+            how = _how(self._process.exitcode)
+            raise ChildDiedError(f"Its process {how}.") from None
+
+    def end(self) -> None:
+        """End it and whatever it has started."""
         if hasattr(os, "killpg"):
             with suppress(ProcessLookupError):  # it had no time to make its group
-                os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-        process.join(5)
-        answers.close()
-    return outcome.get()
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.join(5)
+        self.pipe.close()
 
 
 def _context() -> BaseContext:
@@ -90,7 +119,7 @@ def _context() -> BaseContext:
 
 
 def _work(
-    answer: Connection,
+    pipe: Connection,
     address: str,
     arguments: tuple[Any, ...],
     seconds: float,
@@ -110,7 +139,7 @@ def _work(
             _limit_memory(memory_bytes)
     if hostile:
         confine()
-    answer.send(outcome_of(address, arguments))
+    pipe.send(outcome_of(address, arguments, Watch(report=pipe.send)))
 
 
 def _end_with_parent() -> None:

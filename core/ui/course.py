@@ -53,9 +53,9 @@ LESSONS = tuple(
     _lesson(f"pages/{number}_{told['title']}.py", told)
     for number, told in enumerate(_course["lessons"], 1)
 )
-RUNS = _lesson("pages/9_Runs.py", _course["runs"])
-CLASS = _lesson("pages/10_Class.py", _course["class"])
-TEACHER = _lesson("pages/11_Teacher.py", _course["teacher"])
+RUNS = _lesson("pages/10_Runs.py", _course["runs"])
+CLASS = _lesson("pages/11_Class.py", _course["class"])
+TEACHER = _lesson("pages/12_Teacher.py", _course["teacher"])
 PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 

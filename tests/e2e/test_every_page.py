@@ -81,6 +81,9 @@ SIGHTS = {
         ("[data-testid=stMain] [data-testid=stProgress]",),
         cancel="cancel_ladder",
     ),
+    "Scale": Sight(  # the first batch as the ranks share it, and then their losses
+        IMAGE, "run_ranks", (CHART,), cancel="cancel_run_ranks"
+    ),
     "Mistakes": Sight(
         "[data-testid=stAlertContentError]",
         "run_mistake_model_not_moved",

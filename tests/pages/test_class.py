@@ -14,7 +14,7 @@ from core.ui.home import now
 from tests.pages.walk import open_page, texts
 from tests.store.made_up import finished
 
-PAGE = "pages/10_Class.py"
+PAGE = "pages/11_Class.py"
 TEACHER = Teacher("ms bird's browser", "Ms Bird")
 
 

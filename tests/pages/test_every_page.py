@@ -12,6 +12,7 @@ from core.jobs.job import Job
 from core.speed.ladder import Climb
 from core.ui import machine, runs, warm
 from core.ui.course import CLASS, LESSONS, RUNS, TEACHER
+from core.ui.scale import cost, gradients
 from core.ui.speed import copies, loader, memory, vectorize
 from tests import samples
 from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
@@ -24,6 +25,7 @@ def test_every_page_but_a_few_is_a_lesson_and_every_lesson_a_page():
 
 SETUPS = (samples.RACE.config, (("memory", "cuda"),))
 COMPARE, SPEED = "pages/5_Compare.py", "pages/6_Speed.py"
+SCALE = "pages/7_Scale.py"
 MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
     ("pages/2_Model.py", "What a transfer costs"): (
         "core.move.transfers:measure",
@@ -56,13 +58,22 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
         (samples.VECTORIZED, "cuda"),
     ),
     (SPEED, copies.LAB.title): ("core.speed.copies:measure", (samples.COPIES, "cuda")),
+    (SCALE, gradients.LAB.title): (
+        "core.scale.gradients:measure",
+        (samples.GRADIENTS, 2, "sprites", "ann", 32),
+    ),
+    (SCALE, cost.LAB.title): (
+        "core.scale.cost:measure",
+        (samples.COST, "sprites", "ann", 64),
+    ),
 }
-MISTAKES = "pages/8_Mistakes.py"  # opens with an error, once its message is known
+MISTAKES = "pages/9_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "wins: it is", "takes longest", "smallest corner"),
     *("Checkpointing leaves", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *("For a single point **", "10,000 pieces take", "`.item()` in every step takes"),
+    *("Two ranks are **", "The exchange takes", "pay here"),
 )
 
 
@@ -115,7 +126,7 @@ def test_a_page_opens_without_an_exception(page):
 
 
 @pytest.mark.parametrize(
-    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/7_Checkpoints.py"]
+    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/8_Checkpoints.py"]
 )
 def test_an_unknown_run_is_a_sentence(page):
     """A link to a run that this server does not know says so."""
@@ -132,7 +143,7 @@ def test_what_the_address_says_is_never_markdown(page):
     assert "evil" not in outside_code(at)
 
 
-@pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/7_Checkpoints.py"])
+@pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/8_Checkpoints.py"])
 def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     """A link with such a run says so, and the list of runs leaves it out."""
     at = open_page(page, run=curve_run_id)

@@ -16,7 +16,7 @@ from core.ui.my_runs import empty
 from tests.pages.walk import open_page, texts
 from tests.store.made_up import CONFIG, RUN, finished
 
-PAGE = "pages/9_Runs.py"
+PAGE = "pages/10_Runs.py"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from core.ui.classroom.teacher import acts, keep, sign_in
 from tests.pages.walk import open_page, open_tab, texts
 from tests.store.made_up import finished
 
-PAGE = "pages/11_Teacher.py"
+PAGE = "pages/12_Teacher.py"
 TEACHER = Teacher("ms bird's browser", "Ms Bird")
 
 

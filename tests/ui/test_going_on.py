@@ -12,7 +12,7 @@ def links(at) -> list[str]:
 
 def test_what_goes_on_is_told_on_another_page(engine):
     """With the way to it, until the visitor has seen that it is over."""
-    at = open_page("pages/9_Runs.py")
+    at = open_page("pages/10_Runs.py")
     config = RunConfig(task="sprites", epochs=50)
     run_id = engine.submit(runs.RUN, config, owner=at.session_state["visitor"])
     wait(lambda: engine.job(run_id).status == "running")

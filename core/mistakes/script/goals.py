@@ -208,6 +208,20 @@ def a_loss_of_logits(script: Script) -> str:
     return "Keep the cross entropy, and give it what the model returns."
 
 
+def the_sampler_is_told_the_epoch(script: Script) -> str:
+    """In the loop over the epochs, and not with the same number each time."""
+    told = next(script.all("set_epoch"), None)
+    if told is None:
+        return "A `DistributedSampler` draws by the epoch's number: tell it."
+    loop = script.around(told)
+    if loop is None or script.around(loop) is not None:
+        return "Tell it once in each epoch, before its first batch."
+    given = told.args[0] if told.args else None
+    if given is None or isinstance(given, ast.Constant):
+        return "It needs the number of this epoch, a new one each time."
+    return ""
+
+
 GOALS: dict[str, Goal] = {
     each.__name__: each
     for each in (
@@ -215,5 +229,6 @@ GOALS: dict[str, Goal] = {
         *(its_input_is_moved, moved_before_the_optimizer, gradients_are_cleared),
         *(evaluation_mode, without_gradients, waits_before_both_readings),
         *(losses_are_added_up, loaded_anywhere, a_loss_of_logits),
+        the_sampler_is_told_the_epoch,
     )
 }

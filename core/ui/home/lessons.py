@@ -9,7 +9,7 @@ from core.ui.course import LESSONS
 def draw(earned: dict[str, str]) -> None:
     """A card a lesson; `earned` has a figure for some of their titles."""
     given = answers.given()
-    with st.grid(columns=4, min_column_width=150):
+    with st.grid(columns=3, min_column_width=150):
         for number, lesson in enumerate(LESSONS, 1):
             with st.container(border=True, height="stretch", gap="xsmall"):
                 done = " :green[:material/check:]" if lesson.is_done(given) else ""

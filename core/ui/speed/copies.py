@@ -11,7 +11,7 @@ from core.speed.results import ITEM, ONCE, CopiesLab
 from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, slot
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.lab import SIDES, Lab
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
 LAB = Lab(

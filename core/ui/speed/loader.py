@@ -13,7 +13,7 @@ from core.speed.results import LoaderCell, LoaderLab, LoaderPlan
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.lab import SIDES, Lab
 
 BUDGETS = (10, 30, 60)  # seconds
 LAB = Lab(

@@ -8,7 +8,7 @@ from core.speed.results import NUMPY, PYTHON, TORCH, Vectorized, VectorizeLab
 from core.ui import controls, downloads, figures, format, guess
 from core.ui.charts import speed as charts
 from core.ui.job_panel import JobPanel, reported, slot
-from core.ui.speed.lab import SIDES, Lab
+from core.ui.lab import SIDES, Lab
 
 LAB = Lab(
     "Vectorize",

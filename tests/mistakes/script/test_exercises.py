@@ -42,6 +42,14 @@ ALSO_RIGHT = [
         .replace("total / len(loader)", "torch.stack(losses).mean().item()"),
     ),
     (
+        "Scale",
+        EXERCISES["Scale"]
+        .code.replace("sampler=sampler", "sampler=DistributedSampler(dataset)")
+        .replace(
+            "    for inputs", "    loader.sampler.set_epoch(epoch)\n    for inputs"
+        ),
+    ),
+    (
         "Checkpoints",
         "model = Net()\nmodel.load_state_dict(torch.load('net.pt', device))",
     ),
@@ -82,6 +90,18 @@ STILL_WRONG = [
         "Speed",
         EXERCISES["Speed"].code.replace("    total += loss.item()\n", ""),
         "added",
+    ),
+    (
+        "Scale",
+        EXERCISES["Scale"].solution.replace("set_epoch(epoch)", "set_epoch(0)"),
+        "new one each time",
+    ),
+    (
+        "Scale",
+        EXERCISES["Scale"].code.replace(
+            "        train_step", "        sampler.set_epoch(epoch)\n        train_step"
+        ),
+        "before its first batch",
     ),
     (
         "Checkpoints",

@@ -1,0 +1,162 @@
+"""Data parallelism: each rank trains on its share of every batch, with one model.
+
+The loop is that of the lesson Train, to the letter. In a terminal, with a rank for each
+GPU, or for as many CPU processes as you name:
+
+    torchrun --nproc-per-node 2 -m core.scale.data_parallel
+"""
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+
+from core import loops, models
+from core.data import batches, datasets
+from core.loss_meter import REPORT_SECONDS
+from core.measure.environment import now
+from core.scale import ranks
+from core.scale.results import ParallelRun, RankEnd, RankLoss
+from core.scale.sampler import of_rank
+from core.watch import UNWATCHED, Watch
+
+LEARNING_RATE = 0.001
+SEED = 0
+
+
+class ShareOrder(batches.EpochOrder):
+    """The images of one rank, in the order that its sampler draws."""
+
+    def __init__(self, sampler: DistributedSampler) -> None:
+        super().__init__(len(sampler), seed=None, augment=False)
+        self.sampler = sampler
+
+    def draw(self) -> tuple[Tensor, None]:
+        """Indices int64 (size,); no image is flipped."""
+        return torch.tensor(list(self.sampler)), None
+
+
+def train(
+    task: str,
+    model_name: str,
+    batch_size: int,
+    epochs: int,
+    dies: tuple[int, int] | None = None,
+    watch: Watch = UNWATCHED,
+) -> RankEnd:
+    """On each rank: its share of batches that have `batch_size` images.
+
+    `dies` names a rank and the step after which it is killed, without a word.
+    """
+    rank, count = dist.get_rank(), dist.get_world_size()
+    device, data = ranks.device(), datasets.load(task)
+    torch.manual_seed(SEED)
+    model = models.build(model_name).to(device)
+    # All ranks begin with the weights of rank 0.
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
+    sampler = of_rank(rank, count, len(data.train))
+    share = ShareOrder(sampler)
+    feed = batches.TensorBatches(data.train, batch_size // count, share)
+
+    losses, meter = [], Meter(rank)
+    began = time.perf_counter()
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)  # or every epoch has the order of the first
+        # The backward pass averages the gradients over all ranks.
+        for loss in loops.train_epoch(
+            model, feed, nn.CrossEntropyLoss(), optimizer, device
+        ):
+            if told := meter.add(loss):
+                losses.append(told)
+                watch.report(told)
+            if (rank, meter.step) == dies:
+                die()
+    seconds = time.perf_counter() - began
+    correct = _correct(model.module, data.test, device) if rank == 0 else None
+    return RankEnd(
+        rank,
+        tuple(losses),
+        len(sampler) * epochs,
+        fingerprint(model.parameters()),
+        seconds,
+        correct,
+    )
+
+
+def die() -> None:
+    """As when the system runs out of memory: without a word."""
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+class Meter:
+    """The mean loss of a rank, a few times a second."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank, self.step = rank, 0
+        self._losses: list[Tensor] = []
+        self._told = 0.0
+
+    def add(self, loss: Tensor) -> RankLoss | None:
+        """The mean since it last told, if it is time to tell."""
+        self.step += 1
+        self._losses.append(loss)
+        if time.monotonic() < self._told + REPORT_SECONDS:
+            return None
+        mean = torch.stack(self._losses).mean().item()
+        self._losses, self._told = [], time.monotonic()
+        return RankLoss(self.rank, self.step, mean)
+
+
+def fingerprint(tensors: Iterable[Tensor]) -> str:
+    """Two have the same if all their numbers are equal, bit for bit."""
+    found = hashlib.sha256()
+    for each in tensors:
+        found.update(each.detach().cpu().numpy().tobytes())
+    return found.hexdigest()[:12]
+
+
+def _correct(model: nn.Module, test: datasets.Split, device: torch.device) -> int:
+    outputs, labels = loops.predict(model, batches.in_order(test, device), device)
+    return loops.score(outputs, labels, nn.CrossEntropyLoss()).correct
+
+
+def run(
+    count: int,
+    task: str,
+    model_name: str,
+    batch_size: int,
+    epochs: int,
+    dies: tuple[int, int] | None = None,
+    watch: Watch = UNWATCHED,
+) -> ParallelRun:
+    """Train on `count` ranks of this machine; each tells of its loss as it goes.
+
+    Raises ExplainedError where a rank dies.
+    """
+    what = (task, model_name, batch_size, epochs, dies)
+    ends = ranks.run("core.scale.data_parallel:train", count, *what, watch=watch)
+    data = datasets.load(task)
+    return ParallelRun(
+        ends, len(data.train), len(data.test), *ranks.means(count), now()
+    )
+
+
+def main() -> None:
+    """What torchrun starts, on each rank."""
+    ranks.meet()
+    task = "fashion-mnist" if datasets.status().usable else "sprites"
+    end = train(task, "ann", 64, epochs=1)
+    print(f"rank {end.rank}: {end.images:,} images, parameters {end.weights}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""One batch, split over ranks: their gradients, averaged, are those of the whole batch.
+
+The mean over 64 images is the mean of the means over 32 and 32. The digits differ in
+the last places, since floats are added up in another order.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from core import models
+from core.data import datasets
+from core.measure.environment import now
+from core.scale import ranks
+from core.scale.data_parallel import SEED, fingerprint
+from core.scale.results import Gradients, Share
+from core.watch import UNWATCHED, Watch
+
+
+def average(model: nn.Module) -> None:
+    """By hand, what DistributedDataParallel does: every rank gets the mean."""
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        dist.all_reduce(parameter.grad)  # now it is the sum, on every rank
+        parameter.grad /= dist.get_world_size()
+
+
+def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
+    """The gradients of the mean loss over these images, in each parameter's grad."""
+    model.train()
+    nn.CrossEntropyLoss()(model(images), labels).backward()
+
+
+def share(task: str, model_name: str, images: int) -> Share:
+    """On each rank: its gradients, their average, those of the whole batch.
+
+    The batch has `images` of each rank, in file order.
+    """
+    rank, count = dist.get_rank(), dist.get_world_size()
+    device = ranks.device()
+    batch = datasets.load(task).train.first(images * count)
+    whole = batch.images.to(device), batch.labels.to(device)
+    mine = slice(images * rank, images * (rank + 1))
+
+    def fresh() -> nn.Module:
+        torch.manual_seed(SEED)
+        return models.build(model_name).to(device)
+
+    by_hand, at_once = fresh(), fresh()
+    compute(by_hand, whole[0][mine], whole[1][mine])
+    own = last_bias(by_hand)
+    average(by_hand)
+    compute(at_once, *whole)
+    by_ddp = DistributedDataParallel(fresh())
+    compute(by_ddp, whole[0][mine], whole[1][mine])
+
+    averaged, alone, ddp = map(gradients, (by_hand, at_once, by_ddp))
+    return Share(
+        own,
+        last_bias(by_hand),
+        last_bias(at_once),
+        greatest=alone.abs().max().item(),
+        difference=(averaged - alone).abs().max().item(),
+        by_ddp=(averaged - ddp).abs().max().item(),
+        all=fingerprint([averaged]),
+    )
+
+
+def gradients(model: nn.Module) -> Tensor:
+    """All of them, in one row (parameters,)."""
+    found = (each.grad for each in model.parameters())
+    return torch.cat([each.flatten() for each in found if each is not None])
+
+
+def last_bias(model: nn.Module) -> tuple[float, ...]:
+    """The gradients of the last layer's bias: one for each class."""
+    *_, bias = model.parameters()
+    assert bias.grad is not None
+    return tuple(bias.grad.tolist())
+
+
+def measure(
+    count: int, task: str, model_name: str, images: int, watch: Watch = UNWATCHED
+) -> Gradients:
+    """Split a batch of the training images over `count` ranks, `images` for each."""
+    what = (task, model_name, images)
+    shares = ranks.run("core.scale.gradients:share", count, *what, watch=watch)
+    classes = datasets.load(task).classes
+    return Gradients(classes, shares, images, *ranks.means(count), now())

@@ -1,0 +1,155 @@
+"""Start a function on several ranks, each a process of its own, as torchrun does.
+
+torchrun starts the same script N times, and tells each through the environment which
+rank it is and where to meet the others. A rank that dies ends all of them: the others
+would wait for its gradients in vain.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from core import devices
+from core.errors import ExplainedError
+from core.jobs.address import outcome_of
+from core.jobs.job import Outcome
+from core.jobs.sandbox import Child, ChildDiedError
+from core.measure.environment import Environment
+from core.watch import UNWATCHED, Watch
+
+SECONDS = 3600.0  # after which a rank ends by itself, whatever happens
+MOST_SILENT = timedelta(seconds=30)  # that a rank waits for the others
+LAST_WORDS_SECONDS = 2.0  # for the others to say why they could not go on
+PLACE = "RANKS_MEET_AT"  # an environment variable of ours
+LOOPBACK = {"darwin": "lo0", "linux": "lo"}
+
+
+def run(
+    address: str, count: int, *arguments: Any, watch: Watch = UNWATCHED
+) -> tuple[Any, ...]:
+    """What the function at `address` returns on each rank, in their order.
+
+    What they report is reported here. Raises ExplainedError where a rank fails
+    or dies, and CancelledError; no rank is left then.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        place = Path(folder, "ranks").as_uri()
+        what = (count, place, address, arguments)
+        children = [
+            Child("core.scale.ranks:join", (rank, *what), SECONDS)
+            for rank in range(count)
+        ]
+        try:
+            return _values(children, watch)
+        finally:
+            for child in children:
+                child.end()
+
+
+def join(
+    rank: int,
+    count: int,
+    place: str,
+    address: str,
+    arguments: tuple[Any, ...],
+    watch: Watch,
+) -> Any:
+    """In the process of a rank: what torchrun sets, then the function itself.
+
+    torchrun also sets MASTER_ADDR and MASTER_PORT, where the ranks meet. Here
+    they meet in a file, which no other machine can reach.
+    """
+    os.environ |= {
+        "RANK": str(rank),  # among all
+        "LOCAL_RANK": str(rank),  # among those of this machine
+        "WORLD_SIZE": str(count),
+        PLACE: place,
+    }
+    if sys.platform in LOOPBACK:
+        os.environ["GLOO_SOCKET_IFNAME"] = LOOPBACK[sys.platform]
+    meet()
+    value = outcome_of(address, arguments, watch).get()
+    dist.destroy_process_group()
+    return value
+
+
+def meet() -> None:
+    """Wait for the other ranks."""
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    backend, place = backend_for(count), os.environ.get(PLACE, "env://")
+    if backend == "nccl":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group(
+        backend, place, timeout=MOST_SILENT, rank=rank, world_size=count
+    )
+
+
+def backend_for(count: int) -> str:
+    """NCCL if each rank has a GPU of its own, else gloo, and they share the CPU."""
+    return "nccl" if torch.cuda.device_count() >= count else "gloo"
+
+
+def means(count: int) -> tuple[str, Environment]:
+    """By what so many ranks exchange gradients here, and where they compute."""
+    backend = backend_for(count)
+    kind = "cuda" if backend == "nccl" else "cpu"
+    here = devices.environment(torch.device(kind))
+    return backend, replace(here, threads=1)  # of each rank
+
+
+def device() -> torch.device:
+    """That of this rank."""
+    if dist.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
+    """What the children return; ExplainedError as soon as one can't."""
+    outcomes: dict[int, Outcome] = {}
+    dead: dict[int, str] = {}
+    deadline: float | None = None  # for the rest, once one has failed
+    waiting = {child.pipe: rank for rank, child in enumerate(children)}
+    while waiting and (deadline is None or time.monotonic() < deadline):
+        watch.check()
+        for pipe in connection.wait(list(waiting), 0.1):
+            rank = waiting[pipe]  # type: ignore[index]
+            try:
+                message = children[rank].receive()
+            except ChildDiedError as error:
+                dead[rank] = str(error)
+            else:
+                if not isinstance(message, Outcome):
+                    watch.report(message)
+                    continue
+                outcomes[rank] = message
+            del waiting[pipe]  # type: ignore[arg-type]
+            if rank in dead or outcomes[rank].status == "failed":
+                deadline = deadline or time.monotonic() + LAST_WORDS_SECONDS
+    if deadline is not None:
+        raise ExplainedError(_why(len(children), dead, outcomes))
+    return tuple(outcomes[rank].value for rank in range(len(children)))
+
+
+def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
+    """Why there is no result: the rank that died, or else the first that failed."""
+    failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
+    rank, outcome = next(failed, (0, Outcome("failed")))
+    if not dead:
+        return f"Rank {rank} of {count} could not go on: {outcome.message}"
+    gone, how = next(iter(dead.items()))
+    text = f"Rank {gone} of {count} died. {how}"
+    if outcome.message:
+        said = outcome.message.strip("`").partition(". ")[0]
+        text += f" Rank {rank} waited for its gradients and got this error: `{said}`."
+    return f"{text} So the run has ended on all ranks."

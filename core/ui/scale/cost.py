@@ -1,0 +1,177 @@
+"""What a step costs on one rank and on several, as the Scale page shows it."""
+
+from statistics import median
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.measure.environment import Machine
+from core.scale.results import Cost, Repeat, Step
+from core.ui import controls, dataset, downloads, figures, format, guess
+from core.ui.charts import scale as charts
+from core.ui.job_panel import JobPanel, latest, slot
+from core.ui.lab import SIDES, Lab
+
+BATCH_SIZES = (64, 512, 4096)
+GUESSES = ("Slower, or as fast", "1.1 to 1.7 times as fast", "Faster than that")
+LAB = Lab(
+    "What it costs",
+    "Two ranks compute half a batch each, at the same time. But in every step they "
+    "have to exchange all gradients, and the cores are shared.",
+    "a step",
+    JobPanel("core.scale.cost:measure", "The measurement", "run_cost"),
+    ":material/bar_chart: Guess, then measure: a step of the same batch on one rank, "
+    "on two and on four appears here, with what the exchange takes of it.",
+    "All ranks are there from the start and take turns. `no_sync()` leaves the "
+    "gradients on their ranks: what a step takes longer without it is the exchange. "
+    "From `core/scale/cost.py`.",
+    (
+        ("A step", "core.scale.cost:Way.seconds"),
+        ("Taking turns", "core.scale.cost:take_turns"),
+    ),
+)
+
+
+def draw(machine: Machine) -> None:
+    """The guess, the bars, and when ranks pay off."""
+    LAB.begin(machine)
+    with controls.row():
+        question = "how fast are two ranks, compared with one?"
+        guessed = guess.ask("ranks_guess", question, GUESSES, ran=LAB.panel.ran)
+        model = controls.model("cost_model")
+        size = controls.choice(
+            "Batch size", "cost_batch", BATCH_SIZES, index=1, format_func="{:,}".format
+        )
+        task = dataset.default_task(machine)
+        LAB.buttons((task, model, size))
+    LAB.follow(lambda job: result(job, guessed))
+
+
+def result(job: Job, guessed: str | None) -> None:
+    done: Cost | None = job.value
+    if done is None:
+        if not job.ended:
+            at = latest(job, Repeat)
+            text = f"Round {at.done} of {at.of}" if at else "Starting four ranks"
+            slot(text, at.done / at.of if at else 0.0)
+        return
+    if guess.missing(guessed):
+        return
+    chart, words = st.columns(SIDES)
+    chart.altair_chart(
+        charts.steps(frame(done), done.environment.backend),
+        alt="Milliseconds of a step on one rank, on two and on four",
+    )
+    with words:
+        _judge(done, guessed)
+        figures.bullets(in_words(done))
+    chart.markdown("The outlined end of a bar is the exchange of gradients.")
+    figures.caption(
+        f"{format.NAMES[done.model]}, {done.batch_size} images in each step, shared "
+        f"by its ranks; {done.backend} on {done.environment.device_name}, "
+        f"{format.counted(done.cores, 'core')}. Median of n = "
+        f"{len(done.steps[0].seconds)} repeats in turn after a warm-up, of the slowest "
+        "rank; the line spans the middle half.",
+        done,
+    )
+    downloads.both("ranks", done.rows())
+
+
+def name(step: Step) -> str:
+    """2 ranks, 1 thread each."""
+    threads = format.counted(step.threads, "thread")
+    each = " each" if step.ranks > 1 else ""
+    return f"{format.counted(step.ranks, 'rank')}, {threads}{each}"
+
+
+def frame(done: Cost) -> pd.DataFrame:
+    """A row for each way, in milliseconds."""
+    rows = []
+    for each in done.steps:
+        middle = median(each.seconds)
+        low, high = format.middle_half(each.seconds)
+        times = (middle - each.exchange, middle, low, high)
+        rows.append(
+            (name(each), *(1e3 * time for time in times), format.precise(middle))
+        )
+    columns = ["way", "compute", "milliseconds", "low", "high", "time"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _two(done: Cost) -> Step:
+    return next(each for each in done.steps if each.ranks == 2)
+
+
+def _judge(done: Cost, guessed: str | None) -> None:
+    """How fast two ranks are, beside the guess, if the repeats agree on it."""
+    found = done.speedup(_two(done))
+    low, high = format.middle_half(found.ratios)
+    sure = _answer(low) == _answer(high)
+    guess.judge(
+        f"Two ranks are **{_times(done, _two(done))}** as fast as one.",
+        guessed if sure else None,
+        _answer(found.median),
+    )
+
+
+def _answer(times: float) -> str:
+    return GUESSES[(times >= 1.1) + (times > 1.7)]
+
+
+def _times(done: Cost, step: Step) -> str:
+    """How many times as fast as one rank; a range where the pairs disagree."""
+    found = done.speedup(step)
+    if found.steady:
+        return f"{format.times(found.median)}×"
+    low, high = found.interval
+    return f"{format.times(low)} to {format.times(high)}×"
+
+
+def in_words(done: Cost) -> list[str]:
+    """Speed-up, efficiency and exchange of each number of ranks, and what pays."""
+    lines = []
+    for step in done.steps:
+        if step.ranks == 1:
+            continue
+        found = done.speedup(step)
+        text = f"**{step.ranks} ranks**: {_times(done, step)} as fast as one"
+        if found.steady:
+            text += f", an efficiency of {found.median / step.ranks:.0%}"
+        share = step.exchange / median(step.seconds)
+        text += (
+            f". The exchange takes {share:.0%} of a step: "
+            f"{format.precise(step.exchange)} for {format.size(done.gradient_bytes)}."
+            if share >= 0.01
+            else ". The exchange can't be told from chance."
+        )
+        if step.ranks > done.cores and done.environment.backend == "CPU":
+            text += f" They share {format.counted(done.cores, 'core')}."
+        lines.append(text)
+    return [*lines, verdict(done), _when()]
+
+
+def verdict(done: Cost) -> str:
+    """Whether ranks pay here, beside one process that uses all cores."""
+    best = min(done.steps, key=lambda each: median(each.seconds))
+    threaded = next((s for s in done.steps if s.ranks == 1 and s.threads > 1), None)
+    if best.ranks == 1:
+        return (
+            f"**It doesn't pay here**: {name(best)} is the fastest. For this batch the "
+            "exchange and the extra processes cost more than they bring."
+        )
+    if threaded is None:
+        return f"**It pays here**: {name(best)} is the fastest."
+    over = median(threaded.seconds) / median(best.seconds)
+    return (
+        f"**{name(best).capitalize()}** is the fastest: {format.times(over)}× as fast "
+        f"as one process with {format.counted(threaded.threads, 'thread')}, which "
+        "needs no second copy of the model."
+    )
+
+
+def _when() -> str:
+    return (
+        "Ranks pay off when computing takes far longer than exchanging: large batches, "
+        "large models, and a device for each rank. Try another batch size."
+    )

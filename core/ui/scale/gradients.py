@@ -1,0 +1,114 @@
+"""One batch split over two ranks, as the Scale page shows it."""
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.measure.environment import Machine
+from core.scale.results import Gradients
+from core.ui import controls, dataset, figures
+from core.ui.charts import scale as charts
+from core.ui.job_panel import JobPanel, slot
+from core.ui.lab import SIDES, Lab
+
+RANKS, IMAGES = 2, 32
+ROUNDING = 1e-4  # of the greatest gradient; what is less comes of adding up floats
+LAB = Lab(
+    "Split a batch",
+    f"Is 2 × {IMAGES} the same as 1 × {RANKS * IMAGES}? Two ranks compute the "
+    f"gradients of {IMAGES} images each and average them, and one process computes "
+    f"those of all {RANKS * IMAGES}.",
+    "the gradients",
+    JobPanel("core.scale.gradients:measure", "The comparison", "run_gradients"),
+    ":material/scatter_plot: For each class, the gradient of rank 0, that of rank 1, "
+    "and between them their average appear here.",
+    "`all_reduce` adds up a tensor over all ranks and leaves the sum on each. "
+    "`DistributedDataParallel` calls it during the backward pass, while earlier layers "
+    "are still computing. From `core/scale/gradients.py`.",
+    (
+        ("Average by hand", "core.scale.gradients:average"),
+        ("On each rank", "core.scale.gradients:share"),
+    ),
+)
+
+
+def draw(machine: Machine) -> None:
+    """The model, the chart and the difference."""
+    LAB.begin(machine)
+    with controls.row():
+        model = controls.model("gradients_model")
+        task = dataset.default_task(machine)
+        LAB.panel.buttons("Compare the gradients", (RANKS, task, model, IMAGES))
+    LAB.follow(result)
+
+
+def result(job: Job) -> None:
+    done: Gradients | None = job.value
+    if done is None:
+        if not job.ended:
+            slot("Starting the ranks")
+        return
+    chart, words = st.columns(SIDES)
+    chart.altair_chart(
+        charts.gradients(frame(done), len(done.shares)),
+        alt="The gradient of the bias of each class, by rank, and their average",
+    )
+    with words:
+        figures.bullets(in_words(done, job.arguments[2]))
+    figures.caption(
+        f"The first {len(done.shares) * done.images} training images, {done.backend}. "
+        "The chart shows ten of the gradients, one for each class; the differences "
+        "are over all of them.",
+        done,
+    )
+
+
+def frame(done: Gradients) -> pd.DataFrame:
+    """A row for each class and rank."""
+    rows = [
+        (name, f"rank {rank}", share.own[i], share.averaged[i], share.alone[i])
+        for rank, share in enumerate(done.shares)
+        for i, name in enumerate(done.classes)
+    ]
+    return pd.DataFrame(rows, columns=["label", "rank", "gradient", "average", "alone"])
+
+
+def in_words(done: Gradients, model: str) -> list[str]:
+    """Whether the parts make up the whole, and what is not equal about it."""
+    whole, first = len(done.shares) * done.images, done.shares[0]
+    gap = (
+        f"the greatest difference is {first.difference:.1e}, where the greatest "
+        f"gradient is {first.greatest:.2g}"
+    )
+    if first.difference < ROUNDING * first.greatest:
+        line = (
+            f"**Equal, within rounding**: averaged over the ranks or computed from all "
+            f"{whole} images at once, {gap}. Floats were only added up in another "
+            "order."
+        )
+    else:
+        line = f"**Not equal**: between the average and all {whole} at once, {gap}."
+        if model == "cnn":
+            line += (
+                " The CNN has batch norm, and each rank normalizes by the mean of its "
+                f"own {done.images} images. `SyncBatchNorm` would use all {whole}, at "
+                "the price of more communication."
+            )
+    lines = [line]
+    if done.agree:
+        lines.append(
+            "**The same on both ranks**, bit for bit: so they take the same step."
+        )
+    lines.append(
+        "`DistributedDataParallel` gets what averaging by hand gets: "
+        + (
+            "the same bits."
+            if first.by_ddp == 0
+            else f"they differ by at most {first.by_ddp:.1e}."
+        )
+    )
+    lines.append(
+        "This holds for equal shares. If one rank had 10 images and the other 54, "
+        "the mean of the two means would not be the mean of all."
+    )
+    return lines

@@ -1,0 +1,19 @@
+"""core.scale.gradients: the mean of the parts is the whole, but for batch norm."""
+
+import pytest
+
+from core.scale import gradients
+
+
+@pytest.mark.parametrize(("model", "equal"), [("ann", True), ("cnn", False)])
+def test_the_average_over_two_ranks_is_the_gradient_of_the_whole_batch(model, equal):
+    """Within rounding; where each rank normalizes by its own images it is not."""
+    found = gradients.measure(2, "sprites", model, 32)
+    first, second = found.shares
+    assert (first.difference < 1e-5 * first.greatest) == equal
+    assert first.by_ddp <= 1e-6 * first.greatest
+    assert found.agree
+    assert first.own != second.own
+    for *parts, averaged in zip(first.own, second.own, first.averaged, strict=True):
+        assert sum(parts) / 2 == pytest.approx(averaged, abs=1e-6)
+    assert len(found.classes) == len(first.averaged) == len(first.alone) == 10
