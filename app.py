@@ -4,6 +4,8 @@
 """
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +13,8 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core import log
+from core.errors import ExplainedError
+from core.jobs import certificates
 from core.jobs.engine import in_background
 from core.ui import probes, visitor_routes
 from core.ui.classroom import ends
@@ -19,6 +23,11 @@ from core.ui.metrics import Looks
 from core.ui.server import engine, served, store
 from core.ui.uploads import UploadLimit
 from core.ui.visitor import VisitorCookie, signer
+
+try:
+    certificates.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))
+except ExplainedError as problem:
+    sys.exit(str(problem))
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ whoever started it need not stop it: nothing outlives a server that is killed.
     python -m core.jobs.cluster scheduler
     python -m core.jobs.cluster workers ADDRESS
 
-run until they are ended, whatever happens to each other and to the apps. All of them
-keep to what Dask's own settings say of TLS.
+run until they are ended, whatever happens to each other and to the apps. With a folder
+of certificates all of them speak TLS only, see core.jobs.certificates.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from distributed.core import connect
 
 from core import log
 from core.errors import ExplainedError
+from core.jobs.certificates import security as secured
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,12 +90,12 @@ def workers() -> dict[str, dict]:
     return {**train, "lab": options("lab", LAB_THREADS, {})}
 
 
-def listening(host: str, port: int) -> Scheduler:
+def listening(host: str, port: int, security: Security) -> Scheduler:
     """A scheduler for this interface, without pages of its own."""
     return Scheduler(
         host=host,
         port=port,
-        security=Security(),  # without it TLS is demanded, but not spoken
+        security=security,
         dashboard=False,
         dashboard_address="127.0.0.1:0",
     )
@@ -134,17 +135,23 @@ class Process:
             self._process.kill()
 
 
-async def local() -> None:
+async def local(security: Security) -> None:
     """The cluster of one server, which holds the other end of standard input."""
     # Whatever the workers print goes to standard error. The address goes out through a
     # copy of standard output that none of them inherits.
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    async with listening("127.0.0.1", 0) as scheduler:
+    async with listening("127.0.0.1", 0, security) as scheduler:
         with address_output:
             print(scheduler.address, file=address_output)
         nannies = [
-            Nanny(scheduler.address, name=name, host="127.0.0.1", **options)
+            Nanny(
+                scheduler.address,
+                name=name,
+                host="127.0.0.1",
+                security=security,
+                **options,
+            )
             for name, options in workers().items()
         ]
         starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
@@ -158,19 +165,19 @@ async def local() -> None:
     os._exit(0)  # whatever still runs here holds nothing that anybody waits for
 
 
-async def schedule(host: str, port: int) -> None:
+async def schedule(host: str, port: int, security: Security) -> None:
     """A scheduler, for as long as it is let."""
-    async with listening(host, port) as scheduler:
+    async with listening(host, port, security) as scheduler:
         print(f"The scheduler listens at {scheduler.address}", flush=True)
         await scheduler.finished()
 
 
-async def work(address: str, lanes: list[str], name: str) -> None:
+async def work(address: str, lanes: list[str], name: str, security: Security) -> None:
     """The workers of this machine, for as long as they are let."""
     chosen = {f"{name}-{n}": options for n, options in workers().items()}
     await asyncio.gather(
         *(
-            keep(address, name, options)
+            keep(address, name, {"security": security, **options})
             for name, options in chosen.items()
             if set(options["resources"]) & set(lanes)
         )
@@ -183,10 +190,10 @@ async def keep(address: str, name: str, options: dict) -> None:
     A worker ends with its connection to the scheduler, and takes its nanny along; one
     that hangs would not even notice. So this holds a connection of its own.
     """
-    security = Security().get_connection_args("worker")
+    arguments = options["security"].get_connection_args("worker")
     while True:
         try:
-            comm = await connect(address, **security)
+            comm = await connect(address, **arguments)
             async with Nanny(address, name=name, **options) as nanny:
                 lost = asyncio.ensure_future(comm.read())
                 ended = asyncio.ensure_future(nanny.finished())
@@ -198,18 +205,53 @@ async def keep(address: str, name: str, options: dict) -> None:
 
 def main() -> None:
     """The command line."""
+    given = _given()
+    dask.config.set(SETTINGS)
+    log.set_up()
+    try:
+        security = secured(getattr(given, "address", None), given.certificates)
+    except ExplainedError as error:
+        sys.exit(str(error))
+    with suppress(KeyboardInterrupt):
+        if given.command == "scheduler":
+            # Where everybody has to show a certificate, everybody may knock.
+            everybody = security.require_encryption
+            host = given.host or ("0.0.0.0" if everybody else "127.0.0.1")
+            asyncio.run(schedule(host, given.port, security))
+        elif given.command == "workers":
+            asyncio.run(work(given.address, given.lanes, given.name, security))
+        else:
+            asyncio.run(local(security))
+
+
+def _given() -> argparse.Namespace:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--certificates",
+        metavar="FOLDER",
+        help="of this machine, from deploy/certificates: it speaks TLS only then; "
+        "default: DASK_CERTIFICATES",
+    )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
         description="A scheduler and workers, to end with standard input.",
+        parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
-    alone = commands.add_parser("scheduler", help="only a scheduler")
+    alone = commands.add_parser("scheduler", help="only a scheduler", parents=[shared])
     alone.add_argument(
-        "--host", default="127.0.0.1", help="the interface it listens on"
+        "--host",
+        help="the interface it listens on; else this machine's own, or with "
+        "certificates all",
     )
     alone.add_argument("--port", type=int, default=PORT)
-    hands = commands.add_parser("workers", help="only this machine's workers")
-    hands.add_argument("address", help="of the scheduler, as tcp://HOST:PORT")
+    hands = commands.add_parser(
+        "workers", help="only this machine's workers", parents=[shared]
+    )
+    hands.add_argument(
+        "address",
+        help="of the scheduler: tcp://HOST:PORT, with certificates tls://",
+    )
     hands.add_argument(
         "--lanes",
         nargs="+",
@@ -222,16 +264,7 @@ def main() -> None:
         default=socket.gethostname(),
         help="what the workers' names begin with",
     )
-    given = parser.parse_args()
-    dask.config.set(SETTINGS)
-    log.set_up()
-    with suppress(KeyboardInterrupt):
-        if given.command == "scheduler":
-            asyncio.run(schedule(given.host, given.port))
-        elif given.command == "workers":
-            asyncio.run(work(given.address, given.lanes, given.name))
-        else:
-            asyncio.run(local())
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -26,8 +26,10 @@ from distributed.utils import LoopRunner
 
 from core.errors import ExplainedError
 from core.jobs import cluster, worker
+from core.jobs.certificates import security
 from core.jobs.job import Job, Outcome, PickedUp
 from core.jobs.roster import Roster
+from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
 # Dask logs a traceback for each connection that ends, also where it was meant to.
@@ -100,6 +102,7 @@ class Connection:
         answer to whether there are workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
+        self._security = security(self._scheduler)
         self._on_event, self._on_end = on_event, on_end
         self._on_lost, self._on_look = on_lost, on_look
         self._topic = f"engine-{uuid.uuid4().hex}"
@@ -180,6 +183,7 @@ class Connection:
             client = Client(
                 address,
                 timeout=CONNECT_SECONDS,
+                security=self._security,
                 set_as_default=False,
                 loop=self._loop.loop,
             )
@@ -379,6 +383,12 @@ class Connection:
             if future is not None:
                 future.release()
         return outcome.get()
+
+    def describe(self, address: str) -> Machine:
+        """What the worker there says of its machine, also while it trains."""
+        if (client := self._client) is None:
+            raise ExplainedError(self.problem or self.no_worker)
+        return client.run(worker.describe, workers=[address])[address]
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not for a lock even."""

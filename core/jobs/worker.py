@@ -21,6 +21,7 @@ from typing import Any
 
 from core.jobs.address import outcome_of
 from core.jobs.job import Outcome, PickedUp
+from core.measure.environment import Machine
 from core.watch import Watch
 
 WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
@@ -109,6 +110,13 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, without events."""
     keep_threads()
     return outcome_of(address, arguments)
+
+
+def describe() -> Machine:
+    """This worker's machine; not as a task, which would wait for a run to end."""
+    from core import devices
+
+    return devices.describe()
 
 
 def keep_threads() -> None:

@@ -1,0 +1,93 @@
+"""core.jobs.certificates, and deploy/certificates: who is let in, and what is said."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from core.errors import ExplainedError
+from core.jobs.certificates import FILES, security
+from tests.process import ROOT, python
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates"),
+    pytest.mark.skipif(os.name != "posix", reason="a script of the shell"),
+]
+
+
+def make(folder: Path, *machines: str) -> Path:
+    """The script in this folder; returns where the folders of machines are."""
+    script = ROOT / "deploy" / "certificates"
+    subprocess.run([script, *machines], cwd=folder, check=True, capture_output=True)
+    return folder / "certificates"
+
+
+@pytest.fixture
+def mine(tmp_path) -> Path:
+    return make(tmp_path, "mine") / "mine"
+
+
+def test_the_script_changes_nothing_that_is_good(tmp_path):
+    """Run again it adds machines, and mends one that a broken run has left."""
+    made = make(tmp_path, "one", "two")
+    before = {file: file.read_bytes() for file in made.rglob("*.pem")}
+    assert {file.name for file in made.glob("one/*")} == {*FILES}
+    (made / "two" / "cert.pem").unlink()
+    make(tmp_path, "one", "two", "three")
+    changed = {file for file, was in before.items() if file.read_bytes() != was}
+    assert changed == {made / "two" / "cert.pem", made / "two" / "key.pem"}
+    for machine in ("one", "two", "three"):
+        assert security(folder=str(made / machine)).require_encryption
+
+
+def test_keys_are_for_their_owner_alone(tmp_path):
+    made = make(tmp_path, "one")
+    assert {file.stat().st_mode & 0o777 for file in made.rglob("key.pem")} == {0o600}
+    assert {file.stat().st_mode & 0o077 for file in made.rglob("*")} == {0}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_not_there_is_named(mine, name):
+    (mine / name).unlink()
+    with pytest.raises(ExplainedError, match=f"mine/{name} is not there"):
+        security(folder=str(mine))
+
+
+def test_a_key_that_others_can_read_is_not_used(mine):
+    (mine / "key.pem").chmod(0o640)
+    with pytest.raises(ExplainedError, match=r"can read the key .*key\.pem"):
+        security(folder=str(mine))
+
+
+def test_what_is_no_certificate_is_told(mine):
+    (mine / "cert.pem").write_text("nothing")
+    with pytest.raises(ExplainedError, match="can't be used"):
+        security(folder=str(mine))
+
+
+def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
+    """Plain TCP is never spoken by who has some; TLS can't be by who has none."""
+    with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+        security("tcp://a:1", str(mine))
+    with pytest.raises(ExplainedError, match="asks for a certificate"):
+        security("tls://a:1")
+    monkeypatch.setenv("DASK_CERTIFICATES", str(mine))
+    assert security("tls://a:1").tls_worker_key == str(mine / "key.pem")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "-m core.jobs.cluster scheduler",
+        "-m core.jobs.cluster workers tls://127.0.0.1:1",
+        "-m streamlit run app.py --server.headless true --server.port 0",
+    ],
+)
+def test_all_three_end_with_a_sentence(command, tmp_path):
+    """And status 1, where what they were given is not good."""
+    env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
+    said = python(*command.split(), env=env, status=1).stderr
+    assert said.count("\n") == 1
+    assert "ca.pem is not there" in said
