@@ -22,6 +22,7 @@ from core.errors import ExplainedError
 from core.jobs.connection import Connection, in_background
 from core.jobs.estimates import Estimates, work
 from core.jobs.history import History
+from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Jobs, Outcome, Stored
 from core.jobs.limits import Gate, Limits, overdue
 from core.jobs.queue import Queue
@@ -81,6 +82,7 @@ class Engine:
             on_lost=self._when_lost,
             on_look=self._when_looked,
         )
+        self.hosts = Hosts(self._connection.roster, self._connection.describe)
         waiting = [
             (replace(job, person=self._gate.person(job.owner)), turn)
             for job, turn in self._history.recover()
@@ -393,4 +395,5 @@ class Engine:
             self._jobs.file_events()  # to be kept, also while nobody looks
         if self._machine is None:
             self.machine()
+        self.hosts()  # who looks later finds them described
         self._dispatch()

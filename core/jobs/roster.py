@@ -5,10 +5,13 @@ half a minute to be sure. Who watches the app is told sooner: a worker tells the
 scheduler twice a second that it is there.
 """
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from core.measure.environment import Machine
 
 SILENT_SECONDS = 7.0  # until who says nothing counts as gone
 
@@ -17,6 +20,17 @@ class _Worker(NamedTuple):
     word: float  # when it last said something, by the scheduler's clock
     heard: float  # when that was news, by ours
     takes: Counter[str]  # jobs at once, by lane
+    machine: str  # what its name begins with
+
+
+class Host(NamedTuple):
+    """A machine that has workers."""
+
+    name: str  # "" where they are the app's own
+    speaker: str  # the address of one of them, of the lab where it has one
+    trains: int  # training workers
+    answers: bool  # whether one of them is heard
+    machine: Machine | None = None  # as it describes itself, once it has
 
 
 class Roster:
@@ -39,7 +53,8 @@ class Roster:
             word, known = each["last_seen"], self._workers.get(address)
             heard = known.heard if known and known.word == word else now
             takes = Counter({k: int(n) for k, n in each["resources"].items()})
-            workers[address] = _Worker(word, heard, takes)
+            machine = re.sub(r"-?(train-\d+|lab)$", "", str(each["name"]))
+            workers[address] = _Worker(word, heard, takes, machine)
         self._workers, self._told = workers, now
         self.capacity = sum((each.takes for each in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))
@@ -50,6 +65,18 @@ class Roster:
         if self.capacity[lane]:
             return 0.0
         return time.monotonic() - self._staffed.get(lane, self._since)
+
+    def hosts(self) -> list[Host]:
+        """The machines that have workers, also those that are silent, by name."""
+        since, known = time.monotonic() - SILENT_SECONDS, self._workers
+        hosts = []
+        for name in sorted({each.machine for each in known.values()}):
+            own = {k: each for k, each in known.items() if each.machine == name}
+            heard = [k for k, each in own.items() if each.heard > since]
+            speaker = max(heard or own, key=lambda k: (own[k].takes["lab"], k))
+            trains = sum(each.takes["train"] for each in own.values())
+            hosts.append(Host(name, speaker, trains, bool(heard)))
+        return hosts
 
     def answering(self) -> Counter[str] | None:
         """The capacity of the workers that are heard; None: the scheduler is not."""

@@ -11,6 +11,7 @@ from core.ui import (
     course,
     format,
     going_on,
+    hosts,
     people,
     quiz,
     your_data,
@@ -142,7 +143,12 @@ def _machine_badge() -> None:
     best = machine.devices[0]
     color = device_color(best.backend)
     name = f":{color}[**{best.backend}** · {best.device_name}]"
+    if several := hosts.several():
+        name += f" · {len(several)} machines"
     with st.popover(name, icon=":material/memory:", wrap=True):
         st.markdown("Unless a figure says otherwise, it was measured here:")
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")
+        if several:
+            st.markdown("Training runs go to whichever of these is free:")
+            hosts.table()

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.machine.diagnosis import CAUSES
 from core.machine.results import DeviceDetails, DeviceLoad, Diagnosis, Facts
-from core.ui import controls, format, frame, guess
+from core.ui import controls, format, frame, guess, hosts
 from core.ui.charts import base as charts
 from core.ui.kept import KeptAnswer
 from core.ui.server import apart, engine, explained
@@ -99,7 +99,11 @@ def watch(shown: Facts) -> None:
 
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
-    """A card a device: what it is, and how full and how busy it is now."""
+    """A card a device: what it is, and how full and how busy it is now.
+
+    Below all machines, where there are several: the cards are of the one that answers.
+    """
+    hosts.table()
     with explained("The devices could not be described"):
         figures = live()
         for device in devices():

@@ -1,5 +1,6 @@
-"""Scheduler and workers as the README starts them, killed and started again."""
+"""Scheduler and workers as the documents start them, killed and started again."""
 
+import asyncio
 import os
 import re
 import shlex
@@ -14,48 +15,54 @@ from pathlib import Path
 
 import psutil
 import pytest
+from distributed.comm.core import CommClosedError
+from distributed.core import connect
 
 from core.jobs import connection
+from core.jobs.certificates import security
 from core.jobs.cluster import ROOT
 from core.jobs.engine import SHARED, Engine
 from tests.jobs.follow import Counted, finish, status, wait
-from tests.process import python, that_go_on
+from tests.process import that_go_on
 
 HERE = "tests.jobs.test_cluster"
 COUNT = "tests.jobs.follow:count"
 LONG, SHORT = 4000, 8
 
 
-class Elsewhere:
-    """A scheduler and workers, each a process started by the README's own words."""
+def commands(file: str) -> list[str]:
+    """Those that start a scheduler or workers, as a document has them."""
+    text = (ROOT / file).read_text("utf-8")
+    return re.findall(r"^python -m core\.jobs\.cluster .*", text, re.M)
 
-    def __init__(
-        self, scheme: str = "tcp", env: dict[str, str] | None = None, more: str = ""
-    ) -> None:
-        """`more` is added to the command for the workers."""
+
+class Elsewhere:
+    """A scheduler and workers, each a process started by a document's own words."""
+
+    def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
+        """The port in the commands is replaced by one that is free."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = str(free.getsockname()[1])
-        self.address = f"{scheme}://127.0.0.1:{self.port}"
-        self._env, self._more = env, more
-        text = (ROOT / "README.md").read_text("utf-8").replace("tcp://", f"{scheme}://")
-        lines = re.findall(r"^python -m core\.jobs\.cluster (\w+) .*", text, re.M)
-        assert lines == ["scheduler", "workers"]
-        self._text = text
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self._commands, self._folder = commands, folder
         self._processes: dict[str, psutil.Popen] = {}
-        for part in lines:
+        for part in commands:
             self.start(part)
 
     def start(self, part: str) -> None:
-        """By the command of the README, at a port that is free."""
-        (line,) = re.findall(
-            rf"^python (-m core\.jobs\.cluster {part} .*)", self._text, re.M
-        )
-        line += f" {self._more}" if part == "workers" else ""
-        words = shlex.split(line.replace("8786", self.port))
+        _, *words = shlex.split(self._commands[part].replace("8786", self.port))
         self._processes[part] = psutil.Popen(
-            [sys.executable, *words], cwd=ROOT, env=self._env, stdout=subprocess.DEVNULL
+            [sys.executable, *words],
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
         )
+
+    def leave(self, part: str) -> None:
+        """The command itself, as systemd stops it; nobody waits for what it started."""
+        self._processes[part].terminate()
+        self._processes[part].wait()
 
     def kill(self, part: str) -> None:
         """The command itself, as kill -9 does; what it had started ends by itself."""
@@ -87,7 +94,8 @@ class Elsewhere:
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[Elsewhere]:
-    cluster = Elsewhere()
+    parts = ("scheduler", "workers")
+    cluster = Elsewhere(dict(zip(parts, commands("README.md"), strict=True)))
     yield cluster
     cluster.end()
 
@@ -257,28 +265,80 @@ def test_a_job_that_hears_nothing_does_not_outlive_its_app(
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate")
-def test_all_of_it_speaks_tls(tmp_path):
-    """As Dask's own settings ask: no part of it falls back to plain text."""
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made += ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "cert")]
-    subprocess.run(made, check=True, capture_output=True)
-    comm = "DASK_DISTRIBUTED__COMM__"
-    env = {**os.environ, f"{comm}REQUIRE_ENCRYPTION": "true"}
-    env[f"{comm}TLS__CA_FILE"] = str(tmp_path / "cert")
-    for who in ("SCHEDULER", "WORKER", "CLIENT"):
-        env[f"{comm}TLS__{who}__CERT"] = str(tmp_path / "cert")
-        env[f"{comm}TLS__{who}__KEY"] = str(tmp_path / "key")
-    cluster = Elsewhere("tls", env, more="--lanes lab")
-    script = """
-from core.jobs.engine import Engine
-engine = Engine()
-print(engine.ask("core.jobs.address:resolve", "core.jobs.cluster:PORT", seconds=90))
-engine.close()
-"""
-    env["DASK_SCHEDULER_ADDRESS"] = cluster.address
+@pytest.fixture
+def machines(tmp_path, monkeypatch) -> Iterator[Elsewhere]:
+    """Two and a scheduler, as docs/hosting.md starts them; an app's settings are set.
+
+    To be quick, both have the lab's workers, which need no rehearsal of training.
+    """
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([ROOT / "deploy" / "certificates", "first", "second"], check=True)
+    text = (ROOT / "docs" / "hosting.md").read_text("utf-8")
+    (settings,) = re.findall(r"^(DASK_.*) python -m streamlit run app.py", text, re.M)
+    lines = [*commands("docs/hosting.md"), settings]
+    here = (line.replace("demo.example.org", "127.0.0.1") for line in lines)
+    scheduler, first, second, settings = here
+    cluster = Elsewhere(
+        {
+            "scheduler": f"{scheduler} --port 8786",
+            "first": f"{first} --lanes lab",
+            "second": f"{second} --lanes lab",
+        },
+        tmp_path,
+    )
+    for setting in settings.replace("8786", cluster.port).split():
+        monkeypatch.setenv(*setting.split("="))
+    yield cluster
+    cluster.end()
+
+
+def knock(address: str, folder: str | None = None) -> None:
+    """As one who has these certificates, or none; CommClosedError where refused."""
+
+    async def connect_and_leave() -> None:
+        shown = security(folder=folder).get_connection_args("client") if folder else {}
+        await (await connect(address, timeout=30, **shown)).close()
+
+    asyncio.run(connect_and_leave())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates")
+def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
+    """They work for whoever has a certificate too; one that leaves may come back."""
+    app = Engine()
+
+    def there() -> list[str]:
+        """The machines that have said what they are."""
+        return [host.name for host in app.hosts() if host.machine]
+
+    def succeeds() -> bool:
+        return finish(app, app.submit(COUNT, SHORT, lane="lab")).value == SHORT
+
     try:
-        assert python("-c", script, env=env).stdout.strip() == "8786"
+        wait(lambda: there() == ["first", "second"])
+        assert succeeds()
+        machines.leave("second")
+        wait(lambda: [host.name for host in app.hosts()] == ["first"])
+        assert succeeds()
+        machines.start("second")
+        wait(lambda: there() == ["first", "second"])
+        machines.leave("first")
+        assert succeeds()
     finally:
-        cluster.end()
+        app.close()
+    nobody_else_is_let_in(os.environ["DASK_SCHEDULER_ADDRESS"], tmp_path / "other")
+
+
+def nobody_else_is_let_in(address: str, folder: Path) -> None:
+    """By plain TCP, or with the certificate of an authority that is made here."""
+    knock(address, "certificates/first")
+    with pytest.raises(CommClosedError):
+        knock(address.replace("tls://", "tcp://"))
+    folder.mkdir()
+    subprocess.run([ROOT / "deploy" / "certificates", "third"], cwd=folder, check=True)
+    stranger = folder / "certificates" / "third"
+    with pytest.raises(CommClosedError):
+        knock(address, str(stranger))
+    shutil.copy("certificates/first/ca.pem", stranger)  # it trusts them, not they it
+    with pytest.raises(CommClosedError):
+        knock(address, str(stranger))

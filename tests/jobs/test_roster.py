@@ -14,8 +14,8 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def told(word: float, **lanes: int) -> dict:
-    return {"last_seen": word, "resources": lanes}
+def told(word: float, name: str = "lab", **lanes: int) -> dict:
+    return {"last_seen": word, "resources": lanes, "name": name}
 
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
@@ -50,3 +50,29 @@ def test_a_worker_that_says_nothing_is_not_there(clock):
     assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
     here.hear({"a": told(-49, train=1)})
     assert here.answering() == {"train": 1}
+
+
+def test_workers_of_one_machine_are_known_by_its_name(clock):
+    """It is heard while one of them is, and one that is heard speaks for it."""
+    here = Roster()
+
+    def look(word: float) -> list[tuple]:
+        here.hear(
+            {
+                "a": told(word, "big-host-train-0", train=1),
+                "b": told(1, "big-host-train-1", train=1),
+                "c": told(1, "big-host-lab", lab=4),
+                "d": told(1, "other-train-0", train=1),
+            }
+        )
+        return [tuple(each)[:4] for each in here.hosts()]
+
+    assert look(1) == [("big-host", "c", 2, True), ("other", "d", 1, True)]
+    clock[0] += SILENT_SECONDS + 1
+    assert look(2) == [("big-host", "a", 2, True), ("other", "d", 1, False)]
+
+
+def test_an_app_with_workers_of_its_own_has_one_machine():
+    here = Roster()
+    here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
+    assert [tuple(each)[:3] for each in here.hosts()] == [("", "b", 1)]

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
+from core.jobs.roster import Host
 from core.machine.diagnosis import CAUSES, diagnose
 from core.machine.results import Facts, VisibleDevice
 from core.ui import machine
@@ -141,3 +142,15 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
     kept()
     monkeypatch.setattr(machine, "facts", kept)
     assert AppTest.from_function(page, default_timeout=60).run().session_state.runs == 2
+
+
+def test_all_machines_are_named_where_there_are_several(engine, monkeypatch):
+    """On Home, in the sidebar of every page, and with what they have on Device."""
+    here = engine.machine()
+    found = [Host("one", "a", 2, True, here), Host("two", "b", 1, False)]
+    monkeypatch.setattr(engine, "hosts", lambda: found)
+    assert "2 machines: `one`, `two`" in texts(open_page("home.py").caption)
+    at = open_page("pages/1_Device.py", tab="This machine")
+    rows = f"| `one` | {here.devices[0].device_name}", "| `two` | doesn't answer"
+    assert all(row in texts(at.main.markdown) for row in rows)
+    assert all(row in texts(at.sidebar.markdown) for row in rows)

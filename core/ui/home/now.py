@@ -6,7 +6,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import dataset, job_panel, runs
+from core.ui import dataset, hosts, job_panel, runs
 from core.ui.charts import train as charts
 from core.ui.classroom import held
 from core.ui.course import HOME
@@ -137,7 +137,7 @@ def _buttons(own: Job | None) -> None:
 
 
 def _machine_line(machine: Machine | None) -> None:
-    """What this machine is, in a line; or what it waits for."""
+    """What there is, in a line; or what it waits for."""
     if machine is None and engine().problem:
         st.error(engine().problem, title="There are no workers")
         return
@@ -149,7 +149,8 @@ def _machine_line(machine: Machine | None) -> None:
     if not dataset.is_here(machine):
         data = "without Fashion-MNIST: you train on sprites, drawn by a program"
     version = best.torch.partition("+")[0]
-    st.caption(f"{best.backend} · {best.device_name} · torch {version} · {data}")
+    told = (best.backend, best.device_name, hosts.names(), f"torch {version}", data)
+    st.caption(" · ".join(filter(None, told)))
 
 
 def _onward(shown: Run) -> None:

@@ -1,0 +1,52 @@
+"""core.ui.hosts: the machines that have workers, where there is more than one."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.roster import Host
+from core.ui import hosts
+from tests import samples
+
+CPU = replace(samples.machine("CPU").devices[0], total_bytes=8_000_000_000)
+BOTH = samples.machine("CUDA", "CPU").devices
+ONE = Host("one", "a", 2, True, replace(samples.machine(), devices=(*BOTH[:1], CPU)))
+NEW = Host("new_1", "b", 1, True)
+SILENT = Host("silent", "c", 1, False, samples.machine("CPU"))
+
+
+@pytest.fixture
+def there(monkeypatch) -> list[Host]:
+    """Those that the engine knows of."""
+    found: list[Host] = []
+    monkeypatch.setattr(hosts, "engine", lambda: SimpleNamespace(hosts=lambda: found))
+    return found
+
+
+def table() -> AppTest:
+    def page() -> None:
+        from core.ui import hosts
+
+        hosts.table()
+
+    return AppTest.from_function(page).run()
+
+
+def test_one_machine_is_not_spoken_of(there):
+    """As it was before there could be several."""
+    there.append(ONE)
+    assert hosts.names() == ""
+    assert not table().markdown
+
+
+def test_several_machines_are_all_told(there):
+    """Also one that has not said what it is, and one that doesn't answer any more."""
+    there.extend((ONE, NEW, SILENT))
+    assert hosts.names() == "3 machines: `one`, `new_1`, `silent`"
+    assert table().markdown[0].value.splitlines()[2:] == [
+        "| `one` | A CUDA, A CPU | unknown, 8 GB | 2 |",
+        "| `new_1` | has not said yet |  | 1 |",
+        "| `silent` | doesn't answer |  | 1 |",
+    ]
