@@ -6,6 +6,7 @@ would wait for its gradients in vain.
 """
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ SECONDS = 3600.0  # after which a rank ends by itself, whatever happens
 MOST_SILENT = timedelta(seconds=30)  # that a rank waits for the others
 LAST_WORDS_SECONDS = 2.0  # for the others to say why they could not go on
 PLACE = "RANKS_MEET_AT"  # an environment variable of ours
+SOURCE = re.compile(r"\[/\S+\] ")  # where in torch's own code an error was raised
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 
@@ -150,6 +152,6 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     gone, how = next(iter(dead.items()))
     text = f"Rank {gone} of {count} died. {how}"
     if outcome.message:
-        said = outcome.message.strip("`").partition(". ")[0]
+        said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
         text += f" Rank {rank} waited for its gradients and got this error: `{said}`."
     return f"{text} So the run has ended on all ranks."

@@ -68,16 +68,10 @@ def steps(frame: pd.DataFrame, backend: str) -> Chart:
         + base.tips(".3g", low="Middle half from, ms", high="to, ms"),
     )
     x = alt.X("milliseconds:Q").title("Milliseconds a step")
-    whole = base.bars(
-        rows,
-        x,
-        "time:N",
-        fill=alt.value(colors.page),
-        stroke=alt.value(hue),
-    )
     compute = rows.mark_bar(height=16, color=hue).encode(x="compute:Q")
-    first, *rest = whole.layer
-    return alt.layer(first, compute, *rest).properties(height=alt.Step(34))
+    ends = alt.value("transparent")
+    whole = base.bars(rows, x, "time:N", fill=ends, stroke=alt.value(hue))
+    return alt.layer(compute, whole).properties(height=alt.Step(34))
 
 
 def orders(frame: pd.DataFrame) -> Chart:
@@ -96,6 +90,7 @@ def orders(frame: pd.DataFrame) -> Chart:
         color=base.hues("rank", ranks, _hues(colors, len(ranks)), symbolOpacity=1)
     )
     texts = cells.mark_text(fontSize=13).encode(text="image:N")
-    chart = alt.layer(boxes, texts).properties(height=alt.Step(30))
+    size = {"width": alt.Step(24), "height": alt.Step(30)}
+    chart = alt.layer(boxes, texts).properties(**size)
     panel = alt.Row("way:N").title(None).sort(list(dict.fromkeys(frame["way"])))
     return chart.facet(row=panel.header(labelAnchor="start", labelOrient="top"))

@@ -12,6 +12,7 @@ from core.compare.results import Race
 from core.measure.environment import Machine
 from core.move.results import Transfers
 from core.results import training_speed
+from core.scale.results import Cost
 from core.speed.headline import Climbed
 from core.store.codec import StoreError
 from core.store.results import RunSummary
@@ -19,6 +20,7 @@ from core.ui import dataset, figures, format, guess, measured, runs
 from core.ui.compare import race
 from core.ui.move import transfers
 from core.ui.people import people
+from core.ui.scale import cost
 from core.ui.server import store
 from core.ui.speed import ladder, rungs
 
@@ -83,6 +85,7 @@ def by_lesson(found: Earned) -> dict[str, str]:
         ("Model", transfers.PANEL.address, _of_transfers),
         ("Compare", race.PANEL.address, _of_race),
         ("Speed", ladder.PANEL.address, _of_climb),
+        ("Scale", cost.LAB.panel.address, _of_ranks),
     )
     for title, address, say in says:
         job = measured.newest(address)
@@ -120,6 +123,13 @@ def _of_climb(found: Climbed) -> str:
     ):
         return ""
     return f"{format.times(gain.median)}× on the ladder"
+
+
+def _of_ranks(found: Cost) -> str:
+    gain = found.speedup(cost.two(found))
+    if not gain.steady or guess.made(cost.GUESS) is None:
+        return ""
+    return f"{format.times(gain.median)}× on 2 ranks"
 
 
 def draw(found: Earned) -> None:

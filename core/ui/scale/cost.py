@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.measure.speedup import paired
 from core.scale.results import Cost, Repeat, Step
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import scale as charts
@@ -14,6 +15,7 @@ from core.ui.job_panel import JobPanel, latest, slot
 from core.ui.lab import SIDES, Lab
 
 BATCH_SIZES = (64, 512, 4096)
+GUESS = "ranks_guess"
 GUESSES = ("Slower, or as fast", "1.1 to 1.7 times as fast", "Faster than that")
 LAB = Lab(
     "What it costs",
@@ -38,7 +40,7 @@ def draw(machine: Machine) -> None:
     LAB.begin(machine)
     with controls.row():
         question = "how fast are two ranks, compared with one?"
-        guessed = guess.ask("ranks_guess", question, GUESSES, ran=LAB.panel.ran)
+        guessed = guess.ask(GUESS, question, GUESSES, ran=LAB.panel.ran)
         model = controls.model("cost_model")
         size = controls.choice(
             "Batch size", "cost_batch", BATCH_SIZES, index=1, format_func="{:,}".format
@@ -99,17 +101,18 @@ def frame(done: Cost) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _two(done: Cost) -> Step:
+def two(done: Cost) -> Step:
+    """The way with two ranks."""
     return next(each for each in done.steps if each.ranks == 2)
 
 
 def _judge(done: Cost, guessed: str | None) -> None:
     """How fast two ranks are, beside the guess, if the repeats agree on it."""
-    found = done.speedup(_two(done))
+    found = done.speedup(two(done))
     low, high = format.middle_half(found.ratios)
     sure = _answer(low) == _answer(high)
     guess.judge(
-        f"Two ranks are **{_times(done, _two(done))}** as fast as one.",
+        f"Two ranks are **{_times(done, two(done))}** as fast as one.",
         guessed if sure else None,
         _answer(found.median),
     )
@@ -152,22 +155,24 @@ def in_words(done: Cost) -> list[str]:
 
 
 def verdict(done: Cost) -> str:
-    """Whether ranks pay here, beside one process that uses all cores."""
-    best = min(done.steps, key=lambda each: median(each.seconds))
-    threaded = next((s for s in done.steps if s.ranks == 1 and s.threads > 1), None)
-    if best.ranks == 1:
-        return (
-            f"**It doesn't pay here**: {name(best)} is the fastest. For this batch the "
-            "exchange and the extra processes cost more than they bring."
+    """Whether ranks pay here, beside the better of the ways with one process."""
+    one, several = (
+        min(found, key=lambda each: median(each.seconds))
+        for found in (
+            [each for each in done.steps if each.ranks == 1],
+            [each for each in done.steps if each.ranks > 1],
         )
-    if threaded is None:
-        return f"**It pays here**: {name(best)} is the fastest."
-    over = median(threaded.seconds) / median(best.seconds)
-    return (
-        f"**{name(best).capitalize()}** is the fastest: {format.times(over)}× as fast "
-        f"as one process with {format.counted(threaded.threads, 'thread')}, which "
-        "needs no second copy of the model."
     )
+    found = paired(one.seconds, several.seconds)
+    if found.winner is None:
+        return f"**Too close to call**: {name(several)}, against {name(one)}."
+    if found.winner == 0:
+        return (
+            f"**It doesn't pay here**: {name(one)} is faster than {name(several)}. "
+            "For this batch the exchange costs more than the second process brings."
+        )
+    gain = f", {format.times(found.median)}×" if found.steady else ""
+    return f"**It pays here**: {name(several)} is faster than {name(one)}{gain}."
 
 
 def _when() -> str:

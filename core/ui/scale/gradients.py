@@ -56,7 +56,7 @@ def result(job: Job) -> None:
     with words:
         figures.bullets(in_words(done, job.arguments[2]))
     figures.caption(
-        f"The first {len(done.shares) * done.images} training images, {done.backend}. "
+        f"The first {len(done.shares) * done.images} training images. "
         "The chart shows ten of the gradients, one for each class; the differences "
         "are over all of them.",
         done,

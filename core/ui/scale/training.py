@@ -16,12 +16,16 @@ from core.ui.server import engine, explained
 
 RANKS, BATCH_SIZE, MODEL, EPOCHS = (1, 2, 4), 64, "ann", 1
 DIES = (1, 100)  # a rank, and the step after which it is killed
+EXCHANGED = {
+    "gloo": "gradients exchanged by gloo, which is for CPUs",
+    "nccl": "gradients exchanged by NCCL, which is for NVIDIA GPUs",
+}
 LAB = Lab(
     "Train on several ranks",
     "A **rank** is a process with a copy of the model. Each rank gets its share of "
     "every batch. After the backward pass the ranks average their gradients, so that "
     "all take the same step. That is data parallelism.",
-    "a run",
+    "the training",
     JobPanel(
         "core.scale.data_parallel:run",
         "The run",
@@ -91,9 +95,10 @@ def result(job: Job) -> None:
     elif not job.ended:
         step = max((each.step for each in told), default=0)
         slot(f"Step {step:,}" if step else "Starting the ranks")
+    count, task, *_ = job.arguments
     if not told:
+        split(task, count)
         return
-    count = job.arguments[0]
     chart, words = st.columns(SIDES)
     with chart:
         rows = [(each.step, each.loss, f"rank {each.rank}") for each in told]
@@ -107,8 +112,9 @@ def result(job: Job) -> None:
         with words:
             figures.bullets(in_words(done))
         figures.caption(
-            f"{format.counted(count, 'rank')} on this machine over {done.backend}, one "
-            f"CPU thread each, batches of {BATCH_SIZE} together, one epoch.",
+            f"{format.counted(count, 'rank')} with one CPU thread each; "
+            f"{EXCHANGED[done.backend]}. Batches of {BATCH_SIZE} images, shared by the "
+            "ranks; one epoch.",
             done,
         )
 
@@ -125,7 +131,7 @@ def in_words(done: ParallelRun) -> list[str]:
             f"**{'The same' if done.agree else 'Not the same'} model**: a hash of all "
             "parameters is "
             + ", ".join(f"`{each.weights}` on rank {each.rank}" for each in done.ends)
-            + ". Equal weights plus equal steps stay equal, bit for bit." * done.agree,
+            + ". They began equal and took equal steps." * done.agree,
         ]
     seconds = max(each.seconds for each in done.ends)
     lines.append(

@@ -81,6 +81,7 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
     values = {
         earned.race.PANEL.address: samples.RACE,
         earned.ladder.PANEL.address: samples.CLIMBED,
+        earned.cost.LAB.panel.address: samples.COST,
     }
 
     def newest(address: str):
@@ -97,6 +98,7 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
     assert told == {
         "Compare": "1.19× for Testing card",
         "Speed": "13× on the ladder",
+        "Scale": "1.2× on 2 ranks",
     }
     slow, *_ = values[earned.race.PANEL.address].counted(0)
     uneven = replace(slow, train_seconds=9 * slow.train_seconds)
