@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import dask
 import pytest
 
 from core.errors import ExplainedError
@@ -91,3 +92,13 @@ def test_all_three_end_with_a_sentence(command, tmp_path):
     said = python(*command.split(), env=env, status=1).stderr
     assert said.count("\n") == 1
     assert "ca.pem is not there" in said
+
+
+def test_settings_of_dask_do_as_well(mine):
+    """Without a folder; the address has to fit them too."""
+    comm = "distributed.comm"
+    tls = {f"{comm}.tls.ca-file": str(mine / "ca.pem")}
+    with dask.config.set({f"{comm}.require-encryption": True, **tls}):
+        assert security("tls://a:1").get_tls_config_for_role("worker")["ca_file"]
+        with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+            security("tcp://a:1")

@@ -307,22 +307,23 @@ def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
     """They work for whoever has a certificate too; one that leaves may come back."""
     app = Engine()
 
-    def there() -> list[str]:
-        """The machines that have said what they are."""
-        return [host.name for host in app.hosts() if host.machine]
+    def names() -> list[str]:
+        return [host.name for host in app.hosts()]
 
     def succeeds() -> bool:
         return finish(app, app.submit(COUNT, SHORT, lane="lab")).value == SHORT
 
     try:
-        wait(lambda: there() == ["first", "second"])
+        wait(lambda: names() == ["first", "second"])
+        wait(lambda: all(host.machine for host in app.hosts()))
         assert succeeds()
         machines.leave("second")
-        wait(lambda: [host.name for host in app.hosts()] == ["first"])
+        wait(lambda: names() == ["first"])
         assert succeeds()
         machines.start("second")
-        wait(lambda: there() == ["first", "second"])
+        wait(lambda: names() == ["first", "second"])
         machines.leave("first")
+        wait(lambda: names() == ["second"])
         assert succeeds()
     finally:
         app.close()
