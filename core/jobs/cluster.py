@@ -90,6 +90,14 @@ def workers() -> dict[str, dict]:
     return {**train, "lab": options("lab", LAB_THREADS, {})}
 
 
+def is_news(record: logging.LogRecord) -> bool:
+    """Not that a client has gone whom the scheduler was about to tell something.
+
+    It has ended, or connects again. Dask calls that critical, with a traceback.
+    """
+    return not record.getMessage().startswith("Closed comm")
+
+
 def listening(host: str, port: int, security: Security) -> Scheduler:
     """A scheduler for this interface, without pages of its own."""
     return Scheduler(
@@ -208,6 +216,7 @@ def main() -> None:
     given = _given()
     dask.config.set(SETTINGS)
     log.set_up()
+    logging.getLogger("distributed.scheduler").addFilter(is_news)
     try:
         security = secured(getattr(given, "address", None), given.certificates)
     except ExplainedError as error:

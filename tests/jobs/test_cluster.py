@@ -1,6 +1,7 @@
 """Scheduler and workers as the documents start them, killed and started again."""
 
 import asyncio
+import logging
 import os
 import re
 import shlex
@@ -20,7 +21,7 @@ from distributed.core import connect
 
 from core.jobs import connection
 from core.jobs.certificates import security
-from core.jobs.cluster import ROOT
+from core.jobs.cluster import ROOT, is_news
 from core.jobs.engine import SHARED, Engine
 from tests.jobs.follow import Counted, finish, status, wait
 from tests.process import that_go_on
@@ -129,6 +130,13 @@ def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
     for job in others:
         assert job.value == SHORT
         assert job.events == tuple(map(Counted, range(SHORT)))
+
+
+@pytest.mark.parametrize(("said", "told"), [("Closed comm %r", False), ("%r", True)])
+def test_a_client_that_is_gone_is_no_news(said, told):
+    """Nobody has to read a traceback because somebody has ended an app."""
+    record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
+    assert is_news(record) == told
 
 
 def test_workers_started_by_hand_can_do_everything(app):
