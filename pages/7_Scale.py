@@ -11,5 +11,5 @@ machine = frame.machine()
 
 labs = {each.LAB.title: partial(each.draw, machine) for each in (training, gradients)}
 labs[cost.LAB.title] = partial(cost.draw, machine)
-sections(labs | {"A new order each epoch": sampler.draw})
+sections(labs | {"A new order": sampler.draw})
 frame.end("Scale")

@@ -298,7 +298,6 @@ COST = Cost(
         Step(2, 1, (0.001,) * 5, (0.0006,) * 5),
         Step(4, 1, (0.0024,) * 5, (0.0012,) * 5),
     ),
-    gradient_bytes=437_544,
     cores=2,
     backend="gloo",
     environment=replace(PROCESSOR, threads=1),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.classroom import names
-from core.classroom.rules import RUN, Rules
+from core.classroom.rules import NONE, RUN, Rules
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.jobs.limits import Gate, spoken
@@ -73,11 +73,11 @@ class Room(Gate):
     @property
     def rules(self) -> Rules:
         """Those that hold now; without a class, none."""
-        return self._open.rules if self._open else Rules()
+        return self._open.rules if self._open else NONE
 
     def rules_for(self, visitor: str) -> Rules:
         """Those that hold for this person: for a teacher, none."""
-        return Rules() if visitor in self._teachers else self.rules
+        return NONE if visitor in self._teachers else self.rules
 
     def member(self, visitor: str) -> Member | None:
         """Who the visitor is in the class that is open; None: not in it."""

@@ -101,6 +101,9 @@ class Rules:
                 )
 
 
+NONE = Rules()  # checked once: a page asks for what holds some twenty times
+
+
 def _flat(arguments: Any) -> Iterator[Any]:
     """What is in arguments that a rule may be about: devices, and what has settings."""
     for each in arguments:

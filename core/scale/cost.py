@@ -7,6 +7,7 @@ others wait, so that whatever disturbs the machine disturbs all of them alike.
 import time
 from contextlib import AbstractContextManager, nullcontext
 from itertools import repeat
+from random import Random
 from typing import Any
 
 import torch
@@ -24,8 +25,8 @@ from core.watch import UNWATCHED, Watch
 
 SIZES = (1, 2, 4)
 REPEATS, WARMUP = 9, 1
-BLOCK_SECONDS = 0.06  # that the steps of a repeat take on one rank, about
-MOST_STEPS = 30
+REPEAT_SECONDS = 0.1  # that the steps of a repeat take on one rank, about
+MOST_STEPS = 50
 
 
 class Way:
@@ -71,59 +72,72 @@ class Way:
             ):
                 pass
             devices.synchronize(self.device)
-        return (time.perf_counter() - began) / steps
+            return (time.perf_counter() - began) / steps
 
 
 def take_turns(
     task: str,
     model_name: str,
     batch_size: int,
-    cores: int,
+    chosen: list[tuple[int, int]],
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """On each rank: the seconds of a step for each of `blocks`, by repeat.
+    """On each rank: the seconds of a step for each of `timed`, by repeat.
 
     Empty where it has no part.
     """
     batch = datasets.load(task).train.first(batch_size)
-    ways = [Way(*each, model_name, batch) for each in sizes(cores)]
+    ways = [Way(*each, model_name, batch) for each in chosen]
     steps = _steps_of_a_repeat(ways[0])
-    in_turn = blocks(ways)
+    in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        for (way, silent), seconds in zip(in_turn, taken, strict=True):
+        # In another order each time, but the same on all ranks: threads that
+        # still spin, say, do not always disturb the same one.
+        for place in Random(number).sample(range(len(taken)), len(taken)):
+            which, silent = in_turn[place]
             dist.barrier()  # nobody computes while others do
-            if way.joins:
-                one = way.seconds(steps, silent)
+            if ways[which].joins:
+                one = ways[which].seconds(steps, silent)
                 if number >= WARMUP:
-                    seconds.append(one)
+                    taken[place].append(one)
         if dist.get_rank() == 0:
             watch.report(Repeat(number + 1, WARMUP + repeats))
     return taken
 
 
-def sizes(cores: int) -> list[tuple[int, int]]:
-    """Ranks, and CPU threads of each: one with all cores stands beside the others."""
+def ways(cores: int) -> list[tuple[int, int]]:
+    """How many ranks are compared here, and how many CPU threads each has.
+
+    As many as there are GPUs, where there are several. On the CPU, one rank with all
+    cores stands beside those that share them.
+    """
+    gpus = torch.cuda.device_count()
+    if gpus > 1:
+        return [(size, 1) for size in SIZES if size <= gpus]
     alone = [(1, 1), (1, cores)] if cores > 1 else [(1, 1)]
     return alone + [(size, 1) for size in SIZES if size > 1]
 
 
-def blocks(ways: list[Way]) -> list[tuple[Way, bool]]:
-    """What is timed in turn: each way, those of several ranks silent as well."""
+def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
+    """What takes turns: the place of a way, and whether it is silent.
+
+    Each way, and those of several ranks once more without the exchange.
+    """
     return [
-        (way, silent)
-        for way in ways
-        for silent in ((False, True) if way.size > 1 else (False,))
+        (place, silent)
+        for place, (size, _) in enumerate(chosen)
+        for silent in ((False, True) if size > 1 else (False,))
     ]
 
 
 def _steps_of_a_repeat(alone: Way) -> int:
-    """As many as one rank takes BLOCK_SECONDS for; all ranks agree on the number."""
+    """As many as one rank takes REPEAT_SECONDS for; all ranks agree on the number."""
     steps = torch.zeros(1, dtype=torch.int64, device=alone.device)
     if alone.joins:
         alone.seconds(2)
-        steps += min(MOST_STEPS, max(2, round(BLOCK_SECONDS / alone.seconds(3))))
+        steps += min(MOST_STEPS, max(2, round(REPEAT_SECONDS / alone.seconds(3))))
     dist.broadcast(steps, src=0)
     return int(steps.item())
 
@@ -135,26 +149,19 @@ def measure(
     watch: Watch = UNWATCHED,
     repeats: int = REPEATS,
 ) -> Cost:
-    """The same batch of the training images on 1, 2 and 4 ranks; reports Repeat."""
-    count, cores = max(SIZES), devices.usable_cores()
-    what = (task, model_name, batch_size, cores, repeats)
+    """The same batch of the training images on one rank and several; reports Repeat."""
+    cores = devices.usable_cores()
+    chosen = ways(cores)
+    count = max(size for size, _ in chosen)
+    what = (task, model_name, batch_size, chosen, repeats)
     found = ranks.run("core.scale.cost:take_turns", count, *what, watch=watch)
-    steps: list[Step] = []
-    by_block = iter(zip(*found, strict=True))
-    for size, threads in sizes(cores):
-        seconds = _slowest(next(by_block))
-        silent = _slowest(next(by_block)) if size > 1 else ()
-        steps.append(Step(size, threads, seconds, silent))
-    gradients = 4 * models.count_parameters(models.build(model_name))
-    return Cost(
-        model_name,
-        batch_size,
-        tuple(steps),
-        gradients,
-        cores,
-        *ranks.means(count),
-        now(),
-    )
+    seconds = iter(_slowest(taken) for taken in zip(*found, strict=True))
+    steps = [
+        Step(size, threads, next(seconds), next(seconds) if size > 1 else ())
+        for size, threads in chosen
+    ]
+    means = ranks.means(count)
+    return Cost(model_name, batch_size, tuple(steps), cores, *means, now())
 
 
 def _slowest(taken: tuple[list[float], ...]) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DistributedSampler
+from torch.utils.data import DistributedSampler, TensorDataset
 
 from core import loops, models
 from core.data import batches, datasets
@@ -24,7 +24,6 @@ from core.loss_meter import REPORT_SECONDS
 from core.measure.environment import now
 from core.scale import ranks
 from core.scale.results import ParallelRun, RankEnd, RankLoss
-from core.scale.sampler import of_rank
 from core.watch import UNWATCHED, Watch
 
 LEARNING_RATE = 0.001
@@ -59,36 +58,24 @@ def train(
     device, data = ranks.device(), datasets.load(task)
     torch.manual_seed(SEED)
     model = models.build(model_name).to(device)
-    # All ranks begin with the weights of rank 0.
+    # It begins by giving all ranks the weights of rank 0.
     model = DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
-    sampler = of_rank(rank, count, len(data.train))
+    dataset = TensorDataset(data.train.images, data.train.labels)
+    sampler: DistributedSampler = DistributedSampler(dataset, count, rank)
+    # As in DataLoader(dataset, batch_size // count, sampler=sampler):
     share = ShareOrder(sampler)
     feed = batches.TensorBatches(data.train, batch_size // count, share)
-
-    losses, meter = [], Meter(rank)
-    began = time.perf_counter()
+    criterion, meter = nn.CrossEntropyLoss(), Meter(rank, watch)
     for epoch in range(epochs):
         sampler.set_epoch(epoch)  # or every epoch has the order of the first
-        # The backward pass averages the gradients over all ranks.
-        for loss in loops.train_epoch(
-            model, feed, nn.CrossEntropyLoss(), optimizer, device
-        ):
-            if told := meter.add(loss):
-                losses.append(told)
-                watch.report(told)
+        # Its backward pass averages the gradients over all ranks.
+        losses = loops.train_epoch(model, feed, criterion, optimizer, device)
+        for loss in losses:
+            meter.add(loss)
             if (rank, meter.step) == dies:
                 die()
-    seconds = time.perf_counter() - began
-    correct = _correct(model.module, data.test, device) if rank == 0 else None
-    return RankEnd(
-        rank,
-        tuple(losses),
-        len(sampler) * epochs,
-        fingerprint(model.parameters()),
-        seconds,
-        correct,
-    )
+    return meter.end(model, len(sampler) * epochs, data.test, device)
 
 
 def die() -> None:
@@ -97,22 +84,43 @@ def die() -> None:
 
 
 class Meter:
-    """The mean loss of a rank, a few times a second."""
+    """The mean loss of a rank, told a few times a second."""
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, watch: Watch) -> None:
         self.rank, self.step = rank, 0
-        self._losses: list[Tensor] = []
-        self._told = 0.0
+        self._watch = watch
+        self._told: list[RankLoss] = []
+        self._losses: list[Tensor] = []  # since it last told
+        self._began, self._due = time.perf_counter(), 0.0
 
-    def add(self, loss: Tensor) -> RankLoss | None:
-        """The mean since it last told, if it is time to tell."""
+    def add(self, loss: Tensor) -> None:
+        """Take the loss of one more step."""
         self.step += 1
         self._losses.append(loss)
-        if time.monotonic() < self._told + REPORT_SECONDS:
-            return None
-        mean = torch.stack(self._losses).mean().item()
-        self._losses, self._told = [], time.monotonic()
-        return RankLoss(self.rank, self.step, mean)
+        if time.perf_counter() > self._due:
+            mean = torch.stack(self._losses).mean().item()
+            self._told.append(RankLoss(self.rank, self.step, mean))
+            self._watch.report(self._told[-1])
+            self._losses, self._due = [], time.perf_counter() + REPORT_SECONDS
+
+    def end(
+        self,
+        model: DistributedDataParallel,
+        images: int,
+        test: datasets.Split,
+        device: torch.device,
+    ) -> RankEnd:
+        """All of it; rank 0 also says how good the model is, which is the same on all.
+
+        `images` is how many this rank was fed.
+        """
+        seconds, correct = time.perf_counter() - self._began, None
+        if self.rank == 0:
+            feed = batches.in_order(test, device)
+            outputs, labels = loops.predict(model.module, feed, device)
+            correct = loops.score(outputs, labels, nn.CrossEntropyLoss()).correct
+        weights = fingerprint(model.parameters())
+        return RankEnd(self.rank, tuple(self._told), images, weights, seconds, correct)
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:
@@ -121,11 +129,6 @@ def fingerprint(tensors: Iterable[Tensor]) -> str:
     for each in tensors:
         found.update(each.detach().cpu().numpy().tobytes())
     return found.hexdigest()[:12]
-
-
-def _correct(model: nn.Module, test: datasets.Split, device: torch.device) -> int:
-    outputs, labels = loops.predict(model, batches.in_order(test, device), device)
-    return loops.score(outputs, labels, nn.CrossEntropyLoss()).correct
 
 
 def run(

@@ -19,16 +19,22 @@ from core.watch import UNWATCHED, Watch
 
 
 def average(model: nn.Module) -> None:
-    """By hand, what DistributedDataParallel does: every rank gets the mean."""
+    """By hand, one tensor at a time, what DistributedDataParallel does."""
     for parameter in model.parameters():
-        assert parameter.grad is not None
+        assert parameter.grad is not None  # the backward pass is done
         dist.all_reduce(parameter.grad)  # now it is the sum, on every rank
         parameter.grad /= dist.get_world_size()
 
 
 def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
-    """The gradients of the mean loss over these images, in each parameter's grad."""
+    """The gradients of the mean loss over these images, in each parameter's grad.
+
+    Without dropout, which would draw other numbers for each of the models compared.
+    """
     model.train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.eval()
     nn.CrossEntropyLoss()(model(images), labels).backward()
 
 

@@ -69,12 +69,14 @@ def join(
     """In the process of a rank: what torchrun sets, then the function itself.
 
     torchrun also sets MASTER_ADDR and MASTER_PORT, where the ranks meet. Here
-    they meet in a file, which no other machine can reach.
+    they meet in a file, which no other machine can reach. And it sets
+    OMP_NUM_THREADS to 1; here a child has one thread anyway.
     """
     os.environ |= {
         "RANK": str(rank),  # among all
         "LOCAL_RANK": str(rank),  # among those of this machine
         "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
         PLACE: place,
     }
     if sys.platform in LOOPBACK:
@@ -86,9 +88,10 @@ def join(
 
 
 def meet() -> None:
-    """Wait for the other ranks."""
+    """Wait for the other ranks, wherever they run."""
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    backend, place = backend_for(count), os.environ.get(PLACE, "env://")
+    backend = backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
+    place = os.environ.get(PLACE, "env://")
     if backend == "nccl":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(
@@ -97,7 +100,7 @@ def meet() -> None:
 
 
 def backend_for(count: int) -> str:
-    """NCCL if each rank has a GPU of its own, else gloo, and they share the CPU."""
+    """NCCL if each rank of this machine has a GPU, else gloo: they share the CPU."""
     return "nccl" if torch.cuda.device_count() >= count else "gloo"
 
 
@@ -154,4 +157,4 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     if outcome.message:
         said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
         text += f" Rank {rank} waited for its gradients and got this error: `{said}`."
-    return f"{text} So the run has ended on all ranks."
+    return f"{text} So the run ended on all ranks."

@@ -95,7 +95,10 @@ class Step:
 
     @property
     def exchange(self) -> float:
-        """Seconds of a step that go into exchanging gradients: the median, or 0."""
+        """What the exchange adds to a step, in seconds: the median, or 0.
+
+        Waiting for the slowest rank included.
+        """
         pairs = zip(self.seconds, self.silent, strict=False)
         found = [with_it - without for with_it, without in pairs]
         return max(0.0, median(found)) if found else 0.0
@@ -108,7 +111,6 @@ class Cost:
     model: str
     batch_size: int  # of all ranks together
     steps: tuple[Step, ...]  # first that of one rank with one thread
-    gradient_bytes: int  # that each rank sends in a step
     cores: int
     backend: str
     environment: Environment
@@ -127,7 +129,7 @@ class Cost:
                 self.environment,
                 self.date,
                 **rows.pick(each, "ranks threads_of_each=threads"),
-                **rows.pick(self, "model batch_size backend gradient_bytes"),
+                **rows.pick(self, "model batch_size backend"),
                 exchange_seconds=each.exchange,
                 speedup=self.speedup(each).median,
             )

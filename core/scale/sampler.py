@@ -1,7 +1,5 @@
 """Which images each rank is fed: DistributedSampler, with set_epoch and without."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch.utils.data import DistributedSampler, TensorDataset
@@ -12,11 +10,6 @@ from core.scale.results import Orders
 RANKS, EPOCHS = 2, 3
 
 
-def of_rank(rank: int, ranks: int, images: int) -> DistributedSampler[Any]:
-    """The sampler of a rank, for a dataset of so many images."""
-    return DistributedSampler(TensorDataset(torch.arange(images)), ranks, rank)
-
-
 def orders(
     images: int, calls_set_epoch: bool
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -24,7 +17,11 @@ def orders(
 
     Shares are of equal size: if need be, some images come twice.
     """
-    samplers = [of_rank(rank, RANKS, images) for rank in range(RANKS)]
+    dataset = TensorDataset(torch.arange(images))
+    samplers: list[DistributedSampler] = [
+        DistributedSampler(dataset, num_replicas=RANKS, rank=rank)
+        for rank in range(RANKS)
+    ]
     epochs = []
     for epoch in range(EPOCHS):
         for sampler in samplers:
@@ -45,5 +42,9 @@ def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:
     They are those that core.scale.data_parallel.train begins with.
     """
     train = datasets.load(task).train
-    orders = (list(of_rank(rank, ranks, len(train))) for rank in range(ranks))
+    dataset = TensorDataset(train.labels)
+    samplers: list[DistributedSampler] = [
+        DistributedSampler(dataset, ranks, rank) for rank in range(ranks)
+    ]
+    orders = map(list, samplers)
     return [train.images[order[: size // ranks], 0].numpy() for order in orders]

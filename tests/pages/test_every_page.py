@@ -73,7 +73,7 @@ SPOILERS = (  # what is not told before the guess
     *("Checkpointing leaves", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *("For a single point **", "10,000 pieces take", "`.item()` in every step takes"),
-    *("Two ranks are **", "The exchange takes", "pay here"),
+    *("Two ranks run", "The exchange adds", "pay here"),
 )
 
 

@@ -45,11 +45,11 @@ def test_one_rank_has_nobody_to_lose():
 
 def test_the_order_is_shown_after_a_guess():
     """Both ways; the guess is held against what the sampler drew."""
-    at = open_page(PAGE, tab="A new order each epoch")
+    at = open_page(PAGE, tab="A new order")
     assert not at.get("vega_lite_chart")
-    at.radio(key="set_epoch_guess").set_value("The order of the first epoch").run()
+    at.radio(key="set_epoch_guess").set_value("The same as the first").run()
     assert "You guessed right" in texts(at.success)
-    assert "comes twice in the first epoch" in texts(at.markdown)
+    assert "is dealt again at the end" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
 
@@ -57,7 +57,7 @@ def test_the_order_is_shown_after_a_guess():
     ("lab", "said"),
     [
         (gradients, "**Equal, within rounding**"),
-        (cost, "an efficiency of 60%"),
+        (cost, "1.20 times the speed of one, 60% of the ideal 2×"),
         (cost, "**It doesn't pay here**: 1 rank, 2 threads is faster than 2 ranks"),
         (cost, "They share 2 cores."),
     ],

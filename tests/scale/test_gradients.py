@@ -1,7 +1,10 @@
 """core.scale.gradients: the mean of the parts is the whole, but for batch norm."""
 
 import pytest
+import torch
 
+from core import models
+from core.data import datasets
 from core.scale import gradients
 
 
@@ -17,3 +20,14 @@ def test_the_average_over_two_ranks_is_the_gradient_of_the_whole_batch(model, eq
     for *parts, averaged in zip(first.own, second.own, first.averaged, strict=True):
         assert sum(parts) / 2 == pytest.approx(averaged, abs=1e-6)
     assert len(found.classes) == len(first.averaged) == len(first.alone) == 10
+
+
+def test_models_that_are_compared_drop_the_same_units():
+    """None: else two computations from the same images would differ."""
+    batch = datasets.load("sprites").train.first(8)
+    model, found = models.build("cnn"), []
+    for _ in range(2):
+        model.zero_grad()
+        gradients.compute(model, batch.images, batch.labels)
+        found.append(gradients.gradients(model))
+    assert torch.equal(*found)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.measure.speedup import paired
+from core.measure.speedup import Speedup, paired
 from core.scale.results import Cost, Repeat, Step
 from core.ui import controls, dataset, downloads, figures, format, guess
 from core.ui.charts import scale as charts
@@ -15,32 +15,41 @@ from core.ui.job_panel import JobPanel, latest, slot
 from core.ui.lab import SIDES, Lab
 
 BATCH_SIZES = (64, 512, 4096)
+WHEN = (
+    "Ranks pay off when computing takes far longer than exchanging: large batches, "
+    "many calculations per weight, and a device for each rank. Try another batch size."
+)
 GUESS = "ranks_guess"
-GUESSES = ("Slower, or as fast", "1.1 to 1.7 times as fast", "Faster than that")
+GUESSES = (
+    "Slower, or about the same",
+    "1.1 to 1.7 times as fast",
+    "More than 1.7 times as fast",
+)
 LAB = Lab(
     "What it costs",
     "Two ranks compute half a batch each, at the same time. But in every step they "
-    "have to exchange all gradients, and the cores are shared.",
+    "exchange all gradients.",
     "a step",
     JobPanel("core.scale.cost:measure", "The measurement", "run_cost"),
-    ":material/bar_chart: Guess, then measure: a step of the same batch on one rank, "
-    "on two and on four appears here, with what the exchange takes of it.",
-    "All ranks are there from the start and take turns. `no_sync()` leaves the "
-    "gradients on their ranks: what a step takes longer without it is the exchange. "
-    "From `core/scale/cost.py`.",
+    ":material/bar_chart: Guess, then measure how long a step takes on one, two, and "
+    "four ranks, and how much of it is the exchange.",
+    "All ranks start at once, and the setups take turns. `no_sync()` skips the "
+    "exchange. The time it saves is what the exchange adds, waiting for the slower "
+    "rank included. From `core/scale/cost.py`.",
     (
         ("A step", "core.scale.cost:Way.seconds"),
         ("Taking turns", "core.scale.cost:take_turns"),
     ),
+    on_a_cpu=" Here they also share the CPU's cores.",
 )
 
 
 def draw(machine: Machine) -> None:
     """The guess, the bars, and when ranks pay off."""
     LAB.begin(machine)
+    question = "how fast are two ranks, relative to one?"
+    guessed = guess.ask(GUESS, question, GUESSES, ran=LAB.panel.ran)
     with controls.row():
-        question = "how fast are two ranks, compared with one?"
-        guessed = guess.ask(GUESS, question, GUESSES, ran=LAB.panel.ran)
         model = controls.model("cost_model")
         size = controls.choice(
             "Batch size", "cost_batch", BATCH_SIZES, index=1, format_func="{:,}".format
@@ -68,13 +77,14 @@ def result(job: Job, guessed: str | None) -> None:
     with words:
         _judge(done, guessed)
         figures.bullets(in_words(done))
-    chart.markdown("The outlined end of a bar is the exchange of gradients.")
+    chart.markdown(":small[Filled: computing. Outlined: the exchange adds this.]")
     figures.caption(
-        f"{format.NAMES[done.model]}, {done.batch_size} images in each step, shared "
+        f"{format.NAMES[done.model]}, {done.batch_size:,} images in each step, shared "
         f"by its ranks; {done.backend} on {done.environment.device_name}, "
         f"{format.counted(done.cores, 'core')}. Median of n = "
-        f"{len(done.steps[0].seconds)} repeats in turn after a warm-up, of the slowest "
-        "rank; the line spans the middle half.",
+        f"{len(done.steps[0].seconds)} repeats, taken in turn after a warm-up; each is "
+        "the slowest rank's mean over several steps, without loading. The line spans "
+        "the middle half.",
         done,
     )
     downloads.both("ranks", done.rows())
@@ -112,7 +122,7 @@ def _judge(done: Cost, guessed: str | None) -> None:
     low, high = format.middle_half(found.ratios)
     sure = _answer(low) == _answer(high)
     guess.judge(
-        f"Two ranks are **{_times(done, two(done))}** as fast as one.",
+        f"Two ranks run at **{_times(found)} times** the speed of one.",
         guessed if sure else None,
         _answer(found.median),
     )
@@ -122,36 +132,39 @@ def _answer(times: float) -> str:
     return GUESSES[(times >= 1.1) + (times > 1.7)]
 
 
-def _times(done: Cost, step: Step) -> str:
-    """How many times as fast as one rank; a range where the pairs disagree."""
-    found = done.speedup(step)
-    if found.steady:
-        return f"{format.times(found.median)}×"
+def _times(found: Speedup) -> str:
+    """A figure; a range where the pairs disagree, or leave open who is faster."""
+    if _is_sure(found):
+        return format.times(found.median)
     low, high = found.interval
-    return f"{format.times(low)} to {format.times(high)}×"
+    return f"{format.times(low)} to {format.times(high)}"
+
+
+def _is_sure(found: Speedup) -> bool:
+    return found.steady and found.winner is not None
 
 
 def in_words(done: Cost) -> list[str]:
-    """Speed-up, efficiency and exchange of each number of ranks, and what pays."""
+    """What each number of ranks brings and loses, and whether that pays."""
     lines = []
     for step in done.steps:
         if step.ranks == 1:
             continue
         found = done.speedup(step)
-        text = f"**{step.ranks} ranks**: {_times(done, step)} as fast as one"
-        if found.steady:
-            text += f", an efficiency of {found.median / step.ranks:.0%}"
+        text = f"**{step.ranks} ranks**: {_times(found)} times the speed of one"
+        if _is_sure(found):
+            text += f", {found.median / step.ranks:.0%} of the ideal {step.ranks}×"
         share = step.exchange / median(step.seconds)
         text += (
-            f". The exchange takes {share:.0%} of a step: "
-            f"{format.precise(step.exchange)} for {format.size(done.gradient_bytes)}."
+            f". The exchange adds {share:.0%} of a step, "
+            f"{format.precise(step.exchange)}."
             if share >= 0.01
-            else ". The exchange can't be told from chance."
+            else ". The exchange is too short to tell from noise."
         )
         if step.ranks > done.cores and done.environment.backend == "CPU":
             text += f" They share {format.counted(done.cores, 'core')}."
         lines.append(text)
-    return [*lines, verdict(done), _when()]
+    return [*lines, verdict(done), WHEN]
 
 
 def verdict(done: Cost) -> str:
@@ -165,18 +178,11 @@ def verdict(done: Cost) -> str:
     )
     found = paired(one.seconds, several.seconds)
     if found.winner is None:
-        return f"**Too close to call**: {name(several)}, against {name(one)}."
+        return f"**Too close to call** between {name(several)} and {name(one)}."
     if found.winner == 0:
         return (
             f"**It doesn't pay here**: {name(one)} is faster than {name(several)}. "
-            "For this batch the exchange costs more than the second process brings."
+            "The extra processes cost more than they save."
         )
     gain = f", {format.times(found.median)}×" if found.steady else ""
     return f"**It pays here**: {name(several)} is faster than {name(one)}{gain}."
-
-
-def _when() -> str:
-    return (
-        "Ranks pay off when computing takes far longer than exchanging: large batches, "
-        "large models, and a device for each rank. Try another batch size."
-    )

@@ -20,11 +20,12 @@ LAB = Lab(
     f"those of all {RANKS * IMAGES}.",
     "the gradients",
     JobPanel("core.scale.gradients:measure", "The comparison", "run_gradients"),
-    ":material/scatter_plot: For each class, the gradient of rank 0, that of rank 1, "
-    "and between them their average appear here.",
+    ":material/scatter_plot: Press **Compare the gradients** to see both ranks' "
+    "gradients for each class, and their average.",
     "`all_reduce` adds up a tensor over all ranks and leaves the sum on each. "
-    "`DistributedDataParallel` calls it during the backward pass, while earlier layers "
-    "are still computing. From `core/scale/gradients.py`.",
+    "`DistributedDataParallel` calls it during the backward pass, in larger models "
+    "while earlier layers are still computing. Dropout is off here: each rank would "
+    "drop other units. From `core/scale/gradients.py`.",
     (
         ("Average by hand", "core.scale.gradients:average"),
         ("On each rank", "core.scale.gradients:share"),
@@ -56,9 +57,9 @@ def result(job: Job) -> None:
     with words:
         figures.bullets(in_words(done, job.arguments[2]))
     figures.caption(
-        f"The first {len(done.shares) * done.images} training images. "
-        "The chart shows ten of the gradients, one for each class; the differences "
-        "are over all of them.",
+        f"The first {len(done.shares) * done.images} training images. The chart shows "
+        "the gradients of the last layer's bias, one per class; the differences cover "
+        "all parameters.",
         done,
     )
 
@@ -77,22 +78,18 @@ def in_words(done: Gradients, model: str) -> list[str]:
     """Whether the parts make up the whole, and what is not equal about it."""
     whole, first = len(done.shares) * done.images, done.shares[0]
     gap = (
-        f"the greatest difference is {first.difference:.1e}, where the greatest "
-        f"gradient is {first.greatest:.2g}"
+        f"the average and the gradients of all {whole} images differ by at most "
+        f"{first.difference:.1e}; the largest of those is {first.greatest:.2g}"
     )
     if first.difference < ROUNDING * first.greatest:
-        line = (
-            f"**Equal, within rounding**: averaged over the ranks or computed from all "
-            f"{whole} images at once, {gap}. Floats were only added up in another "
-            "order."
-        )
+        line = f"**Equal, within rounding**: {gap}. The sums ran in a different order."
     else:
-        line = f"**Not equal**: between the average and all {whole} at once, {gap}."
+        line = f"**Not equal**: {gap}."
         if model == "cnn":
             line += (
                 " The CNN has batch norm, and each rank normalizes by the mean of its "
-                f"own {done.images} images. `SyncBatchNorm` would use all {whole}, at "
-                "the price of more communication."
+                f"own {done.images} images. On GPUs `SyncBatchNorm` uses all {whole}, "
+                "at the price of more communication."
             )
     lines = [line]
     if done.agree:
@@ -100,12 +97,8 @@ def in_words(done: Gradients, model: str) -> list[str]:
             "**The same on both ranks**, bit for bit: so they take the same step."
         )
     lines.append(
-        "`DistributedDataParallel` gets what averaging by hand gets: "
-        + (
-            "the same bits."
-            if first.by_ddp == 0
-            else f"they differ by at most {first.by_ddp:.1e}."
-        )
+        "`DistributedDataParallel` gives the same gradients as averaging by hand, "
+        + ("bit for bit." if first.by_ddp == 0 else f"to within {first.by_ddp:.1e}.")
     )
     lines.append(
         "This holds for equal shares. If one rank had 10 images and the other 54, "

@@ -12,18 +12,18 @@ from core.ui.server import engine, explained
 from core.ui.source import code_tabs
 
 IMAGES = 11
-GUESSES = ("A new order", "The order of the first epoch", "An error is raised")
+GUESSES = ("A new one", "The same as the first", "None: an error")
 
 
 def draw() -> None:
     """The guess, both orders, and what is not equal about them."""
     st.markdown(
-        "`DistributedSampler` gives each rank its share of the images. All ranks have "
-        "to draw the same order, so the order depends on a seed and on the number of "
-        "the epoch alone, which you tell it: `sampler.set_epoch(epoch)`.",
+        "`DistributedSampler` deals the images out to the ranks. To split them without "
+        "overlap, all ranks shuffle alike: the order depends only on a seed and the "
+        "epoch, which you set with `sampler.set_epoch(epoch)`.",
         width=PROSE,
     )
-    question = "without that line, what does the second epoch bring?"
+    question = "without that line, what order does the second epoch have?"
     guessed = guess.ask("set_epoch_guess", question, GUESSES)
     if guess.missing(guessed):
         return
@@ -48,11 +48,12 @@ def _orders(images: int) -> Orders:
 
 def frame(found: Orders) -> pd.DataFrame:
     """A row for each image that a rank is fed."""
-    ways = {"With set_epoch": found.told, "Forgotten": found.forgotten}
+    ways = {"With set_epoch": found.told, "Without": found.forgotten}
     rows = []
     for way, epochs in ways.items():
         for number, ranks in enumerate(epochs, 1):
-            places = [(r, image) for r, share in enumerate(ranks) for image in share]
+            dealt = zip(*ranks, strict=True)  # in turn, as cards are
+            places = [each for turn in dealt for each in enumerate(turn)]
             rows += [
                 (way, f"Epoch {number}", place, str(image), f"rank {rank}")
                 for place, (rank, image) in enumerate(places)
@@ -78,14 +79,15 @@ def in_words(found: Orders) -> str:
     fed = [image for share in found.told[0] for image in share]
     twice = sorted({image for image in fed if fed.count(image) > 1})
     text = (
-        "No error tells you: the loss still falls, on batches that never change. Look "
-        "for the line whenever you see a `DistributedSampler`."
+        "Nothing warns you: the loss still falls, but the batches never change. "
+        "Wherever you see a `DistributedSampler`, look for `set_epoch`."
     )
     if twice:
         text += (
             f"\n\n{found.images} images can't be shared evenly by "
-            f"{len(found.told[0])} ranks, so image {twice[0]} comes twice in the "
-            "first epoch: all ranks need equally many steps, or one would wait for "
-            "the others forever."
+            f"{len(found.told[0])} ranks, so the first image of the order, {twice[0]} "
+            "in the first epoch, is dealt again at the end. Otherwise one rank could "
+            "have an extra step, and wait there until a timeout. `drop_last=True` "
+            "drops images instead."
         )
     return text

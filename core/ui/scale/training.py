@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core.config import TRAIN_SAMPLES
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.scale.results import ParallelRun, RankLoss
@@ -17,14 +18,20 @@ from core.ui.server import engine, explained
 RANKS, BATCH_SIZE, MODEL, EPOCHS = (1, 2, 4), 64, "ann", 1
 DIES = (1, 100)  # a rank, and the step after which it is killed
 EXCHANGED = {
-    "gloo": "gradients exchanged by gloo, which is for CPUs",
-    "nccl": "gradients exchanged by NCCL, which is for NVIDIA GPUs",
+    "gloo": "gradients exchanged by gloo, used for CPUs",
+    "nccl": "gradients exchanged by NCCL (RCCL on AMD)",
 }
+AS_ASKED = (
+    "**As you asked**, rank {} was killed after step {}. Each rank needs the gradients "
+    "of all the others in every step, so none can go on. `torchrun` ends all ranks "
+    "too. With `--max-restarts` it starts them again, and a script then has to load "
+    "its last checkpoint, or it begins from scratch."
+)
 LAB = Lab(
-    "Train on several ranks",
-    "A **rank** is a process with a copy of the model. Each rank gets its share of "
-    "every batch. After the backward pass the ranks average their gradients, so that "
-    "all take the same step. That is data parallelism.",
+    "Train",
+    "Several processes, each with a copy of the model and a number, its **rank**, "
+    "share every batch. During the backward pass they average their gradients, so all "
+    "take the same step. That is data parallelism.",
     "the training",
     JobPanel(
         "core.scale.data_parallel:run",
@@ -34,16 +41,17 @@ LAB = Lab(
     ),
     ":material/show_chart: Press **Train** to see a line for each rank: their losses "
     "differ, and yet they end with the same model.",
-    "The loop is the one from the Train lesson. New are the wrapper around the model, "
-    "the sampler that shares out the images, and a process for each rank. In a "
-    "terminal, `torchrun --nproc-per-node 2 -m core.scale.data_parallel` starts the "
-    "same function, on GPUs where there are enough.",
+    "The loop is the one from the Train lesson. New: the wrapper around the model, the "
+    "sampler that divides the images, and one process per rank. In a terminal, "
+    "`torchrun --nproc-per-node 2 -m core.scale.data_parallel` runs the same function, "
+    "on GPUs if there is one per rank.",
     (
         ("On each rank", "core.scale.data_parallel:train"),
         ("The loop", "core.loops:train_epoch"),
         ("What torchrun sets", "core.scale.ranks:join"),
-        ("Start and watch", "core.scale.ranks:run"),
+        ("The ranks meet", "core.scale.ranks:meet"),
     ),
+    on_a_cpu=" Here each process runs on the CPU; with GPUs, each would have its own.",
 )
 
 
@@ -54,10 +62,10 @@ def draw(machine: Machine) -> None:
         task = controls.task("ranks_task", dataset.is_here(machine))
         count = controls.choice("Ranks", "ranks", RANKS, index=1, format_func=str)
         dies = st.toggle(
-            "Kill rank 1 on the way",
+            "Kill rank 1 partway",
             key="ranks_die",
             disabled=count == 1,
-            help="It ends without a word, as when the system runs out of memory.",
+            help="Ends its process at once, as the system does when memory runs out.",
         )
         arguments = (count, task, MODEL, BATCH_SIZE, EPOCHS)
         killed = DIES if dies and count > 1 else None
@@ -69,7 +77,7 @@ def draw(machine: Machine) -> None:
 
 def split(task: str, count: int) -> None:
     """The first batch as the ranks share it, in one row of pictures."""
-    with explained("The pictures did not come"):
+    with explained("The images could not be loaded"):
         shares = _shares(task, count)
         for rank, (side, images) in enumerate(
             zip(st.columns(count), shares, strict=True)
@@ -89,13 +97,15 @@ def _shares(task: str, count: int) -> list[np.ndarray]:
 def result(job: Job) -> None:
     """The losses, and in words what the ranks saw and what they hold now."""
     done: ParallelRun | None = job.value
+    count, task, *_, killed = job.arguments
     told = reported(job, RankLoss)
     if done is not None:
         told = [each for end in done.ends for each in end.losses]
     elif not job.ended:
         step = max((each.step for each in told), default=0)
-        slot(f"Step {step:,}" if step else "Starting the ranks")
-    count, task, *_ = job.arguments
+        steps = -(-TRAIN_SAMPLES[task] // BATCH_SIZE) * EPOCHS
+        text = f"Step {step:,} of {steps:,}" if step else "Starting the ranks"
+        slot(text, min(1.0, step / steps))
     if not told:
         split(task, count)
         return
@@ -117,6 +127,8 @@ def result(job: Job) -> None:
             "ranks; one epoch.",
             done,
         )
+    elif job.status == "failed" and killed:
+        words.markdown(AS_ASKED.format(*killed))
 
 
 def in_words(done: ParallelRun) -> list[str]:
@@ -124,20 +136,25 @@ def in_words(done: ParallelRun) -> list[str]:
     first, count = done.ends[0], len(done.ends)
     lines = []
     if count > 1:
-        lines += [
+        lines.append(
             f"**Different images**: each rank trained on {first.images:,} of the "
             f"{done.train_images:,}, {BATCH_SIZE // count} in each step. So their "
-            "losses differ.",
-            f"**{'The same' if done.agree else 'Not the same'} model**: a hash of all "
-            "parameters is "
-            + ", ".join(f"`{each.weights}` on rank {each.rank}" for each in done.ends)
-            + ". They began equal and took equal steps." * done.agree,
-        ]
+            "losses differ."
+        )
+        hashes = ", ".join(
+            f"`{each.weights}` on rank {each.rank}" for each in done.ends
+        )
+        lines.append(
+            f"**The same model**: the hash of all parameters is `{first.weights}` on "
+            "every rank. They began equal and took equal steps."
+            if done.agree
+            else f"**Not the same model**: the hash of all parameters is {hashes}."
+        )
     seconds = max(each.seconds for each in done.ends)
     lines.append(
         f"**{(first.correct or 0) / done.test_images:.1%}** of "
         f"{done.test_images:,} test images right, after "
-        f"{format.duration(seconds)} of training. Is that faster than one rank? "
-        "**What it costs** measures it."
+        f"{format.duration(seconds)} of training. Faster than one rank? Measure it "
+        "under **What it costs**."
     )
     return lines
