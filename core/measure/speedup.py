@@ -33,6 +33,11 @@ class Speedup:
         return agree(self.ratios)
 
     @property
+    def is_sure(self) -> bool:
+        """Whether one figure may say by how much one of the two is faster."""
+        return self.steady and self.winner is not None
+
+    @property
     def confidence(self) -> float:
         """How often such an interval holds the true median, whatever the distribution.
 

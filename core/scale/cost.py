@@ -36,7 +36,7 @@ class Way:
         self, size: int, threads: int, model_name: str, batch: datasets.Split
     ) -> None:
         """All ranks make it, also those that have no part in it."""
-        self.size, self.threads, self.device = size, threads, ranks.device()
+        self.threads, self.device = threads, ranks.device()
         self.group: Any = dist.new_group(list(range(size)))
         self.joins = dist.get_rank() < size
         if not self.joins:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from multiprocessing import connection
@@ -44,18 +45,15 @@ def run(
     What they report is reported here. Raises ExplainedError where a rank fails
     or dies, and CancelledError; no rank is left then.
     """
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        place = Path(folder, "ranks").as_uri()
-        what = (count, place, address, arguments)
-        children = [
-            Child("core.scale.ranks:join", (rank, *what), SECONDS)
-            for rank in range(count)
-        ]
-        try:
-            return _values(children, watch)
-        finally:
-            for child in children:
-                child.end()
+    with ExitStack() as left:
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        place = Path(left.enter_context(folder), "ranks").as_uri()
+        children = []
+        for rank in range(count):
+            what = (rank, count, place, address, arguments)
+            children.append(Child("core.scale.ranks:join", what, SECONDS))
+            left.callback(children[-1].end)
+        return _values(children, watch)
 
 
 def join(

@@ -7,6 +7,7 @@ not meant to be touched, and the next one may not need it.
 import asyncio
 import gc
 import socket
+from typing import TypeVar
 
 import uvicorn
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -15,6 +16,7 @@ from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
+Kind = TypeVar("Kind")
 GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
@@ -35,8 +37,7 @@ def send_at_once() -> None:
     kept waited 40 ms for the browser to confirm the packet before it. What connects
     to a listening socket inherits the setting.
     """
-    sockets = [each for each in gc.get_objects() if type(each) is socket.socket]
-    for each in sockets:
+    for each in _living(socket.socket):
         if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
             continue
         if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -92,6 +93,10 @@ def end_in_time() -> None:
     A browser that connects again while the server is ending may be told nothing, and
     uvicorn would wait for it for ever.
     """
-    servers = [each for each in gc.get_objects() if type(each) is uvicorn.Server]
-    for each in servers:
+    for each in _living(uvicorn.Server):
         each.config.timeout_graceful_shutdown = GRACE_SECONDS
+
+
+def _living(kind: type[Kind]) -> list[Kind]:
+    """All objects of that class: Streamlit made them, and gives them to nobody."""
+    return [each for each in gc.get_objects() if type(each) is kind]

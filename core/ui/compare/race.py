@@ -270,7 +270,7 @@ def _speedups(race: Race) -> None:
                 ratios = [1 / each for each in (found.median, *found.interval[::-1])]
             typical, low, high = (f"{format.times(each)}×" for each in ratios)
             winner = called[found.winner]
-            by = typical if found.winner is not None and found.steady else ""
+            by = typical if found.is_sure else ""
             rows.append((loop.capitalize(), winner, by, f"{low} to {high}"))
     figures.table(
         rows,

@@ -159,7 +159,7 @@ def _accelerator_over_cpu(found: Race) -> str:
     speedup = found.speedup()
     if speedup is None or (backends[0] == "CPU") == (backends[1] == "CPU"):
         return ""
-    if guess.made(race.GUESS) is None or speedup.winner is None or not speedup.steady:
+    if guess.made(race.GUESS) is None or not speedup.is_sure:
         return ""
     ratio = speedup.median if backends[0] == "CPU" else 1 / speedup.median
     return f"{format.times(ratio)}×"

@@ -134,14 +134,10 @@ def _answer(times: float) -> str:
 
 def _times(found: Speedup) -> str:
     """A figure; a range where the pairs disagree, or leave open who is faster."""
-    if _is_sure(found):
+    if found.is_sure:
         return format.times(found.median)
     low, high = found.interval
     return f"{format.times(low)} to {format.times(high)}"
-
-
-def _is_sure(found: Speedup) -> bool:
-    return found.steady and found.winner is not None
 
 
 def in_words(done: Cost) -> list[str]:
@@ -152,7 +148,7 @@ def in_words(done: Cost) -> list[str]:
             continue
         found = done.speedup(step)
         text = f"**{step.ranks} ranks**: {_times(found)} times the speed of one"
-        if _is_sure(found):
+        if found.is_sure:
             text += f", {found.median / step.ranks:.0%} of the ideal {step.ranks}×"
         share = step.exchange / median(step.seconds)
         text += (
