@@ -28,11 +28,11 @@ going_on = runs.going_on(visitor())
 if not run_id and going_on:
     # From another page, after a reload, in another tab: here it goes on.
     state.run_id = going_on[-1].id
-elif not run_id and "run_id" not in state and (newest := runs.newest(visitor())):
-    state.run_id = newest
-if unknown := state.get("run_id") if runs.run(state.get("run_id")) is None else None:
-    st.warning(runs.why_none(unknown), icon=":material/search_off:")
-    del state.run_id
+elif not run_id and state.get("run_id") is None:
+    state.run_id = runs.newest(visitor())
+if state.run_id and runs.run(state.run_id) is None:
+    st.warning(runs.why_none(state.run_id), icon=":material/search_off:")
+    state.run_id = runs.newest(visitor())
 current = live.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()

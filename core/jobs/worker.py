@@ -25,6 +25,9 @@ from core.measure.environment import Machine
 from core.watch import Watch
 
 WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
+# Where people look on while a model trains, the server's pages go first. A machine with
+# a core to spare trains as fast.
+NICE = 10
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
 
 
@@ -36,6 +39,8 @@ def dask_setup(worker: Any) -> None:
     from core.jobs import sandbox
 
     log.set_up()
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(NICE)
     # A process that was spawned spawns its own children too, and a DataLoader's workers
     # would take seconds each to import torch. They start as in a script of one's own.
     multiprocessing.set_start_method(None, force=True)

@@ -1,6 +1,7 @@
 """How many people have a page of this course open now."""
 
 from collections import Counter
+from functools import cache
 from threading import Lock
 
 import streamlit as st
@@ -36,7 +37,7 @@ class People:
             return len(self._tabs)
 
 
-@st.cache_resource(show_spinner=False)
+@cache
 def people() -> People:
     """Those of this server."""
     return People()

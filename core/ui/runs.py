@@ -1,6 +1,6 @@
 """A training job as the pages see it: its progress gathered from its events."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -222,29 +222,28 @@ def newest(owner: str, task: str | None = None) -> str | None:
 
 
 def on_show(task: str | None = None) -> Run | None:
-    """The run to look at: one's own, else one that goes on, else the newest.
-
-    Of one task, else of those on images.
-    """
+    """The run to look at: one's own, else somebody's. Of one task, else on images."""
     tasks = (task,) if task else IMAGE_TASKS
-    jobs = [each for each in engine().jobs(RUN) if each.arguments[0].task in tasks]
-    mine = [each for each in jobs if each.owner == visitor()]
+    own = engine().jobs(RUN, visitor())
+    mine = [each for each in own if each.arguments[0].task in tasks]
     mine = [each for each in mine if not each.ended] or mine
+    ids = chain((each.id for each in mine[-1:]), _done(tasks, visitor()))
+    return next(filter(None, map(run, ids)), None) or somebodys(*tasks)
+
+
+def somebodys(*tasks: str) -> Run | None:
+    """A run of these tasks that goes on, else the newest that has finished."""
+    jobs = [each for each in engine().jobs(RUN) if each.arguments[0].task in tasks]
     others = [each for each in jobs if not each.ended]
     done = [each for each in jobs if each.status == "finished"]
+    here = (each.id for each in (*others[:1], *done[-1:]))
+    return next(filter(None, map(run, chain(here, _done(tasks)))), None)
 
-    def kept(owner: str | None = None) -> Iterator[str]:
-        """Of those that finished before this server began."""
-        found = _kept(owner, limit=5, status="finished")
-        yield from (each.id for each in found if each.task in tasks)
 
-    candidates = chain(
-        (each.id for each in mine[-1:]),
-        kept(visitor()),
-        (each.id for each in (*others[:1], *done[-1:])),
-        kept(),
-    )
-    return next(filter(None, map(run, candidates)), None)
+def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
+    """Those that have finished, also before this server began, the newest first."""
+    found = _kept(owner, limit=5, status="finished")
+    yield from (each.id for each in found if each.task in tasks)
 
 
 def number(run_id: str, owner: str) -> int:

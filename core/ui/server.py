@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -21,7 +22,7 @@ from core.ui.visitor import COOKIE, new, read
 logger = logging.getLogger(__name__)
 
 
-@st.cache_resource(show_spinner=False, on_release=Store.close)
+@cache
 def store() -> Store:
     """What this server remembers; open before the engine, closed after it: see app.py.
 
@@ -35,13 +36,13 @@ def store() -> Store:
         return Store.passing(str(error))
 
 
-@st.cache_resource(show_spinner=False)
+@cache
 def room() -> Room:
     """The class that is open, if one is; nothing of it is on disk but in the store."""
     return Room(store().classes)
 
 
-@st.cache_resource(show_spinner=False, on_release=Engine.close)
+@cache
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
     measurements = store().measurements

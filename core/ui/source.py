@@ -7,14 +7,15 @@ import ast
 import difflib
 import re
 import textwrap
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 ROOT = Path(__file__).parents[2]
+# A text, the address of code, or what draws something.
+Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
 
@@ -68,19 +69,26 @@ def lines_with(address: str, part: str) -> str:
     return "\n".join(found)
 
 
-def show(*parts: str) -> None:
+def show(*parts: Part) -> None:
     """The code at each of some addresses, and between them what is said of it."""
     for part in parts:
-        if ADDRESS.fullmatch(part):
+        if callable(part):
+            part()
+        elif ADDRESS.fullmatch(part):
             st.code(source(part), line_numbers=True)
         else:
             st.markdown(part)
 
 
-def code_tabs(*tabs: tuple[str, ...]) -> Sequence[DeltaGenerator]:
-    """The name of each tab and, in it, such parts as `show` takes; returns the tabs."""
-    found = st.tabs([name for name, *_ in tabs])
-    for tab, (_, *parts) in zip(found, tabs, strict=True):
-        with tab:
-            show(*parts)
-    return found
+@st.fragment
+def code_tabs(*tabs: tuple[str, *tuple[Part, ...]]) -> None:
+    """The name of each tab and, in it, such parts as `show` takes.
+
+    Only the open one is drawn: each page has some, and few look into all of them.
+    """
+    names = [name for name, *_ in tabs]
+    drawn = st.tabs(names, key=f"code_{names[0]}", on_change="rerun")
+    for tab, (_, *parts) in zip(drawn, tabs, strict=True):
+        if tab.open:
+            with tab:
+                show(*parts)

@@ -4,9 +4,12 @@ None of it has a setting. requirements-web.txt keeps to this version: what is me
 not meant to be touched, and the next one may not need it.
 """
 
-import asyncio
 import gc
 import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import uvicorn
@@ -17,12 +20,14 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
 Kind = TypeVar("Kind")
+GATHER_SECONDS = 0.005
 GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
 def mend() -> None:
     """All of it, once the server listens."""
     send_at_once()
+    gather_what_scripts_say()
     watch_no_files()
     let_scripts_end()
     send_on_the_newest_connection()
@@ -42,6 +47,35 @@ def send_at_once() -> None:
             continue
         if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def gather_what_scripts_say() -> None:
+    """Have a script wake the server's event loop once in 5 ms, not at each element.
+
+    Whenever it does, it hands over the interpreter lock and has to get it back, twice
+    an element, of which a page has a hundred and more.
+    """
+
+    def call_soon(session: AppSession, callback: Callable[[], None]) -> None:
+        waiting: deque = session.__dict__.setdefault("_waiting", deque())
+        waiting.append(callback)
+        if len(waiting) > 1:
+            return  # whoever put the first one there has told the loop
+
+        def call_all() -> None:
+            while waiting:
+                loop.call_soon(waiting.popleft())
+
+        loop = session._event_loop
+        with suppress(RuntimeError):  # the loop is closed: the server ends
+            loop.call_soon_threadsafe(loop.call_later, GATHER_SECONDS, call_all)
+
+    AppSession._call_soon_on_event_loop = call_soon  # type: ignore[assignment]
+
+    def enqueued(runtime: Runtime) -> None:
+        runtime._get_async_objs().need_send_data.set()  # this is the loop's own thread
+
+    Runtime._enqueued_some_message = enqueued  # type: ignore[assignment]
 
 
 def watch_no_files() -> None:
@@ -64,7 +98,7 @@ def let_scripts_end() -> None:
     def after_the_last(session: AppSession, wanted: RerunData) -> None:
         if wanted.fragment_id and session._state is AppSessionState.APP_IS_RUNNING:
             # Behind what the old thread has sent, which is in the same queue.
-            asyncio.get_running_loop().call_soon(create, session, wanted)
+            session._call_soon_on_event_loop(partial(create, session, wanted))
         else:
             create(session, wanted)
 

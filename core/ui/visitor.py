@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import time
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -88,13 +88,20 @@ def read(cookie: str) -> str:
 
 def _read_dated(cookie: str) -> tuple[str, float]:
     """The id, and for how many seconds the cookie has been there."""
+    found, signed = _unsigned(signer(), cookie)
+    age = time.time() - signed
+    known = age < LASTS_SECONDS and found not in _deleted
+    return (found, age) if known else ("", 0.0)
+
+
+@lru_cache(maxsize=1024)  # a page asks dozens of times whose it is
+def _unsigned(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
+    """The id, and when it was signed; empty if it is forged or damaged."""
     try:
-        found, signed = signer().unsign(cookie, return_timestamp=True)
+        found, signed = signer.unsign(cookie, return_timestamp=True)
     except BadSignature:
         return "", 0.0
-    age = time.time() - signed.timestamp()
-    known = age < LASTS_SECONDS and found.decode() not in _deleted
-    return (found.decode(), age) if known else ("", 0.0)
+    return found.decode(), signed.timestamp()
 
 
 def give(response: Response, visitor: str, scope: Scope) -> None:

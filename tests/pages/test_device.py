@@ -108,6 +108,8 @@ def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     assert found.cause == cause
     assert found.verdict in texts(at.markdown) + texts(at.error)
     assert bool(at.error) == (found.state == "broken")
+    open_tab(at, "The code that ran")
+    open_tab(at, "The diagnosis", "code_The check")
     assert f"`{cause}`" in texts(at.markdown)
     assert all(f"`{each.__name__}`" in texts(at.markdown) for each in CAUSES)
 

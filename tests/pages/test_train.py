@@ -14,6 +14,7 @@ from core.jobs.limits import Limits
 from core.mistakes.catalogue import BY_SLUG
 from core.results import LossPoint, StepProgress
 from core.ui import dataset, runs, server
+from core.ui.train import controls
 from tests.pages.walk import (
     CURVE,
     HOSTILE,
@@ -22,6 +23,7 @@ from tests.pages.walk import (
     finished_run,
     metrics,
     open_page,
+    open_tab,
     outside_code,
     status,
     texts,
@@ -60,8 +62,8 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
     at = open_page(
         "pages/3_Train.py", task="sprites", epochs="900", colour="red", seed="x"
     )
-    assert at.session_state.task == "sprites"
-    assert at.session_state.epochs == RunConfig.epochs
+    state = at.session_state
+    assert (state.task, state.epochs) == ("sprites", RunConfig.epochs)
     assert len(at.warning) == 3
     for name in ("Epochs", "colour", "Seed"):
         assert name in texts(at.warning)
@@ -89,11 +91,12 @@ def test_start_trains_to_the_end(engine):
     assert "classified correctly" in status(at)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
-    for tried, said in (
-        ("try_orders", "after batches sorted by class"),
-        ("try_sizes", "after 1 step with all"),
-        ("try_one_kind", "found **"),
+    for tab, tried, said in (
+        ("The batches", "try_orders", "after batches sorted by class"),
+        ("The batches", "try_sizes", "after 1 step with all"),
+        ("The criterion", "try_one_kind", "found **"),
     ):
+        open_tab(at, tab, "code_The loop")
         assert said not in texts(at.markdown)
         at.button(key=tried).click().run()
         assert said in texts(at.markdown)
@@ -103,6 +106,7 @@ def test_an_impossible_setting_starts_nothing(engine):
     """Every one is named as on screen, at once; a quick press queues no run."""
     before = len(engine.jobs("core.training:run"))
     at = open_page("pages/3_Train.py", task="sprites")
+    open_tab(at, True, controls.OPEN)
     at.number_input(key="batch_size").set_value(0)
     at.number_input(key="learning_rate").set_value(0.0)
     at.button(key="start_training").click().run()
@@ -118,16 +122,15 @@ def test_an_impossible_setting_starts_nothing(engine):
 
 def test_a_failed_run_shows_its_reason(engine):
     """A run that failed shows the sentence it failed with."""
-    run_id = finished_run(engine, RunConfig(task="sprites", learning_rate=1e25))
-    assert "learning rate" in texts(open_page("pages/3_Train.py", run=run_id).error)
+    failed = finished_run(engine, RunConfig(task="sprites", learning_rate=1e25))
+    assert "learning rate" in texts(open_page("pages/3_Train.py", run=failed).error)
 
 
 def test_another_model_brings_its_recipe():
     """Choosing the CNN sets the epochs, batch and rate that it is trained with."""
     at = open_page("pages/3_Train.py", task="sprites")
     at.get_by_key("model").set_value("cnn").run()
-    recipe = RunConfig.with_recipe(model="cnn")
-    state = at.session_state
+    recipe, state = RunConfig.with_recipe(model="cnn"), at.session_state
     assert (state.epochs, state.batch_size) == (recipe.epochs, recipe.batch_size)
     assert state.learning_rate == recipe.learning_rate
 
@@ -152,7 +155,6 @@ def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
     assert "Sprites · CNN · batch 512 · 1 epoch" in texts(at.markdown)
     assert "use_settings" not in {each.key for each in at.button}
     at.number_input(key="epochs").set_value(9).run()
-    assert at.session_state.epochs == 9
     at.button(key="use_settings").click().run()
     assert settings_of(at) == config
 
@@ -220,9 +222,8 @@ def test_regression_has_no_fast_setting():
     """Its button is absent, its address tells, and to come from there resets all."""
     at = open_page("pages/3_Train.py", task="regression", fast="1")
     assert "fast must be false for the model simple" in texts(at.warning)
-    keys = {each.key for each in at.button}
-    assert "start_training" in keys
-    assert "fast_setting" not in keys
+    keys = {"start_training", "fast_setting"}
+    assert keys & {each.key for each in at.button} == {"start_training"}
     at = open_page("pages/3_Train.py", task="sprites", fast="1")
     at.get_by_key("task").set_value("regression").run()
     assert not at.exception
@@ -316,8 +317,7 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     """The address is enough; R², RMSE, the fit and the three moves are shown."""
     query = {"task": "regression", "criterion": criterion, "epochs": "2"}
     at = open_page("pages/3_Train.py", **query)
-    assert not at.warning
-    assert at.session_state.model == "simple"
+    assert (len(at.warning), at.session_state.model) == (0, "simple")
     assert "without noise" in specs(at)  # the data, and what there is to learn
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
@@ -331,7 +331,9 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert len(at.get("vega_lite_chart")) == 4
     assert "without noise" in specs(at)
     assert "people 83.5" not in specs(at)
-    code = texts(at.code)
+    code = ""
+    for tab in ("The model", "The criterion", "The moves"):
+        code += texts(open_tab(at, tab, "code_The loop").code)
     assert "class SimpleRegressionNet" in code
     assert ("class GaussianLoss" in code) == (criterion == "gaussian")
     for line in ("model = ", "criterion = ", "inputs = ", "targets = "):

@@ -50,10 +50,13 @@ def open_page(page: str, **query: str) -> AppTest:
     return at
 
 
-def open_tab(at: AppTest, name: str) -> AppTest:
-    """The page with that tab open; only then what is in it is drawn."""
-    at.query_params.pop("tab", None)  # of the one that is open
-    at.session_state["tab"] = name
+def open_tab(at: AppTest, name: str | bool, key: str = "tab") -> AppTest:
+    """The page with that tab open; only then what is in it is drawn.
+
+    Of the tabs of another key, or an expander: it is open, or not.
+    """
+    at.query_params.pop(key, None)  # of the one that is open
+    at.session_state[key] = name
     at.run()
     assert not at.exception
     return at

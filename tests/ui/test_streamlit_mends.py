@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from functools import partial
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +19,8 @@ from tests import event_loop
 MENDED = (
     (AppSession, "register_file_watchers"),
     (AppSession, "_create_scriptrunner"),
+    (AppSession, "_call_soon_on_event_loop"),
+    (Runtime, "_enqueued_some_message"),
     (Runtime, "_send_message"),
 )
 
@@ -48,20 +52,59 @@ def test_a_session_that_comes_back_watches_no_files():
     assert session._local_sources_watcher is None
 
 
+def test_a_script_wakes_the_server_once_for_all_that_it_says():
+    """In the order that it was said, and what one thing breaks stops no other."""
+    heard: list[int] = []
+    wakes = []
+
+    async def listen() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda *_: heard.append(-1))
+        wake = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *call: wakes.append(1) or wake(*call)
+        session = SimpleNamespace(_event_loop=loop)
+
+        def script() -> None:
+            for n in range(50):
+                say = heard.append if n != 20 else divmod
+                AppSession._call_soon_on_event_loop(session, partial(say, n))
+
+        thread = Thread(target=script)
+        thread.start()
+        thread.join()  # meanwhile the server is busy elsewhere
+        assert not heard
+        while len(heard) < 50:
+            await asyncio.sleep(0.001)
+        script()
+        while len(heard) < 100:
+            await asyncio.sleep(0.001)
+
+    streamlit_mends.gather_what_scripts_say()
+    event_loop.run(listen())
+    once = [*range(20), -1, *range(21, 50)]
+    assert (heard, len(wakes)) == (once + once, 2)
+
+
 @pytest.mark.parametrize("wanted", [RerunData(fragment_id="a"), RerunData()])
 def test_a_fragment_waits_for_what_the_script_has_yet_to_send(monkeypatch, wanted):
     """The end of the page's script first, then the fragment; a whole page at once."""
-    order = []
+    order: list[str] = []
     monkeypatch.setattr(
         AppSession, "_create_scriptrunner", lambda *_: order.append("the next script")
     )
+    streamlit_mends.gather_what_scripts_say()
     streamlit_mends.let_scripts_end()
-    session = SimpleNamespace(_state=AppSessionState.APP_IS_RUNNING)
 
     async def both() -> None:
-        asyncio.get_running_loop().call_soon(order.append, "the end of the last")
+        loop = asyncio.get_running_loop()
+        session = SimpleNamespace(_state=AppSessionState.APP_IS_RUNNING)
+        session._event_loop = loop
+        say = partial(AppSession._call_soon_on_event_loop, session)
+        session._call_soon_on_event_loop = say
+        say(lambda: order.append("the end of the last"))
         AppSession._create_scriptrunner(session, wanted)
-        await asyncio.sleep(0)
+        while len(order) < 2:
+            await asyncio.sleep(0.001)
 
     event_loop.run(both())
     if wanted.fragment_id:

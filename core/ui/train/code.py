@@ -11,7 +11,7 @@ from core.mistakes.catalogue import BY_SLUG
 from core.ui import course, figures, format
 from core.ui.kept import KeptAnswer
 from core.ui.server import apart, explained
-from core.ui.source import code_tabs, lines_with, show
+from core.ui.source import Part, code_tabs, lines_with
 
 FORGOTTEN = {  # what may be left behind, and the mistake that this is
     "The model": "model_not_moved",
@@ -59,6 +59,15 @@ MOVES = (
     "the same device”; a convolution says “Input type … and weight type … should be "
     "the same”."
 )
+THIRD_MOVE = (
+    "The **third move** is the criterion's. This one has a parameter: forget the move, "
+    "and the loss fails as the model would; forget the parameter in the optimizer, and "
+    "it is never learned."
+)
+NO_THIRD_MOVE = (
+    "The criterion is moved too. This one has no parameters, so nothing happens; a "
+    "loss that does have some is the third thing to move."
+)
 
 
 # A class that tries it asks once in ten minutes.
@@ -73,11 +82,8 @@ one_kind: KeptAnswer[Any] = KeptAnswer(partial(apart, "core.train.one_kind:train
 
 def tabs(task: str, model: str, criterion: str) -> None:
     """The loop, the batches, the model, the criterion, and the moves of all three."""
-    learned = criterion == "gaussian"
-    images = task in IMAGE_TASKS
-    none = f"`nn.{format.CLASSES[criterion]}`, which has no parameters. Choose the "
-    none += "criterion Gaussian NLL for one that has."
-    _, batches, _, loss, moves = code_tabs(
+    learned, images = criterion == "gaussian", task in IMAGE_TASKS
+    code_tabs(
         (
             "The loop",
             "The five steps that never change: `zero_grad`, forward, loss, "
@@ -91,27 +97,35 @@ def tabs(task: str, model: str, criterion: str) -> None:
             "`core/train/minibatches.py`.",
             "core.train.minibatches:slices",
             SHUFFLE,
+            _try_batches,
         ),
         (
             "The model",
             "The layers, from `core/models.py`.",
             f"core.models:{format.CLASSES[model]}",
         ),
-        ("The criterion", LEARNED, "core.criteria:GaussianLoss")
-        if learned
-        else ("The criterion", CROSS_ENTROPY if images else none),
+        ("The criterion", *_criterion(criterion, images)),
         (
             "The moves",
             MOVES,
-            "The **third move** is the criterion's. This one has a parameter: "
-            "forget the move, and the loss fails as the model would; forget the "
-            "parameter in the optimizer, and it is never learned."
-            if learned
-            else "The criterion is moved too. This one has no parameters, so "
-            "nothing happens; a loss that does have some is the third thing to move.",
+            THIRD_MOVE if learned else NO_THIRD_MOVE,
+            _moves,
         ),
     )
-    moves.code(
+
+
+def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
+    if criterion == "gaussian":
+        return LEARNED, "core.criteria:GaussianLoss"
+    if not images:
+        none = f"`nn.{format.CLASSES[criterion]}`, which has no parameters. Choose the "
+        return (none + "criterion Gaussian NLL for one that has.",)
+    example = ("core.train.one_kind:train", "core.train.one_kind:score")
+    return CROSS_ENTROPY, ONE_KIND, *example, _try_one_kind
+
+
+def _moves() -> None:
+    st.code(
         "# once, in core/training.py\n"
         + lines_with("core.training:Training", ".to(device)")
         + "\n"
@@ -119,12 +133,6 @@ def tabs(task: str, model: str, criterion: str) -> None:
         + "\n\n# in every step, in core/loops.py\n"
         + lines_with("core.loops:train_epoch", ".to(device)")
     )
-    with batches:
-        _try_batches()
-    if images:
-        with loss:
-            show(ONE_KIND, "core.train.one_kind:train", "core.train.one_kind:score")
-            _try("Train it on the shirts", "try_one_kind", _one_kind)
 
 
 def _try_batches() -> None:
@@ -136,6 +144,10 @@ def _try_batches() -> None:
     with st.container(horizontal=True):
         for each in map(course.page, ("Speed", "Mistakes")):
             st.page_link(each.file, label=each.title, icon=each.icon)
+
+
+def _try_one_kind() -> None:
+    _try("Train it on the shirts", "try_one_kind", _one_kind)
 
 
 def _try(label: str, key: str, draw: Callable[[], None]) -> None:

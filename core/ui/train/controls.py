@@ -18,6 +18,7 @@ MORE = (  # that are always among "More settings"
     *("device", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
     "augment",
 )
+OPEN = "more_settings"  # the key that says whether these are drawn
 HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
     "is learned: a loss with a parameter of its own.",
@@ -129,8 +130,10 @@ def _draw(devices: list[str]) -> None:
     with batch_size:
         _number("Batch size", "batch_size", 1)
     if not held.hides_all(MORE):
-        with st.expander("More settings"):
-            _more(task, devices)
+        more = st.expander("More settings", key=OPEN, on_change="rerun")
+        if more.open:
+            with more:
+                _more(task, devices)
 
 
 def _more(task: str, devices: list[str]) -> None:

@@ -14,7 +14,7 @@ from core.ui.checkpoints import export
 from core.ui.course import RUNS, page
 from core.ui.home import wall
 from core.ui.job_panel import RUN_SECONDS, look_seconds, place_in_queue
-from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, on_show, run
+from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, run, somebodys
 from core.ui.server import engine, store, visitor
 from core.ui.train import beside, controls, fits
 
@@ -27,7 +27,7 @@ MISTAKES = page("Mistakes")
 
 
 def chosen(asks_settings: bool) -> Run | None:
-    """The run to show: what the state names, else the newest of the machine's, if any.
+    """The run to show: what the state names, else somebody's, if there is one.
 
     A run that is new here brings its settings into the controls, unless the address
     asks for others. When another task was chosen, the newest run of that is shown.
@@ -44,7 +44,7 @@ def chosen(asks_settings: bool) -> Run | None:
         state.controls_of = current.id if current else state.controls_of
     if current is None:
         st.query_params.pop("run", None)
-        return on_show(state.task)
+        return somebodys(state.task)
     st.query_params["run"] = current.id
     return current
 
@@ -52,19 +52,25 @@ def chosen(asks_settings: bool) -> Run | None:
 def follow_run(run_id: str) -> None:
     """Draw a run now, and again while it goes on; the page anew when it has ended."""
     first = first_look(run_id)
-    seconds = look_seconds(first.job, RUN_SECONDS) if first else None
-    is_kept = not store().problem
+    if first is None:
+        st.rerun()
+    seconds = look_seconds(first.job, RUN_SECONDS)
+    is_kept, waits = not store().problem, first.job.place > 0
 
     @st.fragment(run_every=seconds)
     def live() -> None:
         current = run(run_id)
         if current is None or look_seconds(current.job, RUN_SECONDS) != seconds:
             st.rerun()
-        if is_kept == bool(store().problem):
+        if is_kept == bool(store().problem) or waits != (current.job.place > 0):
             st.rerun()  # every page begins with the problem
-        draw_run(current)
+        draw_status(current)
+        if not waits:
+            draw_learning(current)
 
     live()
+    if waits:  # once: nothing of it changes until the run begins
+        draw_learning(first)
 
 
 def first_look(run_id: str) -> Run | None:
@@ -150,14 +156,18 @@ def nothing_yet(task: str, known: bool) -> None:
     )
 
 
-def draw_run(current: Run) -> None:
-    """Status, charts and figures of a run, beside its earlier ones."""
+def draw_status(current: Run) -> None:
+    """How far a run is, and what is wrong with it."""
     job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         st.page_link(MISTAKES.file, label="Find it by its message", icon=MISTAKES.icon)
     if engine().problem and not current.job.ended:
         st.error(engine().problem, title="There are no workers; your run waits")
+
+
+def draw_learning(current: Run) -> None:
+    """Charts and figures of a run, beside its earlier ones."""
     shown = [*earlier(current, COMPARED), current]
     if len(shown) > 1:
         if current.job.ended or current.job.owner != visitor():

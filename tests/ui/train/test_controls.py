@@ -5,6 +5,8 @@ from streamlit.testing.v1.element_tree import Toggle
 
 
 def page(feed: str, pinned: bool, devices: list[str]) -> None:
+    import streamlit as st
+
     from core.config import RunConfig
     from core.ui.train import controls
 
@@ -12,6 +14,7 @@ def page(feed: str, pinned: bool, devices: list[str]) -> None:
         task="sprites", feed=feed, pin_memory=pinned, non_blocking=False, num_workers=2
     )
     controls.use(loader)
+    st.session_state[controls.OPEN] = True
     controls.draw(devices, folded=False)
     print(controls.chosen())
 
