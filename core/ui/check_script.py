@@ -10,6 +10,7 @@ from core.mistakes.script.check import RULES, Checked
 from core.mistakes.script.finding import Finding
 from core.mistakes.script.reading import MOST_BYTES
 from core.ui import code_editor, course
+from core.ui.links import link
 from core.ui.server import ask, explained
 
 CHECK = "core.mistakes.script.check:check_apart"
@@ -101,9 +102,8 @@ def _say(finding: Finding) -> None:
     st.markdown(f":{color}-badge[{word}] {finding.say}")
     if finding.slug:
         page = course.page("Mistakes")
-        st.page_link(
-            page.file,
-            label=BY_SLUG[finding.slug].title,
-            icon=page.icon,
+        link(
+            page,
+            BY_SLUG[finding.slug].title,
             query_params={"mistake": finding.slug},
         )

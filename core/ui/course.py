@@ -15,7 +15,7 @@ from core.ui.questions import Question
 class Lesson:
     """One page."""
 
-    file: str  # from the project's root, as st.page_link wants it
+    file: str  # from the project's root
     title: str
     icon: str
     promise: str  # what you will be able to do after it, one sentence

@@ -19,6 +19,7 @@ from core.ui import (
 )
 from core.ui.classroom import held
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after
+from core.ui.links import link
 from core.ui.server import engine, room, store, visitor, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
@@ -46,11 +47,11 @@ def begin(title: str, wide: bool = True) -> None:
     with st.sidebar:
         _course()
         st.space("small")  # what follows is no lesson
-        st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
+        link(RUNS)
         if room().open is not None:
-            st.page_link(CLASS.file, label=CLASS.title, icon=CLASS.icon)
+            link(CLASS)
         if room().is_teacher(visitor()):
-            st.page_link(TEACHER.file, label=TEACHER.title, icon=TEACHER.icon)
+            link(TEACHER)
         _machine_badge()
         going_on.draw()
     if lesson is not HOME:
@@ -76,11 +77,10 @@ def end(title: str) -> None:
         st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)
     st.space("small")
     if following := after(lesson):
-        label, icon = f"Next: {following.title}", ":material/arrow_forward:"
         with st.container(border=True, width="content"):
-            st.page_link(following.file, label=label, icon=icon)
+            link(following, f"Next: {following.title}", icon=":material/arrow_forward:")
     else:
-        st.page_link(HOME.file, label="Back to the course map", icon=HOME.icon)
+        link(HOME, "Back to the course map")
 
 
 def device_color(backend: str) -> Color:
@@ -122,10 +122,10 @@ def _course() -> None:
         if each.solved(given) and each not in done
     ]
     st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
-    st.page_link(HOME.file, label="Home", icon=HOME.icon)
+    link(HOME, "Home")
     for each in LESSONS:
         mark = " :green[:material/check:]" if each in done else ""
-        st.page_link(each.file, label=f"{each.title}{mark}", icon=each.icon)
+        link(each, f"{each.title}{mark}")
     st.markdown(
         f":small[{len(done)} of {len(LESSONS)} lessons done]",
         help="A lesson is done once you have answered every question at its end "

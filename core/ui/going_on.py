@@ -5,6 +5,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.ui import course, runs
+from core.ui.links import link
 from core.ui.server import engine, visitor
 
 # Not when a page looks at a job: of fragments that come due together, Streamlit sends
@@ -38,9 +39,9 @@ def _look(job_id: str) -> Job | None:
 def _link(job: Job) -> None:
     lesson = course.of_address(job.address)
     if lesson is not None:
-        st.page_link(
-            lesson.file,
-            label=f"{lesson.title}: {_state(job)}",
+        link(
+            lesson,
+            f"{lesson.title}: {_state(job)}",
             icon=ICONS.get(job.status, ":material/info:") if job.ended else "spinner",
             query_params={"run": job.id} if job.address == runs.RUN else None,
         )

@@ -4,6 +4,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.ui import controls, format, runs
+from core.ui.course import page
+from core.ui.links import link
 from core.ui.runs import Run
 
 
@@ -53,5 +55,4 @@ def nothing_yet() -> None:
     """Above what is shown in the place of what needs a finished run."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("No image model has been trained on this server yet.")
-        train = "pages/3_Train.py"
-        st.page_link(train, label="Train one", icon=":material/play_arrow:")
+        link(page("Train"), "Train one", icon=":material/play_arrow:")

@@ -16,7 +16,7 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.store.codec import StoreError
 from core.store.store import Store
-from core.ui import metrics
+from core.ui import metrics, page_turns
 from core.ui.visitor import COOKIE, new, read
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,14 @@ def room() -> Room:
     return Room(store().classes)
 
 
+class PagesEngine(Engine):
+    """While a page waits for an answer, the next one is drawn."""
+
+    def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
+        page_turns.give_back()
+        return super().ask(address, *arguments, **more)
+
+
 @cache
 def engine() -> Engine:
     """The one engine of this server, which starts and closes it: see app.py."""
@@ -51,7 +59,7 @@ def engine() -> Engine:
         metrics.ended(job)
         in_background(measured.keep, measurements, job)
 
-    return Engine(store=store(), on_end=ended, gate=room())
+    return PagesEngine(store=store(), on_end=ended, gate=room())
 
 
 def ask(

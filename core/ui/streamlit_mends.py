@@ -14,10 +14,15 @@ from typing import TypeVar
 
 import uvicorn
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
+
+from core.ui import page_turns
 
 Kind = TypeVar("Kind")
 GATHER_SECONDS = 0.005
@@ -27,7 +32,9 @@ GRACE_SECONDS = 5  # for connections to close when the server ends
 def mend() -> None:
     """All of it, once the server listens."""
     send_at_once()
+    draw_pages_in_turn()
     gather_what_scripts_say()
+    tell_the_theme_once()
     watch_no_files()
     let_scripts_end()
     send_on_the_newest_connection()
@@ -47,6 +54,21 @@ def send_at_once() -> None:
             continue
         if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def draw_pages_in_turn() -> None:
+    """Have a page wait for its turn; looks at a part of one need none."""
+    run = ScriptRunner._run_script
+
+    def in_turn(script: ScriptRunner, asked: RerunData) -> None:
+        if not asked.fragment_id_queue:
+            page_turns.take()
+        try:
+            run(script, asked)
+        finally:
+            page_turns.give_back()
+
+    ScriptRunner._run_script = in_turn  # type: ignore[assignment]
 
 
 def gather_what_scripts_say() -> None:
@@ -76,6 +98,20 @@ def gather_what_scripts_say() -> None:
         runtime._get_async_objs().need_send_data.set()  # this is the loop's own thread
 
     Runtime._enqueued_some_message = enqueued  # type: ignore[assignment]
+
+
+def tell_the_theme_once() -> None:
+    """Have the theme looked up once, not in its six parts at each look at a page."""
+    populate = app_session._populate_theme_msg
+    known: dict[str, CustomThemeConfig] = {}
+
+    def from_known(message: CustomThemeConfig, section: str = "theme") -> None:
+        if section not in known:
+            populate(found := CustomThemeConfig(), section)
+            known[section] = found
+        message.MergeFrom(known[section])
+
+    app_session._populate_theme_msg = from_known  # type: ignore[assignment]
 
 
 def watch_no_files() -> None:

@@ -9,11 +9,14 @@ from types import SimpleNamespace
 import pytest
 import uvicorn
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
-from core.ui import streamlit_mends
+from core.ui import page_turns, streamlit_mends
 from tests import event_loop
 
 MENDED = (
@@ -21,6 +24,8 @@ MENDED = (
     (AppSession, "_create_scriptrunner"),
     (AppSession, "_call_soon_on_event_loop"),
     (Runtime, "_enqueued_some_message"),
+    (ScriptRunner, "_run_script"),
+    (app_session, "_populate_theme_msg"),
     (Runtime, "_send_message"),
 )
 
@@ -50,6 +55,42 @@ def test_a_session_that_comes_back_watches_no_files():
     streamlit_mends.watch_no_files()
     AppSession.register_file_watchers(session)
     assert session._local_sources_watcher is None
+
+
+def test_a_page_has_the_turn_for_as_long_as_it_is_drawn(monkeypatch):
+    """Whatever becomes of it; a part of a page that looks again needs none."""
+    had = []
+
+    def run(*_) -> None:
+        had.append(page_turns._mine.has_it)
+        raise ValueError
+
+    page_turns.give_back()
+    monkeypatch.setattr(ScriptRunner, "_run_script", run)
+    streamlit_mends.draw_pages_in_turn()
+    for asked in (RerunData(), RerunData(fragment_id_queue=["a"]), RerunData()):
+        with pytest.raises(ValueError, match=r"^$"):
+            ScriptRunner._run_script(None, asked)
+    assert had == [True, False, True]
+
+
+def test_the_theme_is_looked_up_once_a_part(monkeypatch):
+    """And told as a look would find it, every time."""
+    looked = []
+
+    def look(message: CustomThemeConfig, section: str = "theme") -> None:
+        looked.append(section)
+        message.primary_color = section
+
+    monkeypatch.setattr(app_session, "_populate_theme_msg", look)
+    streamlit_mends.tell_the_theme_once()
+    for _ in range(3):
+        told = CustomThemeConfig()
+        app_session._populate_theme_msg(told)
+        app_session._populate_theme_msg(told.light, "theme.light")
+        assert told.primary_color == "theme"
+        assert told.light.primary_color == "theme.light"
+    assert looked == ["theme", "theme.light"]
 
 
 def test_a_script_wakes_the_server_once_for_all_that_it_says():

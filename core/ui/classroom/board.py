@@ -12,6 +12,7 @@ from core.ui.classroom import gathered, guesses
 from core.ui.classroom.gathered import Gathered, Waiting
 from core.ui.course import page
 from core.ui.job_panel import PATIENT_SECONDS
+from core.ui.links import link
 from core.ui.server import engine, room, visitor
 
 MOST_WAITING = 4  # that are told one by one
@@ -133,7 +134,7 @@ def _quest(found: Gathered, me: str) -> None:
             "Places in the quest",
             column_config={"Seconds": right, "Accuracy": right},
         )
-    st.page_link(TRAIN.file, label="Train a model", icon=TRAIN.icon)
+    link(TRAIN, "Train a model")
 
 
 def standing(

@@ -7,6 +7,7 @@ from core.store.classes import Class, Member
 from core.store.visitors import as_code
 from core.ui.course import RUNS
 from core.ui.frame import PROSE
+from core.ui.links import link
 from core.ui.server import room, visitor, visitor_of_cookie
 
 WHAT = (
@@ -46,7 +47,7 @@ def _ended() -> None:
         text = f"**{name}** has ended. Your runs are there until it is deleted:"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(text)
-            st.page_link(RUNS.file, label=RUNS.title, icon=RUNS.icon)
+            link(RUNS)
 
 
 def _ask_in(opened: Class | None) -> None:

@@ -16,6 +16,7 @@ from core.ui.course import CLASS
 from core.ui.frame import LOGO
 from core.ui.home import wall
 from core.ui.job_panel import PATIENT_SECONDS
+from core.ui.links import link
 from core.ui.server import engine, room, visitor
 
 HEIGHT, PIXELS = 460, 18  # of the chart, and of its letters
@@ -38,7 +39,7 @@ def draw() -> None:
     if opened is None:
         st.title("Class")
         st.markdown(NOT_HERE)
-        st.page_link(CLASS.file, label="Class", icon=CLASS.icon)
+        link(CLASS, "Class")
         return
     st.title(f"{opened.name}")
 

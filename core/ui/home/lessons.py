@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.ui import answers
 from core.ui.course import LESSONS
+from core.ui.links import link
 
 
 def draw(earned: dict[str, str]) -> None:
@@ -14,7 +15,7 @@ def draw(earned: dict[str, str]) -> None:
             with st.container(border=True, height="stretch", gap="xsmall"):
                 done = " :green[:material/check:]" if lesson.is_done(given) else ""
                 title = f"**{number}. {lesson.title}**{done}"
-                st.page_link(lesson.file, label=title, icon=lesson.icon)
+                link(lesson, title)
                 st.markdown(lesson.asks)
                 figure = earned.get(lesson.title)
                 known = f" · **{figure}**" if figure else ""

@@ -9,9 +9,10 @@ from core.measure.environment import Machine
 from core.ui import dataset, hosts, job_panel, runs
 from core.ui.charts import train as charts
 from core.ui.classroom import held
-from core.ui.course import HOME
+from core.ui.course import HOME, page
 from core.ui.home import picture, wall
 from core.ui.job_panel import PATIENT_SECONDS, RUN_SECONDS, look_seconds
+from core.ui.links import link
 from core.ui.runs import Run
 from core.ui.server import engine, visitor
 from core.ui.train import live
@@ -129,9 +130,9 @@ def _buttons(own: Job | None) -> None:
                 disabled=engine().machine() is None or bool(others),
             )
         going = bool(others) and own is None
-        st.page_link(
-            "pages/3_Train.py",
-            label="Your run goes on: watch it" if going else "Choose the settings",
+        link(
+            page("Train"),
+            "Your run goes on: watch it" if going else "Choose the settings",
             icon=":material/visibility:" if going else ":material/tune:",
         )
 
@@ -157,16 +158,16 @@ def _onward(shown: Run) -> None:
     """Where this run can be looked at more closely."""
     query = {"run": shown.id}
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link(
-            "pages/3_Train.py",
-            label="See the whole run",
+        link(
+            page("Train"),
+            "See the whole run",
             icon=":material/show_chart:",
             query_params=query,
         )
         if shown.result is not None:
-            st.page_link(
-                "pages/4_Evaluate.py",
-                label="See its mistakes",
+            link(
+                page("Evaluate"),
+                "See its mistakes",
                 icon=":material/fact_check:",
                 query_params=query,
             )

@@ -9,6 +9,7 @@ from core.errors import ExplainedError
 from core.store import export
 from core.store.results import RunSummary
 from core.ui import downloads, format, server
+from core.ui.links import link
 from core.ui.my_runs import listing, table
 
 
@@ -41,7 +42,7 @@ def row(chosen: Sequence[RunSummary], everything: Sequence[RunSummary]) -> None:
             st.markdown("Open in", width="content")
             for to in table.where(one):
                 query = {"run": one.id}
-                st.page_link(to.file, label=to.title, icon=to.icon, query_params=query)
+                link(to, query_params=query)
 
 
 def _files(what: str, runs: Sequence[RunSummary], key: str) -> None:

@@ -8,8 +8,10 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.mistakes.catalogue import BY_SLUG
-from core.ui import course, figures, format
+from core.ui import figures, format
+from core.ui.course import page
 from core.ui.kept import KeptAnswer
+from core.ui.links import link
 from core.ui.server import apart, explained
 from core.ui.source import Part, code_tabs, lines_with
 
@@ -142,8 +144,8 @@ def _try_batches() -> None:
     _try("Try three batch sizes", "try_sizes", _sizes)
     st.markdown(ELSEWHERE)
     with st.container(horizontal=True):
-        for each in map(course.page, ("Speed", "Mistakes")):
-            st.page_link(each.file, label=each.title, icon=each.icon)
+        link(page("Speed"))
+        link(page("Mistakes"))
 
 
 def _try_one_kind() -> None:
@@ -216,14 +218,12 @@ def _one_kind() -> None:
 
 def forget_a_move() -> None:
     """The way to what happens without each of the moves, made on purpose."""
-    mistakes = course.page("Mistakes")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Forget a move on purpose:", width="content")
         for what, slug in FORGOTTEN.items():
-            st.page_link(
-                mistakes.file,
-                label=what,
-                icon=mistakes.icon,
+            link(
+                page("Mistakes"),
+                what,
                 help=BY_SLUG[slug].title,
                 query_params={"mistake": slug},
                 width="content",

@@ -11,6 +11,7 @@ from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.ui import controls, format, runs
 from core.ui.classroom import held
 from core.ui.course import page
+from core.ui.links import link
 from core.ui.train import beside
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
@@ -193,7 +194,7 @@ def fast_setting() -> None:
     """The button that sets the controls to the fast setting, and back again."""
     if st.session_state.model not in FAST or held.holds(FAST["ann"]):
         return
-    fast, speed = not _is_fast(), page("Speed")
+    fast = not _is_fast()
     # Without help=: a button with a tooltip stands in the page twice, once hidden.
     st.button(
         "Use the fast setting" if fast else "Back to the default setting",
@@ -210,7 +211,7 @@ def fast_setting() -> None:
         "answer stands here."
     )
     st.markdown(f":small[{text}]")
-    st.page_link(speed.file, label="What makes it fast", icon=speed.icon)
+    link(page("Speed"), "What makes it fast")
 
 
 def _is_fast() -> bool:

@@ -7,13 +7,14 @@ import streamlit as st
 from core.config import IMAGE_TASKS
 from core.jobs.job import Job
 from core.results import RunResult, training_speed
-from core.ui import figures, format, job_panel
+from core.ui import figures, format, job_panel, page_turns
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES, MIDDLE
 from core.ui.checkpoints import export
 from core.ui.course import RUNS, page
 from core.ui.home import wall
 from core.ui.job_panel import RUN_SECONDS, look_seconds, place_in_queue
+from core.ui.links import link
 from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, run, somebodys
 from core.ui.server import engine, store, visitor
 from core.ui.train import beside, controls, fits
@@ -23,7 +24,6 @@ COMPARED = 4  # earlier runs on a chart, at most
 COLUMNS = 17  # images of the wall in a row
 LEGEND = "loss_legend"
 ROW = 48  # pixels: the line that names the run, with its button or without
-MISTAKES = page("Mistakes")
 
 
 def chosen(asks_settings: bool) -> Run | None:
@@ -84,6 +84,7 @@ def first_look(run_id: str) -> Run | None:
     while first and not first.job.ended and not first.latest:
         if first.job.place or time.monotonic() > deadline:
             break
+        page_turns.give_back()
         time.sleep(0.01)
         first = run(run_id)
     return first
@@ -93,19 +94,15 @@ def onward(current: Run) -> None:
     """Where a run can be looked at, shared and taken."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if current.result is not None and current.config.has_images:
-            st.page_link(
-                "pages/4_Evaluate.py",
-                label="See what it got right and wrong",
+            link(
+                page("Evaluate"),
+                "See what it got right and wrong",
                 icon=":material/fact_check:",
                 query_params={"run": current.id},
             )
         if current.job.owner == visitor():
-            st.page_link(
-                RUNS.file,
-                label="Compare it with your other runs",
-                icon=RUNS.icon,
-                query_params={"run": current.id},
-            )
+            query = {"run": current.id}
+            link(RUNS, "Compare it with your other runs", query_params=query)
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):
             st.markdown("Whoever opens this address sees this run, live or finished.")
             address = (st.context.url or "").partition("?")[0]
@@ -161,7 +158,7 @@ def draw_status(current: Run) -> None:
     job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
-        st.page_link(MISTAKES.file, label="Find it by its message", icon=MISTAKES.icon)
+        link(page("Mistakes"), "Find it by its message")
     if engine().problem and not current.job.ended:
         st.error(engine().problem, title="There are no workers; your run waits")
 
