@@ -23,7 +23,7 @@ class InMemory(NamedTuple):
     all: int
 
 
-IN_MEMORY = InMemory(each=10, all=300)  # what is older comes from the database
+IN_MEMORY = InMemory(each=10, all=100)  # what is older comes from the database
 
 
 @dataclass(frozen=True)

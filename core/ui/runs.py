@@ -186,12 +186,12 @@ def _state(job: Job) -> tuple[str, int, int]:
     return job.status, job.place, len(job.events)
 
 
-@lru_cache(maxsize=256)  # as many as are watched at once, and more
+@lru_cache(maxsize=128)  # as many as are watched at once, and more
 def _gathering(_job_id: str) -> _Gathering:
     return _Gathering()
 
 
-@lru_cache(maxsize=256)  # those that are on somebody's chart
+@lru_cache(maxsize=128)  # those that are on somebody's chart
 def _ended(job: Job) -> Run:
     run = _Gathering().view(job)
     if not isinstance(result := job.value, RunResult):

@@ -9,22 +9,24 @@ from tests.e2e.walk import SLOW, key, ready, result, start
 
 pytestmark = pytest.mark.browser
 
-PARTS = (  # an address, and what is read there
-    ("Device", "current_accelerator(check_available=True)"),
-    ("Device", "get_device_name()"),
-    ("Device?tab=A+default+device", "zeros_like(existing)"),
-    ("Train?task=sprites&batch_size=1&epochs=200", "torch.randperm"),
-    ("Train?task=sprites", "nn.BCEWithLogitsLoss"),
-    ("Train?task=sprites", "after the forward pass"),  # zero_grad may come there too
-    ("Mistakes?mistake=model_not_moved", "model_not_moved"),
+PARTS = (  # an address, a tab with code to open there, and what is read in it
+    ("Device", "", "current_accelerator(check_available=True)"),
+    ("Device", "", "get_device_name()"),
+    ("Device?tab=A+default+device", "", "zeros_like(existing)"),
+    ("Train?task=sprites&batch_size=1&epochs=200", "The batches", "torch.randperm"),
+    ("Train?task=sprites", "The criterion", "nn.BCEWithLogitsLoss"),
+    ("Train?task=sprites", "", "after the forward pass"),  # zero_grad may come there
+    ("Mistakes?mistake=model_not_moved", "", "model_not_moved"),
 )
 
 
 def test_each_part_of_the_lesson_is_on_its_page(visitor, server):
     """Read as a learner would, from page to page; each ends with what to read next."""
     page = visitor()
-    for address, part in PARTS:
+    for address, tab, part in PARTS:
         page.goto(f"{server.url}/{address}")
+        if tab:
+            ready(page).get_by_role("tab", name=tab).click()
         expect(ready(page).get_by_text(part).first).to_be_attached(timeout=SLOW)
         expect(page.get_by_text("Read more")).to_be_visible()
         expect(page.get_by_test_id("stException")).to_have_count(0)
