@@ -221,14 +221,13 @@ def newest(owner: str, task: str | None = None) -> str | None:
     return found[0].id if found else None
 
 
-def on_show(task: str | None = None) -> Run | None:
-    """The run to look at: one's own, else somebody's. Of one task, else on images."""
-    tasks = (task,) if task else IMAGE_TASKS
+def on_show() -> Run | None:
+    """The run on images to look at: one's own, else somebody's."""
     own = engine().jobs(RUN, visitor())
-    mine = [each for each in own if each.arguments[0].task in tasks]
+    mine = [each for each in own if each.arguments[0].task in IMAGE_TASKS]
     mine = [each for each in mine if not each.ended] or mine
-    ids = chain((each.id for each in mine[-1:]), _done(tasks, visitor()))
-    return next(filter(None, map(run, ids)), None) or somebodys(*tasks)
+    ids = chain((each.id for each in mine[-1:]), _done(IMAGE_TASKS, visitor()))
+    return next(filter(None, map(run, ids)), None) or somebodys(*IMAGE_TASKS)
 
 
 def somebodys(*tasks: str) -> Run | None:

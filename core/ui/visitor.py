@@ -88,7 +88,10 @@ def read(cookie: str) -> str:
 
 def _read_dated(cookie: str) -> tuple[str, float]:
     """The id, and for how many seconds the cookie has been there."""
-    found, signed = _unsigned(signer(), cookie)
+    try:
+        found, signed = _unsigned(signer(), cookie)
+    except BadSignature:
+        return "", 0.0
     age = time.time() - signed
     known = age < LASTS_SECONDS and found not in _deleted
     return (found, age) if known else ("", 0.0)
@@ -96,11 +99,8 @@ def _read_dated(cookie: str) -> tuple[str, float]:
 
 @lru_cache(maxsize=1024)  # a page asks dozens of times whose it is
 def _unsigned(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
-    """The id, and when it was signed; empty if it is forged or damaged."""
-    try:
-        found, signed = signer.unsign(cookie, return_timestamp=True)
-    except BadSignature:
-        return "", 0.0
+    """The id, and when it was signed; BadSignature, which is not remembered."""
+    found, signed = signer.unsign(cookie, return_timestamp=True)
     return found.decode(), signed.timestamp()
 
 

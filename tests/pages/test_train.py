@@ -137,8 +137,7 @@ def test_another_model_brings_its_recipe():
 
 def settings_of(at: AppTest) -> RunConfig:
     """The configuration that the controls of the Train page show."""
-    names = [field.name for field in fields(RunConfig)]
-    return RunConfig(**{name: at.session_state[name] for name in names})
+    return RunConfig(**{e.name: at.session_state[e.name] for e in fields(RunConfig)})
 
 
 def specs(at: AppTest) -> str:
@@ -155,6 +154,7 @@ def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
     assert "Sprites · CNN · batch 512 · 1 epoch" in texts(at.markdown)
     assert "use_settings" not in {each.key for each in at.button}
     at.number_input(key="epochs").set_value(9).run()
+    assert at.session_state.epochs == 9
     at.button(key="use_settings").click().run()
     assert settings_of(at) == config
 

@@ -92,16 +92,16 @@ def first_look(run_id: str) -> Run | None:
 
 def onward(current: Run) -> None:
     """Where a run can be looked at, shared and taken."""
+    query = {"run": current.id}
     with st.container(horizontal=True, vertical_alignment="center"):
         if current.result is not None and current.config.has_images:
             link(
                 page("Evaluate"),
                 "See what it got right and wrong",
                 icon=":material/fact_check:",
-                query_params={"run": current.id},
+                query_params=query,
             )
         if current.job.owner == visitor():
-            query = {"run": current.id}
             link(RUNS, "Compare it with your other runs", query_params=query)
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):
             st.markdown("Whoever opens this address sees this run, live or finished.")
