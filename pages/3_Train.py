@@ -95,8 +95,7 @@ with right:
     else:
         live.nothing_yet(state.task, known=machine is not None)
 
-ran = current is not None and current.started is not None
-st.subheader("The code that ran" if ran else "The code that will run")
+st.subheader("The code of this run" if current else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
 code.forget_a_move()

@@ -15,7 +15,7 @@ import streamlit as st
 from core.errors import ExplainedError
 from core.jobs.engine import PAUSED
 from core.jobs.job import Job
-from core.ui import format, measured
+from core.ui import format, looks, measured
 from core.ui.server import engine, visitor
 
 # From one look at a job to the next. A look at a run takes the server some 10 ms, so
@@ -196,14 +196,14 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
     `draw` begins with a `slot`, while it runs and when it has ended, so that what is
     below stays where it is.
     """
-    seconds = look_seconds(job)
 
     # Of one that has ended too: a chart in another place would be drawn anew.
-    @st.fragment(run_every=seconds)
+    @st.fragment
     def live() -> None:
         now = job if job.ended else engine().job(job.id)
-        if now is None or look_seconds(now) != seconds:
+        if now is None or now.ended != job.ended:
             st.rerun()
+        looks.every(look_seconds(now))
         if now.status == "queued":
             slot(f"{place_in_queue(now)}. {what} will start by itself.")
         elif now.message and not now.ended:  # why it has not begun

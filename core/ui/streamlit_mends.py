@@ -127,16 +127,19 @@ def let_scripts_end() -> None:
     """Have a fragment that is to run the moment its session's script ends wait for it.
 
     Else a new thread runs it at once, and what the old one had yet to send is dropped:
-    the rest of the page, and that it has ended.
+    the rest of the page, or a whole fragment that came due together with this one.
     """
     create = AppSession._create_scriptrunner
 
     def after_the_last(session: AppSession, wanted: RerunData) -> None:
-        if wanted.fragment_id and session._state is AppSessionState.APP_IS_RUNNING:
-            # Behind what the old thread has sent, which is in the same queue.
-            session._call_soon_on_event_loop(partial(create, session, wanted))
-        else:
+        last = session._scriptrunner  # None once all that it said was heard
+        if session._state is AppSessionState.SHUTDOWN_REQUESTED:
+            return
+        if last is None or not wanted.fragment_id:
             create(session, wanted)
+        elif not last.request_rerun(wanted):
+            later = session._event_loop.call_later
+            later(GATHER_SECONDS, partial(session._create_scriptrunner, wanted))
 
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
 

@@ -170,12 +170,12 @@ def test_another_task_leaves_no_run_of_the_first(engine):
     assert "images are classified" in status(at)
 
 
-def test_a_run_that_waits_has_run_no_code(engine, monkeypatch):
-    """Its code is what will run; and it has a name, as all runs have."""
+def test_a_run_that_waits_has_a_name(engine, monkeypatch):
+    """As all runs have; its place is told, and its code is there already."""
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
     run_id = engine.submit(runs.RUN, SHORT)
     at = open_page("pages/3_Train.py", run=run_id)
-    assert "The code that will run" in texts(at.subheader)
+    assert "The code of this run" in texts(at.subheader)
     assert "Place 1 in the queue" in status(at)
     assert re.search(r"\*\*Run \d+\*\* · Sprites", texts(at.markdown))
     engine.cancel(run_id)

@@ -126,32 +126,52 @@ def test_a_script_wakes_the_server_once_for_all_that_it_says():
     assert (heard, len(wakes)) == (once + once, 2)
 
 
-@pytest.mark.parametrize("wanted", [RerunData(fragment_id="a"), RerunData()])
-def test_a_fragment_waits_for_what_the_script_has_yet_to_send(monkeypatch, wanted):
-    """The end of the page's script first, then the fragment; a whole page at once."""
-    order: list[str] = []
+FRAGMENT, PAGE = RerunData(fragment_id="a"), RerunData()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "takes", "leaves", "order"),
+    [
+        (FRAGMENT, False, False, ["the end of the last", "a new script"]),
+        (FRAGMENT, True, False, ["the old script", "the end of the last"]),
+        (FRAGMENT, False, True, ["the end of the last"]),
+        (PAGE, False, False, ["a new script", "the end of the last"]),
+    ],
+)
+def test_a_fragment_waits_for_what_the_script_has_yet_to_send(
+    monkeypatch, wanted, takes, leaves, order
+):
+    """The end of the old script first, then the fragment; a whole page at once.
+
+    An old script that `takes` more runs it; whoever `leaves` meanwhile gets nothing.
+    """
+    happened: list[str] = []
     monkeypatch.setattr(
-        AppSession, "_create_scriptrunner", lambda *_: order.append("the next script")
+        AppSession, "_create_scriptrunner", lambda *_: happened.append("a new script")
     )
-    streamlit_mends.gather_what_scripts_say()
     streamlit_mends.let_scripts_end()
 
+    def old_script(_: RerunData) -> bool:
+        if takes:
+            happened.append("the old script")
+        return takes
+
     async def both() -> None:
-        loop = asyncio.get_running_loop()
-        session = SimpleNamespace(_state=AppSessionState.APP_IS_RUNNING)
-        session._event_loop = loop
-        say = partial(AppSession._call_soon_on_event_loop, session)
-        session._call_soon_on_event_loop = say
-        say(lambda: order.append("the end of the last"))
-        AppSession._create_scriptrunner(session, wanted)
-        while len(order) < 2:
-            await asyncio.sleep(0.001)
+        session = SimpleNamespace(_state=AppSessionState.APP_NOT_RUNNING)
+        session._event_loop = asyncio.get_running_loop()
+        session._scriptrunner = SimpleNamespace(request_rerun=old_script)
+        ask = partial(AppSession._create_scriptrunner, session)
+        session._create_scriptrunner = ask
+        ask(wanted)
+        await asyncio.sleep(0.05)
+        happened.append("the end of the last")
+        session._scriptrunner = None
+        if leaves:
+            session._state = AppSessionState.SHUTDOWN_REQUESTED
+        await asyncio.sleep(0.05)
 
     event_loop.run(both())
-    if wanted.fragment_id:
-        assert order == ["the end of the last", "the next script"]
-    else:
-        assert order == ["the next script", "the end of the last"]
+    assert happened == order
 
 
 def test_a_session_that_came_back_is_told_on_its_new_connection():

@@ -6,7 +6,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import dataset, hosts, job_panel, runs
+from core.ui import dataset, hosts, job_panel, looks, runs
 from core.ui.charts import train as charts
 from core.ui.classroom import held
 from core.ui.course import HOME, page
@@ -24,15 +24,15 @@ CHART_HEIGHT = 190  # pixels
 def draw() -> None:
     """The upper half of the page; it lives while somebody trains."""
     first = runs.on_show()
-    seconds = _look_seconds(first)
     if first is not None and not first.job.ended:
         live.first_look(first.id)
 
-    @st.fragment(run_every=seconds)
+    @st.fragment
     def now() -> None:
         shown = runs.on_show()
-        if _look_seconds(shown) != seconds or (shown is None) != (first is None):
+        if _stands(shown) != _stands(first):
             st.rerun()
+        looks.every(_look_seconds(shown))
         left, right = st.columns(
             [5, 6],
             gap="large",
@@ -44,6 +44,11 @@ def draw() -> None:
             _wall(shown)
 
     now()
+
+
+def _stands(shown: Run | None) -> tuple[str, bool] | None:
+    """What the rest of the page depends on."""
+    return (shown.id, shown.job.ended) if shown else None
 
 
 def _look_seconds(shown: Run | None) -> float | None:

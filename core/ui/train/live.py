@@ -7,7 +7,7 @@ import streamlit as st
 from core.config import IMAGE_TASKS
 from core.jobs.job import Job
 from core.results import RunResult, training_speed
-from core.ui import figures, format, job_panel, page_turns
+from core.ui import figures, format, job_panel, looks, page_turns
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES, MIDDLE
 from core.ui.checkpoints import export
@@ -54,23 +54,37 @@ def follow_run(run_id: str) -> None:
     first = first_look(run_id)
     if first is None:
         st.rerun()
-    seconds = look_seconds(first.job, RUN_SECONDS)
-    is_kept, waits = not store().problem, first.job.place > 0
+    ended, is_kept = first.job.ended, not store().problem
 
-    @st.fragment(run_every=seconds)
-    def live() -> None:
+    def look() -> Run:
         current = run(run_id)
-        if current is None or look_seconds(current.job, RUN_SECONDS) != seconds:
+        if current is None or current.job.ended != ended:
             st.rerun()
-        if is_kept == bool(store().problem) or waits != (current.job.place > 0):
+        if is_kept == bool(store().problem):
             st.rerun()  # every page begins with the problem
+        return current
+
+    @st.fragment
+    def live() -> None:
+        current = look()
+        if current.job.place:
+            looks.every(None)
+            wait(looks.fragment())
+        else:
+            looks.every(look_seconds(current.job, RUN_SECONDS))
+            draw_status(current)
+        draw_learning(current)
+
+    @st.fragment
+    def wait(whole: str) -> None:
+        """Until the run begins: its place alone, nothing else changes."""
+        current = look()
+        looks.every(look_seconds(current.job))
+        if not current.job.place:
+            looks.every(RUN_SECONDS, whole)
         draw_status(current)
-        if not waits:
-            draw_learning(current)
 
     live()
-    if waits:  # once: nothing of it changes until the run begins
-        draw_learning(first)
 
 
 def first_look(run_id: str) -> Run | None:
