@@ -38,13 +38,13 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     store()
     engine()  # its processes start while this one goes on
     # Now, since what they import asks for Streamlit's runtime.
-    from core.ui import streamlit_mends, warm
+    from core.ui import garbage, streamlit_mends, warm
 
     streamlit_mends.mend()
     warm.load()
     log.set_up(served)  # of what was imported since, too
     in_background(warm.up)
-    watching = asyncio.create_task(ends.watch())
+    watching = asyncio.gather(ends.watch(), garbage.watch())
     yield
     watching.cancel()
     engine().close()

@@ -1,6 +1,5 @@
 """What the server does before its first visitor comes, who would wait for it else."""
 
-import gc
 import importlib
 import os
 import pkgutil
@@ -18,7 +17,7 @@ from core.errors import ExplainedError
 from core.jobs import idle
 from core.jobs.measured import environments
 from core.measure.environment import Machine
-from core.ui import dataset, machine, measured, parallel
+from core.ui import dataset, garbage, machine, measured, parallel
 from core.ui.compare import race, step_profile, timing_pitfalls
 from core.ui.evaluate import evaluation
 from core.ui.home import wall
@@ -32,15 +31,10 @@ OFF = ("0", "false", "no", "off")
 
 
 def load() -> None:
-    """Import what the pages import, and spare the garbage collector all of it.
-
-    A full collection, which stops every page meanwhile, takes 0.1 s with what pandas,
-    Altair and Dask have made, and microseconds without.
-    """
+    """Import what the pages import, and spare the garbage collector all of it."""
     for module in pkgutil.walk_packages(core.ui.__path__, "core.ui."):
         importlib.import_module(module.name)
-    gc.collect()
-    gc.freeze()
+    garbage.spare_what_lives()
 
 
 def up() -> None:
