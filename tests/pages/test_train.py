@@ -307,7 +307,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
 
 def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):
     """The Train page offers the script of the run that it shows."""
-    at = open_page("pages/3_Train.py", run=run_id)
+    at = open_tab(open_page("pages/3_Train.py", run=run_id), True, "take_home")
     keys = {button.key for button in at.download_button}
     assert keys == {"download_script", "download_notebook", "download_drawing"}
 

@@ -122,8 +122,15 @@ def onward(current: Run) -> None:
             address = (st.context.url or "").partition("?")[0]
             st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
     if current.result is not None:
-        with st.expander("Take this run home", icon=":material/luggage:"):
-            export.downloads(current)
+        home = st.expander(
+            "Take this run home",
+            icon=":material/luggage:",
+            key="take_home",
+            on_change="rerun",
+        )
+        if home.open:  # the server keeps its files for as long as they are offered
+            with home:
+                export.downloads(current)
 
 
 def name_it(current: Run) -> None:
