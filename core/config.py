@@ -44,6 +44,7 @@ RANGES = {
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
+MOST_NAME = 63  # characters of a machine's name, as in the internet's rules
 MOST_NOTICES = 5  # that one address gets
 
 LABELS = {  # what each setting is called on screen and in messages
@@ -51,6 +52,7 @@ LABELS = {  # what each setting is called on screen and in messages
     "model": "Model",
     "criterion": "Criterion",
     "device": "Device",
+    "host": "Machine",
     "feed": "Feed",
     "epochs": "Epochs",
     "batch_size": "Batch size",
@@ -124,6 +126,7 @@ class RunConfig:
     model: str = "ann"  # the architecture
     criterion: str = "cross-entropy"  # the loss, see core.criteria
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
+    host: str = ""  # the machine, where several have workers; empty: any
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
@@ -225,6 +228,8 @@ def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("augment", "pin_memory", "non_blocking"):
         if type(settings[name]) is not bool:
             yield name, "true or false"
+    if not _is_name(settings["host"]):
+        yield "host", f"the name of a machine, of {MOST_NAME} characters at most"
     if task not in TASKS:
         return
     for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
@@ -254,6 +259,10 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
 def _must_be(what: str, name: str, value: Any) -> ValueError:
     called = LABELS.get(name, name)
     return ValueError(f"{called} must be {what}, not {quoted(repr(value))}.")
+
+
+def _is_name(value: Any) -> bool:
+    return type(value) is str and value.isprintable() and len(value) <= MOST_NAME
 
 
 def _is_finite(value: Any) -> bool:

@@ -40,6 +40,8 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     for field in fields(RunConfig):
+        if field.name == "host":
+            continue  # here it is this one
         short = ["--lr"] if field.name == "learning_rate" else []
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",

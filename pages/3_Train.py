@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.ui import dataset, frame, job_panel, runs
+from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
 from core.ui.train import code, controls, live
@@ -57,7 +57,8 @@ def start(config: RunConfig | None = None) -> None:
 left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
-        devices = [d.device for d in machine.devices] if machine else ["cpu"]
+        where = hosts.machine(state.host)
+        devices = [d.device for d in where.devices] if where else ["cpu"]
         folded = current is not None and on_phone()
         controls.draw(devices, folded)
         if current and alive and mine:

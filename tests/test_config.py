@@ -39,6 +39,7 @@ SETTINGS: dict[str, st.SearchStrategy] = {
     "augment": st.booleans(),
     "pin_memory": st.booleans(),
     "non_blocking": st.booleans(),
+    "host": st.sampled_from(["", "gpu-1", "Bär 2"]),
 }
 
 
@@ -102,6 +103,9 @@ GIVEN = st.sampled_from(TASKS).flatmap(
         ("augment", "true"),
         ("pin_memory", None),
         ("non_blocking", 1),
+        ("host", None),
+        ("host", "a" * 64),
+        ("host", "two\nlines"),
     ],
 )
 def test_bad_values_are_named(name: str, value: object) -> None:

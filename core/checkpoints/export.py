@@ -47,6 +47,8 @@ def command(config: RunConfig) -> str:
     recipe = RunConfig.with_recipe(task=config.task, model=config.model)
     words = ["python -m core.run"]
     for name, value in asdict(config).items():
+        if name == "host":
+            continue  # it is wherever this is run
         if name in ALWAYS or value != getattr(recipe, name):
             said = str(value).lower() if isinstance(value, bool) else value
             words.append(f"--{name.replace('_', '-')} {said}")

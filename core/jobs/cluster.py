@@ -31,6 +31,7 @@ from distributed.core import connect
 from core import log
 from core.errors import ExplainedError
 from core.jobs.certificates import security as secured
+from core.jobs.job import on
 
 ROOT = Path(__file__).parents[2]
 
@@ -182,14 +183,15 @@ async def schedule(host: str, port: int, security: Security) -> None:
 
 async def work(address: str, lanes: list[str], name: str, security: Security) -> None:
     """The workers of this machine, for as long as they are let."""
-    chosen = {f"{name}-{n}": options for n, options in workers().items()}
-    await asyncio.gather(
-        *(
-            keep(address, name, {"security": security, **options})
-            for name, options in chosen.items()
-            if set(options["resources"]) & set(lanes)
-        )
-    )
+    keeping = []
+    for number, options in workers().items():
+        resources = options["resources"]
+        if set(resources) & set(lanes):
+            if "train" in resources:  # for jobs that ask for this machine
+                options["resources"] = resources | {on(name): 1}
+            options["security"] = security
+            keeping.append(keep(address, f"{name}-{number}", options))
+    await asyncio.gather(*keeping)
 
 
 async def keep(address: str, name: str, options: dict) -> None:

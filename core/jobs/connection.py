@@ -284,7 +284,7 @@ class Connection:
                 self._topic,
                 job.address,
                 job.arguments,
-                resources={job.lane: 1},
+                resources=dict.fromkeys(job.resources, 1),
                 pure=False,
             )
             self._futures[job.id] = future

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.errors import ExplainedError
+from core.jobs import waits
 from core.jobs.connection import Connection, in_background
 from core.jobs.estimates import Estimates, work
 from core.jobs.history import History
@@ -26,6 +27,7 @@ from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Jobs, Outcome, Stored
 from core.jobs.limits import Gate, Limits, overdue
 from core.jobs.queue import Queue
+from core.jobs.roster import host_of
 from core.jobs.turns import UPLOADS_AT_ONCE, Turns
 from core.measure.environment import Machine
 from core.store.store import Store
@@ -34,11 +36,8 @@ logger = logging.getLogger(__name__)
 
 LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
 MACHINE_SECONDS = 3.0
-NO_WORKER_SECONDS = 90.0  # where there is no worker by then, the job has failed
 PAUSED = "train"  # the lane that a teacher pauses and clears
 TRIES = 3  # a job that its worker does not live to begin with is at fault itself
-
-SHARED = "Another app that shares these workers is using them; it starts by itself."
 
 
 class Engine:
@@ -130,21 +129,16 @@ class Engine:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return job
-            if job.status == "starting":
-                return self._starting(job)
-            return replace(job, place=self._queue.place(job_id))
+            return job if job.status == "running" else self._waiting(job)
 
-    def _starting(self, job: Job) -> Job:
+    def _waiting(self, job: Job) -> Job:
         """A job that no worker has begun with, and why; call it with the lock."""
-        waited = time.time() - (job.started or time.time())
-        without = self._connection.roster.seconds_without(job.lane)
-        if min(waited, without) > NO_WORKER_SECONDS:
+        wait = waits.reason(job, self._connection)
+        if wait.is_vain:
             self._connection.withdraw(job.id)
-            self._end(job.id, Outcome("failed", message=self._connection.no_worker))
+            self._end(job.id, Outcome("failed", message=wait.message))
             return self._jobs.get(job.id) or job
-        return (
-            replace(job, message=SHARED) if self._connection.is_shared(job.id) else job
-        )
+        return replace(job, message=wait.message, place=self._queue.place(job.id))
 
     def jobs(self, address: str, owner: str | None = None) -> list[Job]:
         """Jobs that call the function at `address`, of one owner or all, in order.
@@ -169,6 +163,8 @@ class Engine:
             if job is None or not place:
                 return None
             before = self._queue.waiting(job.lane)[: place - 1]
+            if any(each.host for each in (job, *before)):
+                return None  # it depends on when that machine is free
             taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
             return self._estimates.until_turn(filter(None, taken), before)
 
@@ -351,7 +347,10 @@ class Engine:
         with self._lock:
             capacity = Counter(self._connection.roster.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
-            return self._queue.next(capacity, (PAUSED,) if self._gate.paused else ())
+            paused = (PAUSED,) if self._gate.paused else ()
+            taken = self._queue.taken(PAUSED)
+            hosts = {job.id: host_of(self._jobs.worker(job.id)) for job in taken}
+            return self._queue.next(capacity, paused, hosts)
 
     def _hand_out(self, job: Job) -> None:
         try:

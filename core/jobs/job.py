@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, NamedTuple
 
+from core.config import RunConfig
 from core.errors import ExplainedError
 from core.results import RunResult
 
@@ -26,6 +27,11 @@ class InMemory(NamedTuple):
 IN_MEMORY = InMemory(each=10, all=100)  # what is older comes from the database
 
 
+def on(host: str) -> str:
+    """The resource that the training workers of a machine have, beside "train"."""
+    return f"on {host}"
+
+
 @dataclass(frozen=True)
 class Stored:
     """What stands for the checkpoint of a run, in the arguments of a job say."""
@@ -37,7 +43,7 @@ class Stored:
 class PickedUp:
     """A worker has begun with a job; the first event of every job."""
 
-    worker: str
+    worker: str  # its name
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,18 @@ class Job:
     work: Work = Work()
     person: str = ""  # as whom the owner takes turns, if not as themselves
     machine: str = ""  # the identity of the machine that did it, once it has ended
+    worker: str = ""  # the name of the one that has begun with it
+
+    @property
+    def host(self) -> str:
+        """The name of the only machine that it may be done on; empty: any."""
+        configs = [each for each in self.arguments if isinstance(each, RunConfig)]
+        return configs[0].host if configs and self.lane == "train" else ""
+
+    @property
+    def resources(self) -> list[str]:
+        """One of each of these it takes of its worker."""
+        return [self.lane, on(self.host)] if self.host else [self.lane]
 
     @property
     def ended(self) -> bool:
@@ -152,14 +170,22 @@ class Jobs:
         return list(compress(self._jobs, mine))
 
     def start(
-        self, job_id: str, status: str = "starting", at: float | None = None
+        self,
+        job_id: str,
+        status: str = "starting",
+        at: float | None = None,
+        worker: str = "",
     ) -> None:
         """A worker gets the job; the job's first event says that it has begun."""
         job = self._jobs[job_id]
         started, tries = at or time.time(), job.tries + (status == "starting")
-        job = replace(job, status=status, started=started, tries=tries)
-        self._jobs[job_id] = job
+        now = dict[str, Any](status=status, started=started, tries=tries, worker=worker)
+        job = self._jobs[job_id] = replace(job, **now)
         _log(job)
+
+    def worker(self, job_id: str) -> str:
+        """The name of the one that has begun with the job; empty where none has."""
+        return self._jobs[job_id].worker if job_id in self._jobs else ""
 
     def put_back(self, job_id: str) -> None:
         """The worker was lost before it had begun: the job waits again."""
@@ -216,7 +242,7 @@ class Jobs:
                 self._events[job_id].append(event)
                 self._on_event(job_id, event)
                 if isinstance(event, PickedUp):
-                    self.start(job_id, "running", at)
+                    self.start(job_id, "running", at, event.worker)
 
 
 def _log(job: Job) -> None:

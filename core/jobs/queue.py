@@ -13,8 +13,9 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from core.jobs.job import Job
+from core.jobs.job import Job, on
 
 # Nobody overtakes a job that so many have overtaken who came later: however many
 # newcomers there are, its turn comes. All of a class of newcomers may.
@@ -102,18 +103,26 @@ class Queue:
         return self._lane(ticket.job.lane).index(ticket) + 1
 
     def next(
-        self, capacity: Mapping[str, int], paused: Collection[str] = ()
+        self,
+        capacity: Mapping[str, int],
+        paused: Collection[str] = (),
+        hosts: Mapping[str, str] = MappingProxyType({}),
     ) -> Job | None:
         """The job whose turn it is, if a worker is free for it; of lanes that go on.
 
         `capacity` says how many jobs of each lane the workers take at once. A lane that
-        has no worker just now counts for one: its worker is starting.
+        has no worker just now counts for one: its worker is starting. A job for one
+        machine waits for that, while others may pass; `hosts` says where the jobs are
+        that workers have, as far as that is known.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             busy = Counter(job.turn_of for job in self.taken(lane))
             if lane in paused or busy.total() >= max(1, capacity.get(lane, 0)):
                 continue
+            at = Counter(job.host or hosts.get(job.id) for job in self.taken(lane))
             for job in self.waiting(lane):
+                if job.host and at[job.host] >= capacity.get(on(job.host), 0):
+                    continue
                 if not job.owner or busy[job.turn_of] < AT_ONCE.get(lane, math.inf):
                     return job
         return None

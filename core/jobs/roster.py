@@ -33,6 +33,11 @@ class Host(NamedTuple):
     machine: Machine | None = None  # as it describes itself, once it has
 
 
+def host_of(worker: str) -> str:
+    """The name of the machine that a worker of that name is on."""
+    return re.sub(r"-?(train-\d+|lab)$", "", worker)
+
+
 class Roster:
     """Of one connection at a time; one thread writes, any may read."""
 
@@ -41,7 +46,8 @@ class Roster:
 
     def clear(self) -> None:
         """There is a new connection, through which nothing was heard yet."""
-        self.capacity: Counter[str] = Counter()  # jobs that workers take, by lane
+        # Jobs that workers take, by lane; of training also by machine, see job.on.
+        self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
         self._told = self._since = time.monotonic()
         self._staffed: dict[str, float] = {}  # when a lane had a worker
@@ -53,8 +59,7 @@ class Roster:
             word, known = each["last_seen"], self._workers.get(address)
             heard = known.heard if known and known.word == word else now
             takes = Counter({k: int(n) for k, n in each["resources"].items()})
-            machine = re.sub(r"-?(train-\d+|lab)$", "", str(each["name"]))
-            workers[address] = _Worker(word, heard, takes, machine)
+            workers[address] = _Worker(word, heard, takes, host_of(str(each["name"])))
         self._workers, self._told = workers, now
         self.capacity = sum((each.takes for each in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))

@@ -44,6 +44,7 @@ class RunSummary:
     model: str | None
     criterion: str | None
     device: str | None
+    host: str | None
     feed: str | None
     epochs: int | None
     batch_size: int | None

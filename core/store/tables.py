@@ -132,6 +132,7 @@ runs = Table(  # every job that waits in the queue: training runs, races, labs
     Column("model", String),
     Column("criterion", String),
     Column("device", String),
+    Column("host", String),
     Column("feed", String),
     Column("epochs", Integer),
     Column("batch_size", Integer),

@@ -23,6 +23,7 @@ NAMES = {
     "mse": "MSE",
     "gaussian": "Gaussian NLL",
     "auto": "Auto",
+    "": "Any",
     "cpu": "CPU",
     "cuda": "CUDA",
     "mps": "MPS",
@@ -47,6 +48,7 @@ SETTINGS = {
     "model": "",
     "criterion": "",
     "device": "on",
+    "host": "on",
     "feed": "",
     "epochs": "epochs",
     "batch_size": "batch",
@@ -67,6 +69,7 @@ SAID = {  # of values whose name says too little away from their control
     "dataloader": "data from a DataLoader",
     "constant": "constant rate",
     "one-cycle": "one-cycle schedule",
+    "": "any machine",
 }
 
 
@@ -100,7 +103,8 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 def run_line(config: RunConfig) -> str:
     """What was trained and how, in a line: Sprites · ANN · batch 64 · 30 epochs."""
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
-    return " · ".join([*told, counted(config.epochs, "epoch")])
+    told.append(counted(config.epochs, "epoch"))
+    return " · ".join([*told, setting(config, "host")] if config.host else told)
 
 
 def describe(name: str, config: RunConfig, accuracy: float) -> str:

@@ -1,9 +1,12 @@
 """The machines that have workers, where there is more than one."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from core.errors import quoted
 from core.jobs.roster import Host
+from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine
 
@@ -12,6 +15,31 @@ def several() -> list[Host]:
     """All of them; none where there is only one, which pages are about anyway."""
     found = engine().hosts()
     return found if len(found) > 1 else []
+
+
+def options(chosen: str) -> list[str]:
+    """The names to choose a machine from, with what is chosen; the first is any.
+
+    Nothing where there is only one and none is chosen.
+    """
+    known = ["", *(each.name for each in several()), chosen]
+    return list(dict.fromkeys(known)) if any(known) else []
+
+
+def machine(chosen: str) -> Machine | None:
+    """What a machine says of itself; where none is chosen, what the lab's one says.
+
+    That with the devices that all have, for a job that any may do. None while there is
+    no answer.
+    """
+    found = several()
+    if chosen:
+        return next((each.machine for each in found if each.name == chosen), None)
+    if (here := engine().machine()) is None:
+        return None
+    known = [{d.device for d in h.machine.devices} for h in found if h.machine]
+    common = tuple(d for d in here.devices if all(d.device in each for each in known))
+    return replace(here, devices=common or here.devices)
 
 
 def names() -> str:

@@ -235,7 +235,12 @@ def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:
 
 
 def place_in_queue(job: Job) -> str:
-    """Where a job waits, and about how long, where the like was done here before."""
+    """Where a job waits, and about how long, where the like was done here before.
+
+    Or what else it waits for.
+    """
+    if job.message:
+        return job.message.rstrip(".")
     others = job.place - 1
     text = f"Place {job.place} in the queue: "
     text += f"{others} before you" if others else "you're next"

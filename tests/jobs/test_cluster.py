@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -22,8 +23,11 @@ from distributed.core import connect
 from core.jobs import connection
 from core.jobs.certificates import security
 from core.jobs.cluster import ROOT, is_news
-from core.jobs.engine import SHARED, Engine
-from tests.jobs.follow import Counted, finish, status, wait
+from core.jobs.engine import Engine
+from core.jobs.waits import AWAY, GONE, SHARED
+from tests.jobs.follow import LONG as LONG_RUN
+from tests.jobs.follow import RUN, Counted, finish, status, wait
+from tests.jobs.follow import SHORT as SHORT_RUN
 from tests.process import that_go_on
 
 HERE = "tests.jobs.test_cluster"
@@ -59,6 +63,11 @@ class Elsewhere:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
         )
+
+    def add(self, part: str, like: str, more: str) -> None:
+        """Start another of a kind, with more said."""
+        self._commands[part] = f"{self._commands[like]} {more}"
+        self.start(part)
 
     def leave(self, part: str) -> None:
         """The command itself, as systemd stops it; nobody waits for what it started."""
@@ -208,14 +217,14 @@ def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
 
 def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
     """It says so, and what to do, instead of waiting for ever."""
-    monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)
+    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
     job = finish(app, app.submit(COUNT, SHORT, lane="nobody"))
     assert (job.status, job.message) == ("failed", connection.NO_WORKER_ELSEWHERE)
 
 
 def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
     """It says what for, is not given up, and begins when the other has ended."""
-    monkeypatch.setattr("core.jobs.engine.NO_WORKER_SECONDS", 0.1)
+    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
     first = begun(app, app.submit(COUNT, LONG))
     other = Engine(elsewhere.address)
     second = other.submit(COUNT, SHORT)
@@ -233,6 +242,29 @@ def test_a_run_whose_app_is_gone_ends(app, elsewhere):
     begun(gone, gone.submit(COUNT, LONG))
     gone.close()
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
+
+
+def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
+    """It waits for that while others pass, and not for ever once that has gone."""
+    elsewhere.add("other", "workers", "--lanes train --name other")
+    wait(lambda: "other" in [host.name for host in app.hosts()])
+    there = replace(LONG_RUN, host="other")
+    first = begun(app, app.submit(RUN, there))
+    second = app.submit(RUN, replace(SHORT_RUN, host="other"))
+    third = finish(app, app.submit(RUN, SHORT_RUN))
+    assert (third.status, status(app, second)) == ("finished", "queued")
+    assert (app.job(second).place, app.wait(second)) == (1, None)
+    app.cancel(first)
+    assert finish(app, second).status == "finished"
+    workers = [app.job(each).worker for each in (first, second)]
+    assert workers == ["other-train-0", "other-train-0"] != [third.worker] * 2
+    elsewhere.leave("other")
+    wait(lambda: "other" not in [host.name for host in app.hosts()])
+    late = app.submit(RUN, there)
+    assert app.job(late).message == AWAY.format("`other`")
+    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
+    job = finish(app, late)
+    assert (job.status, job.message) == ("failed", GONE.format("`other`"))
 
 
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.config import RunConfig
 from core.jobs import queue as queues
 from core.jobs.job import Job
 from core.jobs.queue import Queue
@@ -251,6 +252,22 @@ def test_more_workers_take_more_jobs():
     come(waiting, "A1")
     come(waiting, "A2")
     assert hand_out(waiting, train=2) == ["A1", "A2"]
+
+
+def test_a_job_for_one_machine_waits_for_that():
+    """Others pass, until a worker of it is free: also of a job that any could do."""
+    config, free = RunConfig(host="b"), {"train": 3, "on a": 2, "on b": 1}
+    waiting = Queue()
+    for name, arguments in (("0", ()), ("1", (config,)), ("2", (config,)), ("3", ())):
+        waiting.add(Job(name, "core.training:run", arguments, "train"))
+    waiting.take(waiting.next(free))
+    assert waiting.next(free, hosts={"0": "b"}).id == "3"
+    assert waiting.next(free, hosts={"0": "a"}).id == "1"
+    waiting.take(waiting.next(free, hosts={"0": "a"}))
+    assert waiting.next(free, hosts={"0": "a"}).id == "3"
+    waiting.remove("1")
+    assert waiting.next(free, hosts={"0": "a"}).id == "2"
+    assert waiting.next({"train": 3}, hosts={"0": "a"}).id == "3", "it is not there"
 
 
 def test_a_worker_that_is_starting_gets_one_job():

@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.compare.candidates import candidates
 from core.compare.results import Cell
+from core.jobs.roster import Host
 from core.measure import records
 from tests.pages.walk import finish, open_page, open_tab, press, status, texts, wait
 
@@ -41,6 +42,25 @@ def compared():
     from core.ui.server import engine
 
     return candidates(engine().machine())
+
+
+def test_a_race_names_its_machine_where_there_are_several(engine, monkeypatch):
+    """Its two contenders are on one, and it waits for that one."""
+    here = engine.machine()
+    found = [Host("one", "a", 1, True, here), Host("two", "b", 1, True, here)]
+    monkeypatch.setattr(engine, "hosts", lambda: found)
+    at = open_page("pages/5_Compare.py")
+    assert at.selectbox(key="race_host").value == "one"
+    at.selectbox(key="race_host").set_value("two").run()
+    assert all(" on two" in name for name in at.radio(key="race_guess").options[:2])
+    at.button(key="compare").click().run()
+    (job,) = (each for each in engine.going_on() if each.address.endswith("race:race"))
+    assert (job.host, [each.name[-7:] for each in job.arguments[1]]) == (
+        "two",
+        [" on two"] * 2,
+    )
+    assert "`two` has no worker" in status(at)
+    engine.cancel(job.id)
 
 
 def test_an_impossible_race_is_not_started():

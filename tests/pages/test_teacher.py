@@ -109,13 +109,14 @@ def test_rules_are_saved_and_hold(opened, engine):
         return next(each for each in found if each.key.startswith(name))
 
     field("number_input", "epochs_").set_value(1)
-    field("multiselect", "preset_").set_value(["task", "batch_size"])
+    field("multiselect", "preset_").set_value(["task", "batch_size", "host"])
     at.run()
+    assert field("selectbox", "value_host_").options == ["Any"]
     field("selectbox", "value_task_").set_value("sprites")
     field("number_input", "value_batch_size_").set_value(128)
     field("toggle", "fixed_task_").set_value(True)
     at.run()
-    assert "Train?task=sprites&batch_size=128" in texts(at.code)
+    assert "Train?task=sprites&batch_size=128&host=" in texts(at.code)
     press(at, "save_rules")
     rules = server.room().rules
     assert (rules.epochs, rules.fixed) == (1, {"task": "sprites"})

@@ -89,6 +89,22 @@ def test_runs_of_before_say_that_their_copies_did_not_block(url, open_store):
     }
 
 
+def test_runs_of_before_were_for_any_machine(url, open_store):
+    """None of them had a choice; other jobs say nothing."""
+    old = Database(url)
+    connection = old.own("0006")
+    with connection.begin():
+        table = next(each for each in reflected(connection) if each.name == "runs")
+        for row in (sample(table, 1), sample(table, 2) | {"task": None}):
+            alone = {"visitor": None, "class_id": None}
+            connection.execute(table.insert(), row | alone)
+    connection.close()
+    old.close()
+
+    runs = open_store(url).writer.write(rows).result["runs"]
+    assert {each["id"]: each["host"] for each in runs} == {"row 1": "", "row 2": None}
+
+
 def test_the_migrations_end_in_the_tables(store):
     """What `alembic check` compares: nothing is left to migrate."""
 

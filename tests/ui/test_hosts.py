@@ -21,7 +21,8 @@ SILENT = Host("silent", "c", 1, False, samples.machine("CPU"))
 def there(monkeypatch) -> list[Host]:
     """Those that the engine knows of."""
     found: list[Host] = []
-    monkeypatch.setattr(hosts, "engine", lambda: SimpleNamespace(hosts=lambda: found))
+    known = SimpleNamespace(hosts=lambda: found, machine=lambda: ONE.machine)
+    monkeypatch.setattr(hosts, "engine", lambda: known)
     return found
 
 
@@ -39,6 +40,27 @@ def test_one_machine_is_not_spoken_of(there):
     there.append(ONE)
     assert hosts.names() == ""
     assert not table().markdown
+
+
+def test_there_is_a_choice_where_there_are_several(there):
+    """Any, and each by its name; also one that was asked for and is not there."""
+    there.append(ONE)
+    assert (hosts.options(""), hosts.options("gone")) == ([], ["", "gone"])
+    there.append(NEW)
+    assert hosts.options("") == hosts.options("one") == ["", "one", "new_1"]
+    assert hosts.options("gone") == ["", "one", "new_1", "gone"]
+
+
+def test_any_machine_has_what_all_of_them_have(there):
+    """Each by itself has its own devices; one that has not said keeps none back."""
+    there.extend((ONE, NEW))
+    kinds = [each.device for each in ONE.machine.devices]
+    assert kinds == ["cuda", "cpu"]
+    assert hosts.machine("one") is ONE.machine
+    assert (hosts.machine("new_1"), hosts.machine("gone")) == (None, None)
+    assert [each.device for each in hosts.machine("").devices] == kinds
+    there.append(SILENT)
+    assert [each.device for each in hosts.machine("").devices] == ["cpu"]
 
 
 def test_several_machines_are_all_told(there):

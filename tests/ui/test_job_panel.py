@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
-from core.jobs.engine import SHARED
 from core.jobs.job import Job
+from core.jobs.waits import SHARED
 from core.ui import job_panel, measured
 from core.ui.job_panel import JobPanel, latest, reported
 from tests import samples

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.classroom.rules import SHARED, Rules
-from core.config import MODELS_FOR, RECIPES
+from core.config import LABELS, MODELS_FOR, RECIPES
 from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine, room, visitor
@@ -100,7 +100,7 @@ def sentence() -> str:
     for allowed in (held.models, held.devices):
         if allowed:
             told.append(f"{' or '.join(format.NAMES[each] for each in allowed)} only")
-    fixed = [name.replace("_", " ") for name in held.fixed if not hides(name)]
+    fixed = [LABELS[name].lower() for name in held.fixed if not hides(name)]
     if fixed:
         told.append(f"the same {' and '.join(fixed)} for all")
     return f"Your class: {'; '.join(told)}." if told else ""

@@ -1,6 +1,7 @@
 """The race as the Compare page shows it: its controls, live, and its result."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -23,9 +24,10 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.measure.records import Record
 from core.measure.rows import pick
-from core.ui import controls, downloads, figures, format, guess
+from core.ui import controls, downloads, figures, format, guess, hosts
 from core.ui.charts import compare as charts
 from core.ui.charts.base import AXES
+from core.ui.classroom import held
 from core.ui.compare import records
 from core.ui.job_panel import JobPanel, latest, reported, slot
 
@@ -54,10 +56,11 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     """The controls, the race, and those that were recorded."""
     wanted, row, below = None, controls.row(), st.container()
     with row:
-        contenders = pair(machine)
+        host = _host()
+        contenders = pair(held.machine(hosts.machine(host) or machine), host)
         with controls.startable(below):
             config, steps, repeats = settings(has_data)
-            wanted = (config, contenders, steps, repeats)
+            wanted = (replace(config, host=host), contenders, steps, repeats)
         PANEL.buttons("Start the race", wanted)
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
     names = [each.name for each in contenders]
@@ -71,8 +74,16 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
         _recorded(label, other)
 
 
-def pair(machine: Machine) -> tuple[Candidate, Candidate]:
-    """The two contenders that the learner has chosen."""
+def _host() -> str:
+    """The machine to race on, for both; empty where there is only one."""
+    names = [each.name for each in hosts.several()]
+    if not names:
+        return ""
+    return str(controls.choice("Machine", "race_host", names, width=120))
+
+
+def pair(machine: Machine, host: str = "") -> tuple[Candidate, Candidate]:
+    """The two contenders that the learner has chosen, on the machine of that name."""
     found = candidates(machine)
     first, second = (
         controls.choice(
@@ -90,6 +101,10 @@ def pair(machine: Machine) -> tuple[Candidate, Candidate]:
             strict=True,
         )
     )
+    if host:
+        first, second = (
+            replace(each, name=f"{each.name} on {host}") for each in (first, second)
+        )
     return tell_apart(first, second)
 
 

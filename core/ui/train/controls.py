@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
-from core.ui import controls, format, runs
+from core.ui import controls, format, hosts, runs
 from core.ui.classroom import held
 from core.ui.course import page
 from core.ui.links import link
@@ -16,7 +16,7 @@ from core.ui.train import beside
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 MORE = (  # that are always among "More settings"
-    *("device", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
+    *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
     "augment",
 )
 OPEN = "more_settings"  # the key that says whether these are drawn
@@ -24,6 +24,7 @@ HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
     "is learned: a loss with a parameter of its own.",
     "device": "Auto is the accelerator if there is one, else the CPU.",
+    "host": "With Any, whichever is free first trains. A run for one waits for it.",
     "feed": "Where batches come from: decoded once into memory, living on the device, "
     "or the textbook's DataLoader that fetches every sample by itself.",
     "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
@@ -140,6 +141,8 @@ def _draw(devices: list[str]) -> None:
 def _more(task: str, devices: list[str]) -> None:
     if len(CRITERIA_FOR[task]) > 1:
         _choice("Criterion", "criterion", CRITERIA_FOR[task])
+    if machines := hosts.options(st.session_state.host):
+        _choice("Machine", "host", machines)
     _choice("Device", "device", ("auto", *devices))
     _choice("Feed", "feed", configs.FEEDS)
     _number("Learning rate", "learning_rate", 1e-4, format="%g")

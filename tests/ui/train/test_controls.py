@@ -3,6 +3,9 @@
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Toggle
 
+from core.jobs.roster import Host
+from core.ui import hosts
+
 
 def page(feed: str, pinned: bool, devices: list[str]) -> None:
     import streamlit as st
@@ -36,6 +39,21 @@ def test_a_setting_is_asked_for_where_it_has_a_meaning(capsys):
     assert "non_blocking=True" in capsys.readouterr().out
     assert toggles("memory", True, "cuda").keys() == {"augment"}
     assert "num_workers=0, pin_memory=False" in capsys.readouterr().out
+
+
+def test_a_machine_is_asked_for_where_there_are_several(monkeypatch):
+    """Any of them, if nobody says; what it is called is what the run is for."""
+
+    def drawn() -> AppTest:
+        inputs = ("memory", False, ["cpu"])
+        return AppTest.from_function(page, default_timeout=60, args=inputs).run()
+
+    assert "host" not in {each.key for each in drawn().selectbox}
+    found = [Host(name, name, 1, True) for name in ("one", "two")]
+    monkeypatch.setattr(hosts, "several", lambda: found)
+    choice = drawn().selectbox(key="host")
+    assert (choice.label, choice.options) == ("Machine", ["Any", "one", "two"])
+    assert (choice.value, choice.disabled) == ("", False)
 
 
 def test_pinned_memory_needs_an_accelerator():

@@ -14,7 +14,7 @@ from core.classroom.room import Teacher
 from core.classroom.rules import CONTROLS, SETTINGS, Rules
 from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.classes import Class
-from core.ui import controls, format
+from core.ui import controls, format, hosts
 from core.ui.classroom.door import address
 from core.ui.classroom.teacher.acts import act
 from core.ui.server import room
@@ -123,8 +123,8 @@ def _value(of: str, name: str, rules: Rules) -> str:
     """A setting's value, as it stands in an address."""
     now = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
     label, key = CALLED[name], f"value_{name}_{of}"
-    if name in CHOICES:
-        options = CHOICES[name]
+    if isinstance(now, str):
+        options = CHOICES.get(name) or hosts.options(now) or [now]
         return str(controls.choice(label, key, options, index=options.index(now)))
     if isinstance(now, bool):
         return str(st.toggle(label, now, key=key)).lower()

@@ -1,0 +1,39 @@
+"""Why a job has not begun, where that is not for want of its turn."""
+
+import time
+from typing import NamedTuple
+
+from core.errors import quoted
+from core.jobs.connection import Connection
+from core.jobs.job import Job, on
+
+NO_WORKER_SECONDS = 90.0  # where there is no worker by then, the job has failed
+
+SHARED = "Another app that shares these workers is using them; it starts by itself."
+AWAY = "The machine {} has no worker just now; the run waits a while for it."
+GONE = (
+    "The machine {} has no workers. Choose another, or let any machine do it, and "
+    "start the run once more."
+)
+
+
+class Wait(NamedTuple):
+    """What whoever waits is told, and whether there is no use in it."""
+
+    message: str = ""
+    is_vain: bool = False
+
+
+def reason(job: Job, connection: Connection) -> Wait:
+    """Of a job that waits, or that no worker has begun with."""
+    roster = connection.roster
+    if job.status == "starting":
+        waited = time.time() - (job.started or time.time())
+        if min(waited, roster.seconds_without(job.lane)) > NO_WORKER_SECONDS:
+            return Wait(connection.no_worker, True)
+        return Wait(SHARED if connection.is_shared(job.id) else "")
+    if job.host and connection.is_up and not roster.capacity[on(job.host)]:
+        waited = time.time() - job.submitted
+        is_vain = min(waited, roster.seconds_without(on(job.host))) > NO_WORKER_SECONDS
+        return Wait((GONE if is_vain else AWAY).format(quoted(job.host)), is_vain)
+    return Wait()
