@@ -309,7 +309,7 @@ def test_a_job_that_hears_nothing_does_not_outlive_its_app(
 def machines(tmp_path, monkeypatch) -> Iterator[Elsewhere]:
     """Two and a scheduler, as docs/hosting.md starts them; an app's settings are set.
 
-    To be quick, both have the lab's workers, which need no rehearsal of training.
+    To be quick, only the first has workers that train, which takes a rehearsal.
     """
     monkeypatch.chdir(tmp_path)
     subprocess.run([ROOT / "deploy" / "certificates", "first", "second"], check=True)
@@ -321,7 +321,7 @@ def machines(tmp_path, monkeypatch) -> Iterator[Elsewhere]:
     cluster = Elsewhere(
         {
             "scheduler": f"{scheduler} --port 8786",
-            "first": f"{first} --lanes lab",
+            "first": first,
             "second": f"{second} --lanes lab",
         },
         tmp_path,
@@ -357,6 +357,8 @@ def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
         wait(lambda: names() == ["first", "second"])
         wait(lambda: all(host.machine for host in app.hosts()))
         assert succeeds()
+        run = finish(app, app.submit(RUN, replace(SHORT_RUN, host="first")))
+        assert (run.status, run.worker) == ("finished", "first-train-0")
         machines.leave("second")
         wait(lambda: names() == ["first"])
         assert succeeds()

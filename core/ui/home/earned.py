@@ -127,7 +127,7 @@ def _of_climb(found: Climbed) -> str:
 
 def _of_ranks(found: Cost) -> str:
     gain = found.speedup(cost.two(found))
-    if not gain.steady or guess.made(cost.GUESS) is None:
+    if not gain.is_sure or guess.made(cost.GUESS) is None:
         return ""
     return f"{format.times(gain.median)}× on 2 ranks"
 

@@ -104,5 +104,10 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
     uneven = replace(slow, train_seconds=9 * slow.train_seconds)
     trials = (uneven if each is slow else each for each in samples.RACE.trials)
     values[earned.race.PANEL.address] = replace(samples.RACE, trials=tuple(trials))
+    one, more, two, *rest = samples.COST.steps
+    either = replace(two, seconds=(0.001, 0.0014) * 2 + (0.0012,))  # faster or slower
+    steps = (one, more, either, *rest)
+    values[earned.cost.LAB.panel.address] = replace(samples.COST, steps=steps)
     told = earned.by_lesson(earned.Earned())
     assert told["Compare"] == "Testing card wins"  # by how much is not sure
+    assert "Scale" not in told
