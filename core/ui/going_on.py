@@ -8,9 +8,7 @@ from core.ui import course, runs
 from core.ui.links import link
 from core.ui.server import engine, visitor
 
-# Not when a page looks at a job: of fragments that come due together, Streamlit sends
-# only the last one's elements.
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 5.0  # a page about the job tells more, and sooner
 ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 
 
