@@ -29,7 +29,8 @@ def reason(job: Job, connection: Connection) -> Wait:
     roster = connection.roster
     if job.status == "starting":
         waited = time.time() - (job.started or time.time())
-        if min(waited, roster.seconds_without(job.lane)) > NO_WORKER_SECONDS:
+        without = max(map(roster.seconds_without, job.resources))
+        if min(waited, without) > NO_WORKER_SECONDS:
             return Wait(connection.no_worker, True)
         return Wait(SHARED if connection.is_shared(job.id) else "")
     if job.host and connection.is_up and not roster.capacity[on(job.host)]:

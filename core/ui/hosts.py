@@ -18,11 +18,11 @@ def several() -> list[Host]:
 
 
 def options(chosen: str) -> list[str]:
-    """The names to choose a machine from, with what is chosen; the first is any.
+    """The names to choose a machine that trains from, and what is chosen; "" is any.
 
-    Nothing where there is only one and none is chosen.
+    Nothing where there is only one machine, and none is chosen.
     """
-    known = ["", *(each.name for each in several()), chosen]
+    known = ["", *(each.name for each in several() if each.trains), chosen]
     return list(dict.fromkeys(known)) if any(known) else []
 
 

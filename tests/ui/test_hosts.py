@@ -46,7 +46,7 @@ def test_there_is_a_choice_where_there_are_several(there):
     """Any, and each by its name; also one that was asked for and is not there."""
     there.append(ONE)
     assert (hosts.options(""), hosts.options("gone")) == ([], ["", "gone"])
-    there.append(NEW)
+    there.extend((NEW, Host("asks_only", "d", 0, True)))
     assert hosts.options("") == hosts.options("one") == ["", "one", "new_1"]
     assert hosts.options("gone") == ["", "one", "new_1", "gone"]
 

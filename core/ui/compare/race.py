@@ -76,10 +76,10 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
 
 def _host() -> str:
     """The machine to race on, for both; empty where there is only one."""
-    names = [each.name for each in hosts.several()]
-    if not names:
-        return ""
-    return str(controls.choice("Machine", "race_host", names, width=120))
+    _, *names = hosts.options("") or [""]
+    return (
+        str(controls.choice("Machine", "race_host", names, width=120)) if names else ""
+    )
 
 
 def pair(machine: Machine, host: str = "") -> tuple[Candidate, Candidate]:
