@@ -76,10 +76,9 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
 
 def _host() -> str:
     """The machine to race on, for both; empty where there is only one."""
-    _, *names = hosts.options("") or [""]
-    return (
-        str(controls.choice("Machine", "race_host", names, width=120)) if names else ""
-    )
+    if not (names := hosts.options("")[1:]):
+        return ""
+    return str(controls.choice("Machine", "race_host", names, width=120))
 
 
 def pair(machine: Machine, host: str = "") -> tuple[Candidate, Candidate]:
