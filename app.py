@@ -44,9 +44,10 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     warm.load()
     log.set_up(served)  # of what was imported since, too
     in_background(warm.up)
-    watching = asyncio.gather(ends.watch(), garbage.watch())
+    watching = [asyncio.create_task(each) for each in (ends.watch(), garbage.watch())]
     yield
-    watching.cancel()
+    for each in watching:
+        each.cancel()
     engine().close()
     store().close()
 

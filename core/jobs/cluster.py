@@ -41,6 +41,8 @@ AGAIN_SECONDS = 1.0  # until workers whose scheduler is away look for it again
 
 logger = logging.getLogger(__name__)
 
+GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
+
 SETTINGS = {
     # A run whose worker dies has failed; it must not silently run a second time.
     "distributed.scheduler.allowed-failures": 0,
@@ -92,11 +94,12 @@ def workers() -> dict[str, dict]:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Not that a client has gone whom the scheduler was about to tell something.
+    """Not that somebody has gone who was about to be told something.
 
-    It has ended, or connects again. Dask calls that critical, with a traceback.
+    A client has ended, or connects again; or the scheduler has, and its workers with
+    it. Dask tells both with a traceback.
     """
-    return not record.getMessage().startswith("Closed comm")
+    return not record.getMessage().startswith(GONE)
 
 
 def listening(host: str, port: int, security: Security) -> Scheduler:

@@ -11,6 +11,7 @@ Nothing but plain data leaves a worker, failures included: the web server must n
 to import torch in order to read an exception.
 """
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -36,9 +37,10 @@ def dask_setup(worker: Any) -> None:
     import torch
 
     from core import devices, log
-    from core.jobs import sandbox
+    from core.jobs import cluster, sandbox
 
     log.set_up()
+    logging.getLogger("distributed.worker").addFilter(cluster.is_news)
     if hasattr(os, "nice"):  # not on Windows
         os.nice(NICE)
     # A process that was spawned spawns its own children too, and a DataLoader's workers

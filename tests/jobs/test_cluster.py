@@ -22,9 +22,10 @@ from distributed.core import connect
 
 from core.jobs import connection
 from core.jobs.certificates import security
-from core.jobs.cluster import ROOT, is_news
+from core.jobs.cluster import GONE, ROOT, is_news
 from core.jobs.engine import Engine
-from core.jobs.waits import AWAY, GONE, SHARED
+from core.jobs.waits import AWAY, SHARED
+from core.jobs.waits import GONE as NO_HOST
 from tests.jobs.follow import LONG as LONG_RUN
 from tests.jobs.follow import RUN, Counted, finish, status, wait
 from tests.jobs.follow import SHORT as SHORT_RUN
@@ -141,8 +142,11 @@ def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
         assert job.events == tuple(map(Counted, range(SHORT)))
 
 
-@pytest.mark.parametrize(("said", "told"), [("Closed comm %r", False), ("%r", True)])
-def test_a_client_that_is_gone_is_no_news(said, told):
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [(f"{GONE[0]} %r", False), (f"{GONE[1]}: %r", False), ("%r", True)],
+)
+def test_who_is_gone_is_no_news(said, told):
     """Nobody has to read a traceback because somebody has ended an app."""
     record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
     assert is_news(record) == told
@@ -264,7 +268,7 @@ def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
     assert app.job(late).message == AWAY.format("`other`")
     monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
     job = finish(app, late)
-    assert (job.status, job.message) == ("failed", GONE.format("`other`"))
+    assert (job.status, job.message) == ("failed", NO_HOST.format("`other`"))
 
 
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
