@@ -71,38 +71,30 @@ def test_an_upgrade_keeps_all_rows(url, open_store, revision):
             assert any(row.items() <= each.items() for each in after[name])
 
 
-def test_runs_of_before_say_that_their_copies_did_not_block(url, open_store):
-    """What pinned memory meant until it became a setting; other jobs say nothing."""
+@pytest.mark.parametrize(
+    ("version", "setting", "was"),
+    [
+        ("0004", "non_blocking", True),  # what pinned memory meant until then
+        ("0006", "host", ""),  # none had a choice of machines
+    ],
+)
+def test_runs_of_before_have_what_became_a_setting(
+    url, open_store, version, setting, was
+):
+    """What it was for all of them; other jobs say nothing."""
     old = Database(url)
-    connection = old.own("0004")
+    connection = old.own(version)
     with connection.begin():
         table = next(each for each in reflected(connection) if each.name == "runs")
+        known = {each.name for each in table.columns}
+        alone = dict.fromkeys({"visitor", "class_id"} & known)
         for row in (sample(table, 1), sample(table, 2) | {"task": None}):
-            connection.execute(table.insert(), row | {"visitor": None})
-    connection.close()
-    old.close()
-
-    runs = open_store(url).writer.write(rows).result["runs"]
-    assert {each["id"]: each["non_blocking"] for each in runs} == {
-        "row 1": True,
-        "row 2": None,
-    }
-
-
-def test_runs_of_before_were_for_any_machine(url, open_store):
-    """None of them had a choice; other jobs say nothing."""
-    old = Database(url)
-    connection = old.own("0006")
-    with connection.begin():
-        table = next(each for each in reflected(connection) if each.name == "runs")
-        for row in (sample(table, 1), sample(table, 2) | {"task": None}):
-            alone = {"visitor": None, "class_id": None}
             connection.execute(table.insert(), row | alone)
     connection.close()
     old.close()
 
     runs = open_store(url).writer.write(rows).result["runs"]
-    assert {each["id"]: each["host"] for each in runs} == {"row 1": "", "row 2": None}
+    assert {each["id"]: each[setting] for each in runs} == {"row 1": was, "row 2": None}
 
 
 def test_the_migrations_end_in_the_tables(store):
