@@ -45,14 +45,17 @@ class Server:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def busiest(self) -> psutil.Process:
-        """The process that works hardest just now: the one that trains."""
-        before = {each: sum(each.cpu_times()[:2]) for each in self.family}
-        time.sleep(0.7)
-        used = {}
-        for each, seconds in before.items():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                used[each] = sum(each.cpu_times()[:2]) - seconds
-        return max(used, key=used.__getitem__)
+        """The process that trains, once no other is busy with its start."""
+        while True:
+            before = {each: sum(each.cpu_times()[:2]) for each in self.family}
+            time.sleep(0.7)
+            used = {}
+            for each, seconds in before.items():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    used[each] = sum(each.cpu_times()[:2]) - seconds
+            process = max(used, key=used.__getitem__)
+            if used[process] > 0.8 * sum(used.values()):
+                return process
 
 
 def free_port() -> int:
