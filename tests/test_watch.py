@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.errors import CancelledError
+from core.errors import CancelledError, ExplainedError
 from core.watch import UNWATCHED, Watch
 
 
@@ -41,3 +41,19 @@ def test_work_is_not_begun_after_a_cancel() -> None:
     with pytest.raises(CancelledError):
         work()
     assert done == ["x"]
+
+
+def tell(what: str, watch: Watch) -> str:
+    watch.report(what)
+    return what.upper()
+
+
+def test_a_part_is_done_here_or_elsewhere() -> None:
+    """By a function of this process, or of another machine's by its address."""
+    told: list[str] = []
+    here = Watch(told.append, host="a", elsewhere=lambda *asked: asked)
+    assert [here.at(host, tell, "x") for host in ("a", "")] == ["X", "X"]
+    assert told == ["x", "x"]
+    assert here.at("b", tell, "x") == ("b", "tests.test_watch:tell", ("x",))
+    with pytest.raises(ExplainedError, match="`b`"):
+        UNWATCHED.at("b", tell, "x")

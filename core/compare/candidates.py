@@ -14,6 +14,11 @@ class Candidate:
     backend: str  # "CPU", "CUDA", ...
     name: str  # "CPU, 1 thread", "NVIDIA H200"
     threads: int
+    host: str = ""  # the name of the machine, where several have workers
+
+    def on(self, host: str) -> "Candidate":
+        """The same on the machine of that name."""
+        return replace(self, name=f"{self.name} on {host}", host=host)
 
 
 def cpu(threads: int) -> Candidate:
@@ -48,11 +53,13 @@ def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
     """CPU and accelerator where there is one, else one CPU thread and all of them.
 
     The CPU races an accelerator with as many threads as the app trains with: beating
-    one that was held back would say nothing.
+    one that was held back would say nothing. Both are on the same machine.
     """
-    if found[0].backend != "CPU":
-        return cpu(found[0].threads), found[0]
-    return found[-1], found[0]
+    best = next((each for each in found if each.backend != "CPU"), found[0])
+    cpus = [each for each in found if (each.backend, each.host) == ("CPU", best.host)]
+    if best.backend == "CPU":
+        return cpus[-1], best
+    return next(each for each in cpus if each.threads == best.threads), best
 
 
 def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:

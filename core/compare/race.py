@@ -1,5 +1,7 @@
 """The race: one configuration, two candidates, trial after trial on an idle machine.
 
+Where several machines have workers, each candidate may be on one of its own.
+
 Both train and evaluate with the loops of core.loops. They take turns, A B A B, so that
 a drift of the machine hits both. The first trial of each is the warm-up: it also shows
 how many steps the slower one can make in a bearable time, and both then make as many.
@@ -60,13 +62,11 @@ def race(
         for index, candidate in enumerate(candidates):
             if index in failures:
                 continue
-            at = (index, repeat)
+            heat = (config, candidate, steps, (index, repeat))
             try:
-                with devices.cpu_threads(candidate.threads):
-                    trials.append(trial(config, candidate, steps, at, watch))
-                    device = devices.resolve(candidate.device)
-                    environments[index] = devices.environment(device)
-                watch.report(trials[-1])
+                found, environments[index] = watch.at(candidate.host, trial_in, *heat)
+                trials.append(found)
+                watch.report(found)
             except CancelledError:
                 raise
             except Exception as error:
@@ -85,6 +85,19 @@ def race(
         tuple(failures.values()),
         now(),
     )
+
+
+def trial_in(
+    config: RunConfig,
+    candidate: Candidate,
+    steps: int,
+    at: tuple[int, int],
+    watch: Watch = UNWATCHED,
+) -> tuple[Trial, Environment]:
+    """A trial in the candidate's number of threads, and where it was made."""
+    with devices.cpu_threads(candidate.threads):
+        made = trial(config, candidate, steps, at, watch)
+        return made, devices.environment(devices.resolve(candidate.device))
 
 
 def trial(

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -273,7 +273,7 @@ class Connection:
 
     # Handing out, and taking back
 
-    def hand_out(self, job: Job) -> None:
+    def hand_out(self, job: Job, lent: Collection[str] = ()) -> None:
         """Give the job to a worker of its lane; ExplainedError without connection."""
         with self._lock:
             if self._client is None:
@@ -285,6 +285,7 @@ class Connection:
                 job.address,
                 job.arguments,
                 resources=dict.fromkeys(job.resources, 1),
+                workers=self.roster.others(job.lane, lent) if lent else None,
                 pure=False,
             )
             self._futures[job.id] = future

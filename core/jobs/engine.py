@@ -163,7 +163,7 @@ class Engine:
             if job is None or not place:
                 return None
             before = self._queue.waiting(job.lane)[: place - 1]
-            if any(each.host for each in (job, *before)):
+            if any(each.hosts for each in (job, *before)):
                 return None  # it depends on when that machine is free
             taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
             return self._estimates.until_turn(filter(None, taken), before)
@@ -337,22 +337,23 @@ class Engine:
             return
         try:
             with self._dispatching:
-                while (job := self._next()) is not None:
-                    self._hand_out(job)
+                while turn := self._next():
+                    self._hand_out(*turn)
         except Exception:  # the connection broke; the jobs wait until it is back
             logger.warning("jobs have to wait", exc_info=True)
 
-    def _next(self) -> Job | None:
-        """Whose turn it is, if a worker is free."""
+    def _next(self) -> tuple[Job, Collection[str]] | None:
+        """Whose turn it is, if a worker is free, and the machines that are lent."""
         with self._lock:
             capacity = Counter(self._connection.roster.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
             paused = (PAUSED,) if self._gate.paused else ()
             taken = self._queue.taken(PAUSED)
             hosts = {job.id: host_of(self._jobs.worker(job.id)) for job in taken}
-            return self._queue.next(capacity, paused, hosts)
+            job = self._queue.next(capacity, paused, hosts)
+            return (job, self._queue.lent(capacity, hosts)) if job else None
 
-    def _hand_out(self, job: Job) -> None:
+    def _hand_out(self, job: Job, lent: Collection[str]) -> None:
         try:
             # Without the lock: a database that does not answer must not stop the looks.
             arguments = self._unpacked(job.arguments)
@@ -362,7 +363,7 @@ class Engine:
             return
         with self._lock:
             if self._queue.place(job.id):  # else it was cancelled meanwhile
-                self._connection.hand_out(replace(job, arguments=arguments))
+                self._connection.hand_out(replace(job, arguments=arguments), lent)
                 self._queue.take(job)
                 self._jobs.start(job.id)
                 self._watch_time(job.id)

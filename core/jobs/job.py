@@ -5,10 +5,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
-from core.config import RunConfig
 from core.errors import ExplainedError
 from core.results import RunResult
 
@@ -98,15 +97,22 @@ class Job:
     worker: str = ""  # the name of the one that has begun with it
 
     @property
-    def host(self) -> str:
-        """The name of the only machine that it may be done on; empty: any."""
-        configs = [each for each in self.arguments if isinstance(each, RunConfig)]
-        return configs[0].host if configs and self.lane == "train" else ""
+    def hosts(self) -> list[str]:
+        """The machines that it is for; none: it may be done on any.
+
+        It is done on the first of them, which has parts of it done by the others: in
+        one order, so that no two jobs have what the other one waits for.
+        """
+        if self.lane != "train":
+            return []
+        told = [each if isinstance(each, tuple) else (each,) for each in self.arguments]
+        named = {getattr(each, "host", "") for each in chain.from_iterable(told)}
+        return sorted(named - {""})
 
     @property
     def resources(self) -> list[str]:
         """One of each of these it takes of its worker."""
-        return [self.lane, on(self.host)] if self.host else [self.lane]
+        return [self.lane, *map(on, self.hosts[:1])]
 
     @property
     def ended(self) -> bool:

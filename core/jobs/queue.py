@@ -117,15 +117,28 @@ class Queue:
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             busy = Counter(job.turn_of for job in self.taken(lane))
-            if lane in paused or busy.total() >= max(1, capacity.get(lane, 0)):
+            at = self.at(lane, hosts)
+            if lane in paused or at.total() >= max(1, capacity.get(lane, 0)):
                 continue
-            at = Counter(job.host or hosts.get(job.id) for job in self.taken(lane))
             for job in self.waiting(lane):
-                if job.host and at[job.host] >= capacity.get(on(job.host), 0):
+                if any(at[each] >= capacity.get(on(each), 0) for each in job.hosts):
                     continue
                 if not job.owner or busy[job.turn_of] < AT_ONCE.get(lane, math.inf):
                     return job
         return None
+
+    def at(self, lane: str, hosts: Mapping[str, str]) -> Counter[str]:
+        """How many workers of each machine have work of the lane; see `next`."""
+        taken = self.taken(lane)
+        return Counter(
+            host for job in taken for host in job.hosts or [hosts.get(job.id, "")]
+        )
+
+    def lent(self, capacity: Mapping[str, int], hosts: Mapping[str, str]) -> set[str]:
+        """Machines that are busy, though they may do nothing between parts of a job."""
+        at = self.at("train", hosts)
+        lent = {each for job in self.taken("train") for each in job.hosts[1:]}
+        return {each for each in lent if at[each] >= capacity.get(on(each), 0)}
 
     def take(self, job: Job) -> None:
         """A worker gets this job."""

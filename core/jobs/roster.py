@@ -8,7 +8,7 @@ scheduler twice a second that it is there.
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from core.measure.environment import Machine
@@ -64,6 +64,11 @@ class Roster:
         self.capacity = sum((each.takes for each in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))
         return self.capacity
+
+    def others(self, lane: str, hosts: Collection[str]) -> list[str]:
+        """The addresses of the lane's workers on other machines than these."""
+        known = self._workers.items()
+        return [k for k, v in known if v.takes[lane] and v.machine not in hosts]
 
     def seconds_without(self, lane: str) -> float:
         """For how long there has been no worker that takes jobs of the lane."""

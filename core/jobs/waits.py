@@ -33,8 +33,9 @@ def reason(job: Job, connection: Connection) -> Wait:
         if min(waited, without) > NO_WORKER_SECONDS:
             return Wait(connection.no_worker, True)
         return Wait(SHARED if connection.is_shared(job.id) else "")
-    if job.host and connection.is_up and not roster.capacity[on(job.host)]:
-        waited = time.time() - job.submitted
-        is_vain = min(waited, roster.seconds_without(on(job.host))) > NO_WORKER_SECONDS
-        return Wait((GONE if is_vain else AWAY).format(quoted(job.host)), is_vain)
+    for host in job.hosts if connection.is_up else ():
+        if not roster.capacity[on(host)]:
+            waited = min(time.time() - job.submitted, roster.seconds_without(on(host)))
+            is_vain = waited > NO_WORKER_SECONDS
+            return Wait((GONE if is_vain else AWAY).format(quoted(host)), is_vain)
     return Wait()

@@ -20,6 +20,19 @@ def test_with_an_accelerator_it_races_the_cpu():
     assert first in found
 
 
+def test_of_several_machines_the_one_with_an_accelerator_has_both():
+    """However they are sorted, and under names that say where."""
+    found = [
+        each.on(host)
+        for host, kinds in (("a", ["CPU"]), ("b", ["CUDA", "CPU"]))
+        for each in candidates.candidates(machine(*kinds, cores=4))
+    ]
+    pair = candidates.default_pair(found)
+    assert [(each.device, each.host) for each in pair] == [("cpu", "b"), ("cuda", "b")]
+    assert [each.name[-5:] for each in pair] == [" on b"] * 2
+    assert [each.host for each in candidates.default_pair(found[:3])] == ["a", "a"]
+
+
 def test_one_core_races_itself_under_two_names():
     """A machine with a single candidate still has a pair, which can be told apart."""
     found = candidates.candidates(machine("CPU", cores=1))

@@ -157,3 +157,24 @@ def test_cpu_against_accelerator():
     assert not result.failures
     first, second = (result.counted(c)[0].losses[0].loss for c in (0, 1))
     assert first == pytest.approx(second, rel=1e-3)
+
+
+def test_each_may_be_on_a_machine_of_its_own():
+    """What is for another is asked there; one that can't be reached is out."""
+    asked = []
+
+    def elsewhere(host, address, arguments):
+        asked.append((host, address, arguments[3]))
+        return race.trial_in(*arguments)
+
+    pair = (ONE.on("a"), ONE.on("b"))
+    result = race.race(CONFIG, pair, 20, 1, Watch(host="a", elsewhere=elsewhere))
+    address = "core.compare.race:trial_in"
+    assert asked == [("b", address, (1, 0)), ("b", address, (1, 1))]
+    assert [each.candidate for each in result.trials] == [0, 1, 0, 1]
+    assert all(result.environments)
+    (failure,) = race.race(CONFIG, pair, 20, 1, Watch(host="a")).failures
+    assert (failure.candidate, failure.message) == (
+        1,
+        "No machine `b` can be asked from here.",
+    )

@@ -4,14 +4,11 @@ import asyncio
 import logging
 import os
 import re
-import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,87 +17,23 @@ import pytest
 from distributed.comm.core import CommClosedError
 from distributed.core import connect
 
-from core.jobs import connection
+from core.compare.candidates import Candidate, cpu
+from core.errors import ExplainedError
+from core.jobs import connection, worker
 from core.jobs.certificates import security
 from core.jobs.cluster import GONE, ROOT, is_news
 from core.jobs.engine import Engine
 from core.jobs.waits import AWAY, SHARED
 from core.jobs.waits import GONE as NO_HOST
+from core.watch import Watch
+from tests.jobs.elsewhere import Elsewhere, commands
 from tests.jobs.follow import LONG as LONG_RUN
-from tests.jobs.follow import RUN, Counted, finish, status, wait
+from tests.jobs.follow import RUN, Counted, count, finish, status, wait
 from tests.jobs.follow import SHORT as SHORT_RUN
-from tests.process import that_go_on
 
 HERE = "tests.jobs.test_cluster"
 COUNT = "tests.jobs.follow:count"
 LONG, SHORT = 4000, 8
-
-
-def commands(file: str) -> list[str]:
-    """Those that start a scheduler or workers, as a document has them."""
-    text = (ROOT / file).read_text("utf-8")
-    return re.findall(r"^python -m core\.jobs\.cluster .*", text, re.M)
-
-
-class Elsewhere:
-    """A scheduler and workers, each a process started by a document's own words."""
-
-    def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
-        """The port in the commands is replaced by one that is free."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self._commands, self._folder = commands, folder
-        self._processes: dict[str, psutil.Popen] = {}
-        for part in commands:
-            self.start(part)
-
-    def start(self, part: str) -> None:
-        _, *words = shlex.split(self._commands[part].replace("8786", self.port))
-        self._processes[part] = psutil.Popen(
-            [sys.executable, *words],
-            cwd=self._folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-        )
-
-    def add(self, part: str, like: str, more: str) -> None:
-        """Start another of a kind, with more said."""
-        self._commands[part] = f"{self._commands[like]} {more}"
-        self.start(part)
-
-    def leave(self, part: str) -> None:
-        """The command itself, as systemd stops it; nobody waits for what it started."""
-        self._processes[part].terminate()
-        self._processes[part].wait()
-
-    def kill(self, part: str) -> None:
-        """The command itself, as kill -9 does; what it had started ends by itself."""
-        family = self._processes[part].children(recursive=True)
-        self._processes[part].kill()
-        self._processes[part].wait()
-        assert list(that_go_on(family, seconds=20)) == []
-
-    @contextmanager
-    def stopped(self, part: str) -> Iterator[None]:
-        """Neither ended nor able to do anything, meanwhile."""
-        self._processes[part].suspend()
-        try:
-            yield
-        finally:
-            self._processes[part].resume()
-
-    def end(self) -> None:
-        """Both, and whatever they have started."""
-        for process in self._processes.values():
-            family = [process]
-            with suppress(psutil.NoSuchProcess):
-                family += process.children(recursive=True)
-            for each in family:
-                with suppress(psutil.NoSuchProcess):
-                    each.kill()
-            psutil.wait_procs(family, timeout=10)
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +49,7 @@ def app(elsewhere: Elsewhere) -> Iterator[Engine]:
     """The engine of an app that the README's third line starts."""
     engine = Engine(elsewhere.address)
     engine.ask("core.devices:describe", seconds=120)
+    wait(lambda: engine.lanes()["train"])
     yield engine
     engine.close()
 
@@ -262,6 +196,7 @@ def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
     assert finish(app, second).status == "finished"
     workers = [app.job(each).worker for each in (first, second)]
     assert workers == ["other-train-0", "other-train-0"] != [third.worker] * 2
+    parts_are_done_elsewhere(app)
     elsewhere.leave("other")
     wait(lambda: "other" not in [host.name for host in app.hosts()])
     late = app.submit(RUN, there)
@@ -269,6 +204,41 @@ def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
     monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
     job = finish(app, late)
     assert (job.status, job.message) == ("failed", NO_HOST.format("`other`"))
+
+
+def parts_are_done_elsewhere(app: Engine) -> None:
+    """What a job has a second machine do: its value, its failure, its end."""
+    first, second = (cpu(1).on(host.name) for host in app.hosts())
+
+    def have(part: str) -> str:
+        return app.submit(f"{HERE}:have_both", (first, second), part)
+
+    ours, theirs = finish(app, have("process")).value
+    assert psutil.Process(ours).parent() != psutil.Process(theirs).parent()
+    endless = begun(app, have("count"))
+    third = app.submit(COUNT, SHORT)
+    assert status(app, third) == "queued", "both machines are busy"
+    app.cancel(endless)
+    assert finish(app, endless).status == "cancelled"
+    assert finish(app, third).status == "finished"
+    assert finish(app, have("fail")).message == "Too bad."
+    died = worker.LOST.format(f"`{second.host}`")
+    assert finish(app, have("die")).message == died
+    wait(lambda: app.lanes()["train"] == 2)
+
+
+def have_both(pair: tuple[Candidate, Candidate], what: str, watch: Watch) -> list:
+    """The first tells its process, the second does that."""
+    works = zip(pair, ("process", what), strict=True)
+    return [watch.at(each.host, part, work) for each, work in works]
+
+
+def part(what: str, watch: Watch) -> int:
+    if what == "fail":
+        raise ExplainedError("Too bad.")
+    if what == "die":
+        os._exit(1)
+    return os.getpid() if what == "process" else count(LONG, watch)
 
 
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:

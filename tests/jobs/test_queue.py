@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.compare.candidates import cpu
 from core.config import RunConfig
 from core.jobs import queue as queues
 from core.jobs.job import Job
@@ -268,6 +269,25 @@ def test_a_job_for_one_machine_waits_for_that():
     waiting.remove("1")
     assert waiting.next(free, hosts={"0": "a"}).id == "2"
     assert waiting.next({"train": 3}, hosts={"0": "a"}).id == "3", "it is not there"
+
+
+def test_a_job_for_two_machines_has_both():
+    """It waits for both, and keeps one busy that waits for its part of it."""
+    pair = cpu(1).on("b"), cpu(1).on("a")
+    free = {"train": 2, "on a": 1, "on b": 1}
+    waiting = Queue()
+    for name, arguments in (("0", ()), ("1", (pair,)), ("2", ())):
+        waiting.add(Job(name, "core.compare.race:race", arguments, "train"))
+    waiting.take(waiting.next(free))
+    assert waiting.next(free, hosts={"0": "b"}).id == "2", "1 waits for b"
+    waiting.remove("0")
+    waiting.take(both := waiting.next(free))
+    assert both.hosts == ["a", "b"]
+    assert both.resources == ["train", "on a"]
+    assert waiting.next(free) is None
+    assert waiting.lent(free, {}) == {"b"}
+    assert waiting.lent(free | {"on b": 2}, {}) == set()
+    assert waiting.next(free | {"train": 3, "on c": 1}).id == "2"
 
 
 def test_a_worker_that_is_starting_gets_one_job():

@@ -31,6 +31,14 @@ def test_each_lane_takes_what_its_workers_take_together(clock):
     assert here.seconds_without("train") == 3
 
 
+def test_who_is_on_other_machines():
+    here = Roster()
+    there = {"c": told(1, "b-train-0", train=1), "d": told(1, "b-lab", lab=4)}
+    here.hear({"a": told(1, "a-train-0", train=1), **there})
+    assert here.others("train", {"a"}) == ["c"]
+    assert here.others("train", {"a", "b"}) == []
+
+
 def test_a_scheduler_that_tells_nothing_is_not_there(clock):
     here = Roster()
     here.hear({"a": told(1, train=1)})

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.compare.candidates import Candidate
+from core.compare.candidates import Candidate, candidates
 from core.compare.results import (
     BATCH_SIZES,
     WIDTHS,
@@ -21,6 +21,7 @@ from core.measure.environment import Machine
 from core.measure.records import Record
 from core.ui import controls, downloads, figures, guess
 from core.ui.charts import compare as charts
+from core.ui.classroom import held
 from core.ui.compare import race, records
 from core.ui.job_panel import JobPanel, reported, slot
 
@@ -43,7 +44,7 @@ COLUMNS = (
 def draw(machine: Machine, recorded: Sequence[Record]) -> None:
     """The contenders, the budget, the button, the map; then what was recorded."""
     with controls.row():
-        pair = race.pair(machine)
+        pair = race.pair(candidates(held.machine(machine)))
         seconds = controls.budget("budget", BUDGETS)
         PANEL.buttons("Measure the map", (pair, seconds))
     with controls.row():

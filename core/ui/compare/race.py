@@ -1,7 +1,6 @@
 """The race as the Compare page shows it: its controls, live, and its result."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -56,54 +55,48 @@ def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     """The controls, the race, and those that were recorded."""
     wanted, row, below = None, controls.row(), st.container()
     with row:
-        host = _host()
-        contenders = pair(held.machine(hosts.machine(host) or machine), host)
+        chosen = pair(contenders(machine))
         with controls.startable(below):
             config, steps, repeats = settings(has_data)
-            wanted = (replace(config, host=host), contenders, steps, repeats)
+            wanted = (config, chosen, steps, repeats)
         PANEL.buttons("Start the race", wanted)
     elsewhere: list[tuple[str, Race]] = records.of(recorded, "races")
-    names = [each.name for each in contenders]
+    names = [each.name for each in chosen]
     with controls.row():
         guessed = guess.ask(
             GUESS, "which one wins?", [*names, guess.CLOSE], ran=PANEL.ran
         )
     if not PANEL.follow(lambda job: result(job, guessed, elsewhere)):
-        _example(contenders)
+        _example(chosen)
     for label, other in elsewhere:
         _recorded(label, other)
 
 
-def _host() -> str:
-    """The machine to race on, for both; empty where there is only one."""
-    if not (names := hosts.options("")[1:]):
-        return ""
-    return str(controls.choice("Machine", "race_host", names, width=120))
+def contenders(machine: Machine) -> list[Candidate]:
+    """Who can race: of each machine that trains, where there are several."""
+    return [
+        each.on(host.name)
+        for host in hosts.several()
+        if host.trains and host.machine
+        for each in candidates(held.machine(host.machine))
+    ] or candidates(held.machine(machine))
 
 
-def pair(machine: Machine, host: str = "") -> tuple[Candidate, Candidate]:
-    """The two contenders that the learner has chosen, on the machine of that name."""
-    found = candidates(machine)
+def pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+    """The two of these that the learner has chosen."""
+    # One choice for all sections of the page, but where they have not the same options.
+    where, width = ("_on", 230) if found[0].host else ("", 170)
     first, second = (
         controls.choice(
             label,
-            key,
+            f"{label.lower()}_contender{where}",
             found,
             index=found.index(default),
             format_func=lambda each: each.name,
-            width=170,
+            width=width,
         )
-        for label, key, default in zip(
-            ("First", "Second"),
-            ("first_contender", "second_contender"),
-            default_pair(found),
-            strict=True,
-        )
+        for label, default in zip(("First", "Second"), default_pair(found), strict=True)
     )
-    if host:
-        first, second = (
-            replace(each, name=f"{each.name} on {host}") for each in (first, second)
-        )
     return tell_apart(first, second)
 
 

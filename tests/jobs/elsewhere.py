@@ -1,0 +1,83 @@
+"""A scheduler and workers in processes of their own, as documents start them."""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from core.jobs.cluster import ROOT
+from tests.process import that_go_on
+
+
+def commands(file: str) -> list[str]:
+    """Those that start a scheduler or workers, as a document has them."""
+    text = (ROOT / file).read_text("utf-8")
+    return re.findall(r"^python -m core\.jobs\.cluster .*", text, re.M)
+
+
+class Elsewhere:
+    """A scheduler and workers, each a process started by a document's own words."""
+
+    def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
+        """The port in the commands is replaced by one that is free."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self._commands, self._folder = commands, folder
+        self._processes: dict[str, psutil.Popen] = {}
+        for part in commands:
+            self.start(part)
+
+    def start(self, part: str) -> None:
+        _, *words = shlex.split(self._commands[part].replace("8786", self.port))
+        self._processes[part] = psutil.Popen(
+            [sys.executable, *words],
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+        )
+
+    def add(self, part: str, like: str, more: str) -> None:
+        """Start another of a kind, with more said."""
+        self._commands[part] = f"{self._commands[like]} {more}"
+        self.start(part)
+
+    def leave(self, part: str) -> None:
+        """The command itself, as systemd stops it; nobody waits for what it started."""
+        self._processes[part].terminate()
+        self._processes[part].wait()
+
+    def kill(self, part: str) -> None:
+        """The command itself, as kill -9 does; what it had started ends by itself."""
+        family = self._processes[part].children(recursive=True)
+        self._processes[part].kill()
+        self._processes[part].wait()
+        assert list(that_go_on(family, seconds=20)) == []
+
+    @contextmanager
+    def stopped(self, part: str) -> Iterator[None]:
+        """Neither ended nor able to do anything, meanwhile."""
+        self._processes[part].suspend()
+        try:
+            yield
+        finally:
+            self._processes[part].resume()
+
+    def end(self) -> None:
+        """Both, and whatever they have started."""
+        for process in self._processes.values():
+            family = [process]
+            with suppress(psutil.NoSuchProcess):
+                family += process.children(recursive=True)
+            for each in family:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            psutil.wait_procs(family, timeout=10)
