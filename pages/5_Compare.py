@@ -15,8 +15,6 @@ recorded = records.recordings()
 
 def racing() -> None:
     st.subheader("Which one is faster?")
-    if devices == ["cpu"]:
-        st.markdown("There's no accelerator here, so the CPU races itself.")
     race.draw(machine, dataset.is_here(machine), recorded)
     with st.expander(race.PANEL.code_title, icon=":material/code:"):
         show(

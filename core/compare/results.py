@@ -88,6 +88,11 @@ class Race:
     failures: tuple[CandidateFailure, ...]
     date: str
 
+    @property
+    def has_two_machines(self) -> bool:
+        """Whether each candidate is on a machine of its own."""
+        return self.candidates[0].host != self.candidates[1].host
+
     def without_losses(self) -> "Race":
         """For a record: they are many, and say nothing of speed."""
         trials = (replace(each, losses=()) for each in self.trials)

@@ -16,8 +16,9 @@ def verdict(race: Race) -> str:
         return "There is no winner: nothing was measured."
     low, high = found.interval
     if found.winner is None:
+        where = "these machines" if race.has_two_machines else "this machine"
         return (
-            "**Too close to call on this machine.** From repeat to repeat, "
+            f"**Too close to call on {where}.** From repeat to repeat, "
             f"{race.candidates[1].name} is {times(low)} to {times(high)} times as fast "
             f"as {race.candidates[0].name}, {TOGETHER}."
         )
@@ -31,7 +32,7 @@ def verdict(race: Race) -> str:
             f"**{winner.name} wins: it is {times(low)} to {times(high)} times as fast "
             f"as {loser.name}, {TOGETHER}** ({pairs}). The repeats differ too much for "
             "a single figure. Something else was probably running: race again when "
-            "the machine is quiet."
+            "nothing else does."
         )
     return (
         f"**{winner.name} wins: it is {times(factor)} times as fast as {loser.name}, "
@@ -49,7 +50,12 @@ def why(race: Race, winner: int) -> str:
     won, lost = race.candidates[winner], race.candidates[1 - winner]
     step = median(race.seconds(winner, "training")) / race.steps * 1e3
     batch = race.config.batch_size
-    if won.backend == lost.backend == "CPU":
+    if won.backend == lost.backend:
+        if race.has_two_machines:
+            return (
+                "They're on two machines, so everything counts: the processors, the "
+                "memory, and whatever else runs there."
+            )
         if won.threads > lost.threads:
             return (
                 f"A batch of {batch:,} has enough arithmetic to be shared: "

@@ -36,7 +36,7 @@ def test_repeats_that_differ_too_much_have_no_typical_figure():
     """Who is faster is sure all the same; by how much is a range."""
     said = verdict.verdict(a_race([1, 1, 1], [2, 5, 17]))
     assert "wins: it is 2.0 to 17 times as fast as CPU, 2" in said
-    assert "race again when the machine is quiet" in said
+    assert "race again when nothing else does" in said
     assert "takes only" not in said  # no reason for a figure that isn't known
 
 
@@ -44,6 +44,17 @@ def test_fewer_threads_win_for_a_reason_that_fits_the_step():
     """A small step is not worth sharing; for a large one a core must be missing."""
     assert "takes only" in verdict.verdict(a_race([0.01] * 3, [0.02] * 3))
     assert "no free core" in verdict.verdict(a_race([1] * 3, [2] * 3))
+
+
+def test_of_two_machines_everything_counts():
+    """Not only threads; and one device has no advantage over itself."""
+    two = (ONE.on("a"), TWO.on("b"))
+    assert "on two machines" in verdict.verdict(a_race([1] * 3, [2] * 3, two))
+    said = verdict.verdict(a_race([1, 1, 1], [0.5, 2, 1], two))
+    assert "Too close to call on these machines" in said
+    for itself in (ONE, GPU):
+        said = verdict.verdict(a_race([1] * 3, [2] * 3, (itself, itself)))
+        assert "the same device" in said
 
 
 def test_the_verdict_can_be_too_close_to_call():

@@ -53,9 +53,13 @@ PANEL = JobPanel(
 
 def draw(machine: Machine, has_data: bool, recorded: Sequence[Record]) -> None:
     """The controls, the race, and those that were recorded."""
+    found = contenders(machine)
+    if all(each.backend == "CPU" for each in found):
+        races = "only CPUs race" if found[0].host else "the CPU races itself"
+        st.markdown(f"There's no accelerator here, so {races}.")
     wanted, row, below = None, controls.row(), st.container()
     with row:
-        chosen = pair(contenders(machine))
+        chosen = pair(found)
         with controls.startable(below):
             config, steps, repeats = settings(has_data)
             wanted = (config, chosen, steps, repeats)
