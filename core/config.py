@@ -229,7 +229,7 @@ def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if type(settings[name]) is not bool:
             yield name, "true or false"
     if not _is_name(settings["host"]):
-        yield "host", f"the name of a machine, of {MOST_NAME} characters at most"
+        yield "host", f"a machine's name, at most {MOST_NAME} characters long"
     if task not in TASKS:
         return
     for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):

@@ -21,7 +21,7 @@ def _never() -> bool:
 
 
 def _nowhere(host: str, *_: object) -> NoReturn:
-    raise ExplainedError(f"No machine {quoted(host)} can be asked from here.")
+    raise ExplainedError(f"The machine {quoted(host)} can't be reached from here.")
 
 
 @dataclass(frozen=True)

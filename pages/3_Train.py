@@ -96,7 +96,7 @@ with right:
     else:
         live.nothing_yet(state.task, known=machine is not None)
 
-st.subheader("The code of this run" if current else "The code that will run")
+st.subheader("This run's code" if current else "The code that will run")
 shown = current.config if current else state
 code.tabs(shown.task, shown.model, shown.criterion)
 code.forget_a_move()

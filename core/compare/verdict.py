@@ -18,7 +18,7 @@ def verdict(race: Race) -> str:
     if found.winner is None:
         where = "these machines" if race.has_two_machines else "this machine"
         return (
-            f"**Too close to call on {where}.** From repeat to repeat, "
+            f"**Too close to call on {where}.** From heat to heat, "
             f"{race.candidates[1].name} is {times(low)} to {times(high)} times as fast "
             f"as {race.candidates[0].name}, {TOGETHER}."
         )
@@ -26,13 +26,13 @@ def verdict(race: Race) -> str:
     factor = found.median
     if found.winner == 0:
         factor, low, high = 1 / factor, 1 / high, 1 / low
-    pairs = f"over {found.n} pairs of repeats"
+    pairs = f"over {found.n} pairs of heats"
     if not found.steady:
         return (
             f"**{winner.name} wins: it is {times(low)} to {times(high)} times as fast "
-            f"as {loser.name}, {TOGETHER}** ({pairs}). The repeats differ too much for "
+            f"as {loser.name}, {TOGETHER}** ({pairs}). The heats differ too much for "
             "a single figure. Something else was probably running: race again when "
-            "nothing else does."
+            "nothing else is."
         )
     return (
         f"**{winner.name} wins: it is {times(factor)} times as fast as {loser.name}, "
@@ -53,8 +53,8 @@ def why(race: Race, winner: int) -> str:
     if won.backend == lost.backend:
         if race.has_two_machines:
             return (
-                "They're on two machines, so everything counts: the processors, the "
-                "memory, and whatever else runs there."
+                "They ran on two machines, so all of each machine counts: processor, "
+                "memory, and whatever else is running."
             )
         if won.threads > lost.threads:
             return (

@@ -42,15 +42,15 @@ RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
 DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its worker
 
 LOST_WORKER = (
-    "The worker process ended while it was at it: it was killed, or the machine had no "
-    "memory left. A new worker is starting; try again, perhaps with a smaller batch."
+    "The worker process ended while it was working: it was killed, or the machine had "
+    "no memory left. A new worker is starting; try again, perhaps with a smaller batch."
 )
 LOST_CLUSTER = (
     "The processes that do the work have ended. They are being started again; "
     "start the run once more."
 )
 LOST_SCHEDULER = (
-    "The connection to the workers broke while they were at it, and the work was lost. "
+    "The connection to the workers broke, and what they were working on was lost. "
     "The app connects again by itself; start it once more then."
 )
 AWAY = "The workers don't answer right now. The app looks for them until they do."

@@ -9,11 +9,11 @@ from core.jobs.job import Job, on
 
 NO_WORKER_SECONDS = 90.0  # where there is no worker by then, the job has failed
 
-SHARED = "Another app that shares these workers is using them; it starts by itself."
-AWAY = "The machine {} has no worker just now; the run waits a while for it."
+SHARED = "Another app is using the workers; yours starts when they're free."
+AWAY = "The machine {} has no worker right now; the run waits a while for one."
 GONE = (
-    "The machine {} has no workers. Choose another, or let any machine do it, and "
-    "start the run once more."
+    "The machine {} has no workers. Choose another machine, or Any, and start the run "
+    "again."
 )
 
 

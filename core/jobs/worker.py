@@ -36,8 +36,8 @@ WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wa
 NICE = 10
 LOOK_SECONDS = 1.0  # between two looks at a machine that does a part of a job
 GONE_SECONDS = 20.0  # a worker that is started again is there by then
-GONE = "The machine {} has no workers any more."
-LOST = "The worker process of {} ended while it was at it."
+GONE = "The machine {} has no workers left."
+LOST = "The worker process on {} ended during its part."
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
 
 

@@ -176,5 +176,5 @@ def test_each_may_be_on_a_machine_of_its_own():
     (failure,) = race.race(CONFIG, pair, 20, 1, Watch(host="a")).failures
     assert (failure.candidate, failure.message) == (
         1,
-        "No machine `b` can be asked from here.",
+        "The machine `b` can't be reached from here.",
     )

@@ -154,7 +154,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
 
         started = RaceStarted(RACE.candidates, RACE.config, RACE.steps, 3)
         events = (started, *RACE.trials[:5])
-        lost = "The worker process ended while it was at it."
+        lost = "The worker process ended while it was working."
         job = Job("id", "path", (), "train", "", "failed", 0, events, None, lost)
         job_panel.ended_badly(job, race.PANEL.failed)
         race.result(job, "About equally fast")

@@ -175,7 +175,7 @@ def test_a_run_that_waits_has_a_name(engine, monkeypatch):
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
     run_id = engine.submit(runs.RUN, SHORT)
     at = open_page("pages/3_Train.py", run=run_id)
-    assert "The code of this run" in texts(at.subheader)
+    assert "This run's code" in texts(at.subheader)
     assert "Place 1 in the queue" in status(at)
     assert re.search(r"\*\*Run \d+\*\* · Sprites", texts(at.markdown))
     engine.cancel(run_id)

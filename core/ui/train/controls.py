@@ -24,7 +24,7 @@ HELP = {
     "criterion": "MSE, or a normal distribution's likelihood with a noise scale that "
     "is learned: a loss with a parameter of its own.",
     "device": "Auto is the accelerator if there is one, else the CPU.",
-    "host": "Any is the first that is free. A run that names one waits for it.",
+    "host": "Any is the first free machine. Pick one, and the run waits for it.",
     "feed": "Where batches come from: decoded once into memory, living on the device, "
     "or the textbook's DataLoader that fetches every sample by itself.",
     "schedule": "Of the learning rate: one-cycle climbs to it, then falls to nothing.",
