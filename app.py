@@ -16,7 +16,7 @@ from core import log
 from core.errors import ExplainedError
 from core.jobs import certificates
 from core.jobs.engine import in_background
-from core.ui import page_routes, probes, visitor_routes
+from core.ui import page_routes, probe_routes, visitor_routes
 from core.ui.classroom import ends
 from core.ui.classroom.teacher import sign_in
 from core.ui.metrics import Looks
@@ -56,7 +56,7 @@ app = st.App(
     "home.py",
     lifespan=lifespan,
     routes=[
-        *probes.ROUTES,
+        *probe_routes.ROUTES,
         *page_routes.ROUTES,
         *visitor_routes.ROUTES,
         *sign_in.ROUTES,

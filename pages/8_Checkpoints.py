@@ -3,8 +3,8 @@
 import streamlit as st
 
 from core.mistakes.catalogue import BY_SLUG
-from core.ui import frame, mistakes, run_choice
-from core.ui.checkpoints import export, resume, round_trip, saved, upload
+from core.ui import frame, mistakes, run_choice, take_home
+from core.ui.checkpoints import resume, round_trip, saved, upload
 from core.ui.sections import sections
 from core.ui.server import engine
 from core.ui.source import show
@@ -98,9 +98,9 @@ def home() -> None:
     if run is None:
         run_choice.nothing_yet()
     else:
-        export.downloads(run)
+        take_home.downloads(run)
         st.markdown("**The heart of the script**, which repeats your run:")
-        export.preview(run.result)
+        take_home.preview(run.result)
 
 
 sections(

@@ -16,16 +16,14 @@ import multiprocessing
 import os
 import pickle
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from core.errors import CancelledError, ExplainedError, quoted
 from core.jobs.address import outcome_of
-from core.jobs.job import Outcome, PickedUp, on
+from core.jobs.elsewhere import call_on
+from core.jobs.job import Outcome, PickedUp
 from core.jobs.roster import host_of
 from core.measure.environment import Machine
 from core.watch import Watch
@@ -34,10 +32,6 @@ WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wa
 # Where people look on while a model trains, the server's pages go first. A machine with
 # a core to spare trains as fast.
 NICE = 10
-LOOK_SECONDS = 1.0  # between two looks at a machine that does a part of a job
-GONE_SECONDS = 20.0  # a worker that is started again is there by then
-GONE = "The machine {} has no workers left."
-LOST = "The worker process on {} ended during its part."
 _cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
 
 
@@ -110,7 +104,8 @@ def part(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> O
         return job_id in _cancelled or not _is_wanted(worker, key)
 
     def elsewhere(host: str, address: str, arguments: tuple[Any, ...]) -> Any:
-        return _wait(host, (job_id, topic, address, arguments), cancelled)
+        what = job_id, topic, address, arguments
+        return call_on(host, part, what, cancelled)
 
     keep_threads()
     report = partial(_report, worker, job_id, topic)
@@ -121,39 +116,6 @@ def part(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> O
 def _report(worker: Any, job_id: str, topic: str, event: Any) -> None:
     # Dask's event log takes bytes, not objects.
     worker.log_event(topic, pickle.dumps((job_id, event)))
-
-
-def _wait(host: str, what: tuple[Any, ...], cancelled: Callable[[], bool]) -> Any:
-    """Have a machine do a part of a job, and wait for what that returns.
-
-    ExplainedError where it raises anything, or where the machine ends or has gone.
-    """
-    from distributed import get_client, wait
-    from distributed.scheduler import KilledWorker
-
-    client, needs = get_client(), dict.fromkeys(("train", on(host)), 1)
-    future = client.submit(part, *what, resources=needs, pure=False)
-    seen = time.monotonic()
-    try:
-        while not future.done():
-            with suppress(TimeoutError):
-                wait(future, LOOK_SECONDS)
-            if cancelled():
-                raise CancelledError
-            workers = client.scheduler_info(n_workers=-1)["workers"]
-            if any(on(host) in each["resources"] for each in workers.values()):
-                seen = time.monotonic()
-            elif time.monotonic() > seen + GONE_SECONDS:
-                raise ExplainedError(GONE.format(quoted(host)))
-        # By the scheduler: a firewall may keep machines that train from each other.
-        outcome = client.gather(future, direct=False)
-    except KilledWorker as error:
-        raise ExplainedError(LOST.format(quoted(host))) from error
-    finally:
-        future.release()
-    if outcome.status == "cancelled":
-        raise CancelledError
-    return outcome.get()
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:

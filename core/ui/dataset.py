@@ -5,7 +5,7 @@ import streamlit as st
 from core.data.results import Download
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import format, job_panel
+from core.ui import format, job_panel, looks
 from core.ui.server import engine, explained, visitor
 
 FETCH = "core.data.fashion_mnist:download"
@@ -84,7 +84,7 @@ def _show(job: Job) -> None:
             st.progress(0.0, "Asking the mirror for Fashion-MNIST")
 
 
-@st.fragment(run_every=job_panel.POLL_SECONDS)
+@st.fragment(run_every=looks.POLL_SECONDS)
 def _show_when_checked() -> None:
     """Draw the page anew as soon as the workers have seen the data."""
     if is_here(engine().machine()):

@@ -10,10 +10,10 @@ from core.ui import (
     answers,
     course,
     format,
-    going_on,
     hosts,
     people,
     quiz,
+    sidebar_jobs,
     your_data,
     your_turn,
 )
@@ -53,7 +53,7 @@ def begin(title: str, wide: bool = True) -> None:
         if room().is_teacher(visitor()):
             link(TEACHER)
         _machine_badge()
-        going_on.draw()
+        sidebar_jobs.draw()
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)

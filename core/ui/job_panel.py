@@ -18,12 +18,6 @@ from core.jobs.job import Job
 from core.ui import format, looks, measured
 from core.ui.server import engine, visitor
 
-# From one look at a job to the next. A look at a run takes the server some 10 ms, so
-# that one's own can be seen to learn while a class looks on, or waits for its turn.
-# Other panels build an Altair chart each time, which takes up to 100 ms.
-RUN_SECONDS = 0.2
-POLL_SECONDS = 1.0
-PATIENT_SECONDS = 3.0
 CANCELLED = "Cancelled. What was measured until then stays here."
 
 Draw = Callable[[Job], None]
@@ -203,7 +197,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         now = job if job.ended else engine().job(job.id)
         if now is None or now.ended != job.ended:
             st.rerun()
-        looks.every(look_seconds(now))
+        looks.every(looks.interval(now))
         if now.status == "queued":
             slot(f"{place_in_queue(now)}. {what} will start by itself.")
         elif now.message and not now.ended:  # why it has not begun
@@ -220,18 +214,6 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 def slot(text: str, share: float = 0.0) -> None:
     """How far a job is, or how it ended; as high before, while and after it runs."""
     st.progress(share, text)
-
-
-def look_seconds(job: Job, going_on: float = POLL_SECONDS) -> float | None:
-    """From one look of this visitor at a job to the next; None where it has ended.
-
-    It is `going_on` once their own job has a worker. Others look on, or wait.
-    """
-    if job.ended:
-        return None
-    if job.owner not in ("", visitor()) or job.place > 1:
-        return PATIENT_SECONDS
-    return POLL_SECONDS if job.place else going_on
 
 
 def place_in_queue(job: Job) -> str:

@@ -15,7 +15,7 @@ import requests
 from playwright.sync_api import expect
 
 from core.jobs.cluster import ROOT
-from core.ui.probes import ROUTES
+from core.ui.probe_routes import ROUTES
 from core.ui.visitor import COOKIE
 from core.ui.visitor_routes import WRONG
 from tests import event_loop

@@ -19,14 +19,15 @@ from distributed.core import connect
 
 from core.compare.candidates import Candidate, cpu
 from core.errors import ExplainedError
-from core.jobs import connection, worker
+from core.jobs import connection
 from core.jobs.certificates import security
 from core.jobs.cluster import GONE, ROOT, is_news
+from core.jobs.elsewhere import LOST as PART_LOST
 from core.jobs.engine import Engine
 from core.jobs.waits import AWAY, SHARED
 from core.jobs.waits import GONE as NO_HOST
 from core.watch import Watch
-from tests.jobs.elsewhere import Elsewhere, commands
+from tests.jobs.by_hand import Elsewhere, commands
 from tests.jobs.follow import LONG as LONG_RUN
 from tests.jobs.follow import RUN, Counted, count, finish, status, wait
 from tests.jobs.follow import SHORT as SHORT_RUN
@@ -222,7 +223,7 @@ def parts_are_done_elsewhere(app: Engine) -> None:
     assert finish(app, endless).status == "cancelled"
     assert finish(app, third).status == "finished"
     assert finish(app, have("fail")).message == "Too bad."
-    died = worker.LOST.format(f"`{second.host}`")
+    died = PART_LOST.format(f"`{second.host}`")
     assert finish(app, have("die")).message == died
     wait(lambda: app.lanes()["train"] == 2)
 

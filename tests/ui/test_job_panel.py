@@ -1,14 +1,12 @@
 """The panel of a long job: one goes on at a time, and the newest is shown."""
 
-from dataclasses import replace
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.jobs.waits import SHARED
-from core.ui import job_panel, measured
+from core.ui import job_panel, looks, measured
 from core.ui.job_panel import JobPanel, latest, reported
 from tests import samples
 
@@ -58,6 +56,7 @@ def use(monkeypatch):
         engine = FakeEngine(*jobs)
         monkeypatch.setattr(job_panel, "engine", lambda: engine)
         monkeypatch.setattr(job_panel, "visitor", lambda: "me")
+        monkeypatch.setattr(looks, "visitor", lambda: "me")
         monkeypatch.setattr(measured, "visitor", lambda: "me")
         monkeypatch.setattr(measured, "newest", lambda *_: before)
         return engine
@@ -175,23 +174,6 @@ def test_the_jobs_are_looked_up_no_more_than_needed(use):
     engine.jobs = lambda *of: looks.append(of) or jobs(*of)
     drawn()
     assert len(looks) == 2
-
-
-@pytest.mark.parametrize(
-    ("found", "seconds"),
-    [
-        (job("a", "running"), 0.2),
-        (job("a", "starting"), 0.2),
-        (job("a", "queued", place=1), 1.0),
-        (job("a", "queued", place=2), 3.0),
-        (replace(job("a", "running"), owner="another"), 3.0),
-        (job("a", "finished"), None),
-    ],
-)
-def test_ones_own_job_is_looked_at_more_often(use, found, seconds):
-    """Five times a second where it goes on; who waits or looks on has more patience."""
-    use(found)
-    assert job_panel.look_seconds(found, job_panel.RUN_SECONDS) == seconds
 
 
 def test_events_are_told_apart_by_their_kind():

@@ -1,8 +1,12 @@
 """Fragments that tell the browser how soon to look at them again."""
 
+import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
+
+from core.jobs.job import Job
+from core.ui import looks
 
 
 def page() -> None:
@@ -50,3 +54,23 @@ def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
     assert told == [(said["outer"], 0.5), (said["outer"], 3.0)]
     stopped = [list(m.stop_auto_rerun.fragment_ids) for m in sent]
     assert [each for each in stopped if each] == [[said["inner"]]]
+
+
+@pytest.mark.parametrize(
+    ("status", "place", "owner", "seconds"),
+    [
+        ("running", 0, "me", 0.2),
+        ("starting", 0, "me", 0.2),
+        ("queued", 1, "me", 1.0),
+        ("queued", 2, "me", 3.0),
+        ("running", 0, "another", 3.0),
+        ("finished", 0, "me", None),
+    ],
+)
+def test_ones_own_job_is_looked_at_more_often(
+    monkeypatch, status, place, owner, seconds
+):
+    """Five times a second where it goes on; who waits or looks on has more patience."""
+    monkeypatch.setattr(looks, "visitor", lambda: "me")
+    job = Job("a", "path", (), "train", owner, status, place)
+    assert looks.interval(job, looks.RUN_SECONDS) == seconds

@@ -10,9 +10,9 @@ import streamlit as st
 
 from core.checkpoints.results import TensorInfo
 from core.jobs.job import Stored
-from core.ui import downloads, format, frame
+from core.ui import downloads, format, frame, take_home
 from core.ui.charts import checkpoints as charts
-from core.ui.checkpoints import export, upload
+from core.ui.checkpoints import upload
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
 
@@ -26,7 +26,7 @@ def _asked(path: str, checkpoint: Stored) -> Any:
 def draw(run: Run) -> None:
     """What is in a run's checkpoint, and its downloads."""
     assert run.result is not None
-    name = export.file_name(run)
+    name = take_home.file_name(run)
     with explained("The checkpoint could not be read"):
         checkpoint, stored = engine().read(run.checkpoint), run.checkpoint
         tensors = _asked("core.checkpoints.round_trip:inspect", stored)
@@ -103,7 +103,7 @@ def plain_script(run: Run) -> str:
     """How a script of the learner's own loads the download."""
     return (
         "import torch\n\n"
-        f'state_dict = torch.load("{export.file_name(run)}.pt",\n'
+        f'state_dict = torch.load("{take_home.file_name(run)}.pt",\n'
         '                        map_location="cpu", weights_only=True)\n'
         f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
         "model.load_state_dict(state_dict)\n"

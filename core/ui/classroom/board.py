@@ -11,8 +11,8 @@ from core.ui.charts.base import FONT_PIXELS, MIDDLE, TALL
 from core.ui.classroom import gathered, guesses
 from core.ui.classroom.gathered import Gathered, Waiting
 from core.ui.course import page
-from core.ui.job_panel import PATIENT_SECONDS
 from core.ui.links import link
+from core.ui.looks import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 
 MOST_WAITING = 4  # that are told one by one

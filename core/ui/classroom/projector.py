@@ -15,8 +15,8 @@ from core.ui.classroom.gathered import Gathered
 from core.ui.course import CLASS
 from core.ui.frame import LOGO
 from core.ui.home import wall
-from core.ui.job_panel import PATIENT_SECONDS
 from core.ui.links import link
+from core.ui.looks import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 
 HEIGHT, PIXELS = 460, 18  # of the chart, and of its letters

@@ -11,7 +11,6 @@ from core.ui.charts import train as charts
 from core.ui.classroom import held
 from core.ui.course import HOME, page
 from core.ui.home import picture, wall
-from core.ui.job_panel import PATIENT_SECONDS, RUN_SECONDS, look_seconds
 from core.ui.links import link
 from core.ui.runs import Run
 from core.ui.server import engine, visitor
@@ -57,8 +56,8 @@ def _look_seconds(shown: Run | None) -> float | None:
     Who has no run of their own sees when somebody begins.
     """
     if shown is None or (shown.job.ended and shown.job.owner != visitor()):
-        return PATIENT_SECONDS
-    return look_seconds(shown.job, RUN_SECONDS)
+        return looks.PATIENT_SECONDS
+    return looks.interval(shown.job, looks.RUN_SECONDS)
 
 
 def quick(machine: Machine | None, before: int) -> RunConfig:

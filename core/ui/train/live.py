@@ -7,13 +7,12 @@ import streamlit as st
 from core.config import IMAGE_TASKS
 from core.jobs.job import Job
 from core.results import RunResult, training_speed
-from core.ui import figures, format, job_panel, looks, page_turns
+from core.ui import figures, format, job_panel, looks, page_turns, take_home
 from core.ui.charts import train as charts
 from core.ui.charts.base import AXES, MIDDLE
-from core.ui.checkpoints import export
 from core.ui.course import RUNS, page
 from core.ui.home import wall
-from core.ui.job_panel import RUN_SECONDS, look_seconds, place_in_queue
+from core.ui.job_panel import place_in_queue
 from core.ui.links import link
 from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, run, somebodys
 from core.ui.server import engine, store, visitor
@@ -71,7 +70,7 @@ def follow_run(run_id: str) -> None:
             looks.every(None)
             wait(looks.fragment())
         else:
-            looks.every(look_seconds(current.job, RUN_SECONDS))
+            looks.every(looks.interval(current.job, looks.RUN_SECONDS))
             draw_status(current)
         draw_learning(current)
 
@@ -79,9 +78,9 @@ def follow_run(run_id: str) -> None:
     def wait(whole: str) -> None:
         """Until the run begins: its place alone, nothing else changes."""
         current = look()
-        looks.every(look_seconds(current.job))
+        looks.every(looks.interval(current.job))
         if not current.job.place:
-            looks.every(RUN_SECONDS, whole)
+            looks.every(looks.RUN_SECONDS, whole)
         draw_status(current)
 
     live()
@@ -130,7 +129,7 @@ def onward(current: Run) -> None:
         )
         if home.open:  # the server keeps its files for as long as they are offered
             with home:
-                export.downloads(current)
+                take_home.downloads(current)
 
 
 def name_it(current: Run) -> None:

@@ -13,7 +13,7 @@ from core.store.results import RunSummary
 from core.ui import figures, runs
 from core.ui.classroom import gathered
 from core.ui.classroom.teacher.acts import act
-from core.ui.job_panel import PATIENT_SECONDS
+from core.ui.looks import PATIENT_SECONDS
 from core.ui.my_runs import listing
 from core.ui.server import engine, room, store
 

@@ -1,4 +1,4 @@
-"""core.ui.going_on: what of a visitor's goes on, in the sidebar of every page."""
+"""core.ui.sidebar_jobs: what of a visitor's goes on, in the sidebar of every page."""
 
 from core.config import RunConfig
 from core.ui import runs

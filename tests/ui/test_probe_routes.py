@@ -1,4 +1,4 @@
-"""core.ui.probes: what watches the app is told the truth, and soon."""
+"""core.ui.probe_routes: what watches the app is told the truth, and soon."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from core.errors import ExplainedError
 from core.jobs.cluster import ROOT
 from core.jobs.job import Job
 from core.machine.results import DeviceLoad
-from core.ui import probes
-from core.ui.probes import HANGS, NO_WORKER, NOT_KEPT
+from core.ui import probe_routes
+from core.ui.probe_routes import HANGS, NO_WORKER, NOT_KEPT
 from tests.ui.client import Client
 
 ALL = Counter(train=1, lab=4)
@@ -33,13 +33,13 @@ def parts(monkeypatch) -> SimpleNamespace:
         going_on=lambda: jobs,
         ask=lambda *_, **__: LOADS,
     )
-    monkeypatch.setattr(probes, "store", lambda: here)
-    monkeypatch.setattr(probes, "engine", lambda: here)
+    monkeypatch.setattr(probe_routes, "store", lambda: here)
+    monkeypatch.setattr(probe_routes, "engine", lambda: here)
     return here
 
 
 def get(path: str) -> tuple[int, str]:
-    client = Client(Starlette(routes=probes.ROUTES)).get(path)
+    client = Client(Starlette(routes=probe_routes.ROUTES)).get(path)
     return client.status, client.body
 
 
@@ -83,7 +83,7 @@ def test_what_is_lost_is_said_until_it_is_back(parts, lost, said):
 
 def test_an_app_that_hangs_is_told_apart_from_one_that_is_healthy(parts, monkeypatch):
     """However often it is asked, two threads wait at most."""
-    monkeypatch.setattr(probes, "MOST_SECONDS", 0.02)
+    monkeypatch.setattr(probe_routes, "MOST_SECONDS", 0.02)
     release = threading.Event()
     parts.is_there = lambda _: release.wait(20)
     try:
@@ -93,7 +93,7 @@ def test_an_app_that_hangs_is_told_apart_from_one_that_is_healthy(parts, monkeyp
         assert sum("probe" in each.name for each in threading.enumerate()) <= 2
     finally:
         release.set()
-    monkeypatch.setattr(probes, "MOST_SECONDS", 5)
+    monkeypatch.setattr(probe_routes, "MOST_SECONDS", 5)
     assert missing() == {}
 
 
@@ -140,7 +140,7 @@ def test_metrics_are_there_when_the_workers_are_not(parts):
 @pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
 def test_what_watches_asks_for_what_is_there(file):
     """No alert and no panel is silent because a name has changed."""
-    text = (ROOT / "deploy" / "watch" / file).read_text("utf-8")
+    text = (ROOT / "deploy" / "monitoring" / file).read_text("utf-8")
     asked = set(re.findall(r"\b(?:to_device|process)_\w+", text))
     body = get("/metrics")[1]
     there = set(re.findall(r"# TYPE (\w+)", body))
