@@ -37,6 +37,7 @@ def mend() -> None:
     tell_the_theme_once()
     watch_no_files()
     let_scripts_end()
+    let_go_of_threads()
     send_on_the_newest_connection()
     end_in_time()
 
@@ -142,6 +143,23 @@ def let_scripts_end() -> None:
             later(GATHER_SECONDS, partial(session._create_scriptrunner, wanted))
 
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
+
+
+def let_go_of_threads() -> None:
+    """Have what a script needed go with its thread, not with the next collection.
+
+    It knows its thread and its state, and both know it: circles, with some 200 objects
+    at each look, of which there are five a second for everybody whose run goes on.
+    """
+    run = ScriptRunner._run_script_thread
+
+    def run_and_let_go(script: ScriptRunner) -> None:
+        try:
+            run(script)
+        finally:
+            script._script_thread = script._session_state = None  # type: ignore[assignment]
+
+    ScriptRunner._run_script_thread = run_and_let_go  # type: ignore[assignment]
 
 
 def send_on_the_newest_connection() -> None:

@@ -1,10 +1,15 @@
 """core.ui.streamlit_mends: what Streamlit does once it is mended."""
 
 import asyncio
+import gc
 import socket
+import threading
+import time
+import weakref
 from functools import partial
-from threading import Thread
+from inspect import signature
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
@@ -25,6 +30,7 @@ MENDED = (
     (AppSession, "_call_soon_on_event_loop"),
     (Runtime, "_enqueued_some_message"),
     (ScriptRunner, "_run_script"),
+    (ScriptRunner, "_run_script_thread"),
     (app_session, "_populate_theme_msg"),
     (Runtime, "_send_message"),
 )
@@ -110,7 +116,7 @@ def test_a_script_wakes_the_server_once_for_all_that_it_says():
                 say = heard.append if n != 20 else divmod
                 AppSession._call_soon_on_event_loop(session, partial(say, n))
 
-        thread = Thread(target=script)
+        thread = threading.Thread(target=script)
         thread.start()
         thread.join()  # meanwhile the server is busy elsewhere
         assert not heard
@@ -172,6 +178,38 @@ def test_a_fragment_waits_for_what_the_script_has_yet_to_send(
 
     event_loop.run(both())
     assert happened == order
+
+
+def ended_script(**given: Any) -> "weakref.ref[ScriptRunner]":
+    """The way to a script that has ended, which nobody else need know any more."""
+    script = ScriptRunner(**dict.fromkeys(signature(ScriptRunner).parameters) | given)
+    script.start()
+    if thread := script._script_thread:
+        thread.join()
+    return weakref.ref(script)
+
+
+def test_a_script_leaves_nothing_to_collect(monkeypatch):
+    """Its objects are gone without it."""
+    monkeypatch.setattr(ScriptRunner, "_run_script", lambda *_: None)
+    names = dict.fromkeys(("main_script_hash", "current_page_script_hash"), "")
+    about = {
+        "initial_rerun_data": RerunData(),
+        "pages_manager": SimpleNamespace(**names),
+    }
+    loop = asyncio.new_event_loop()
+    gc.disable()
+    try:
+        assert ended_script(event_loop=loop, **about)() is not None, "it needs no mend"
+        streamlit_mends.let_go_of_threads()
+        left = ended_script(event_loop=loop, **about)
+        deadline = time.monotonic() + 5
+        while left() is not None:  # its thread may be about to end
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        gc.enable()
+        loop.close()
 
 
 def test_a_session_that_came_back_is_told_on_its_new_connection():
