@@ -2,8 +2,6 @@
 
 import streamlit as st
 
-from core.config import RunConfig
-from core.errors import ExplainedError
 from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
@@ -37,23 +35,6 @@ current = live.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
 
-
-def start(config: RunConfig | None = None) -> None:
-    """Queue a run, else the one that the controls describe."""
-    try:
-        if going_on := runs.going_on(visitor()):
-            # A second press comes with the address that was there before the first.
-            state.run_id = going_on[-1].id
-            state.notices = [
-                "You already have a run in progress; it was not started twice."
-            ]
-        else:
-            state.run_id = runs.start(config or controls.chosen())
-        st.query_params["run"] = state.run_id
-    except (ValueError, ExplainedError) as error:
-        state.notices = [f"{error} Nothing was started."]
-
-
 left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
@@ -70,7 +51,7 @@ with left:
                 type="primary",
                 icon=":material/play_arrow:",
                 key="start_training",
-                on_click=start,
+                on_click=controls.start,
                 disabled=machine is None or not possible,
                 width="stretch",
             )
@@ -87,7 +68,7 @@ with right:
                 "Start it again",
                 icon=":material/replay:",
                 key="start_again",
-                on_click=start,
+                on_click=controls.start,
                 args=(current.config,),
             )
         live.name_it(current)

@@ -7,7 +7,7 @@ whenever a quarter more lives: with 100 people one in five seconds, of 0.1 to 0.
 import asyncio
 import gc
 
-EVERY_SECONDS = 30.0
+EVERY_SECONDS = 60.0
 NEVER = 1_000_000_000  # collections of the middle generation between two full ones
 
 

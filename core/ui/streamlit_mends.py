@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 import uvicorn
+from streamlit.components.v2.bidi_component import main as bidi_component
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
@@ -38,6 +39,7 @@ def mend() -> None:
     watch_no_files()
     let_scripts_end()
     let_go_of_threads()
+    present_values_as_they_are()
     send_on_the_newest_connection()
     end_in_time()
 
@@ -160,6 +162,16 @@ def let_go_of_threads() -> None:
             script._script_thread = script._session_state = None  # type: ignore[assignment]
 
     ScriptRunner._run_script_thread = run_and_let_go  # type: ignore[assignment]
+
+
+def present_values_as_they_are() -> None:
+    """Have a component of ours tell its value without a class made for that.
+
+    A select box, a number field and a question's options look at all values of a page,
+    each by itself, and each look made a class that had to be collected: 15 a page. It
+    would add what was triggered, and keep others from changing the value.
+    """
+    bidi_component.make_bidi_component_presenter = lambda *_: None  # type: ignore
 
 
 def send_on_the_newest_connection() -> None:

@@ -13,7 +13,7 @@ from core.jobs.job import Jobs, Outcome, PickedUp
 from core.jobs.limits import Limits
 from core.mistakes.catalogue import BY_SLUG
 from core.results import LossPoint, StepProgress
-from core.ui import dataset, runs, server
+from core.ui import dataset, runs
 from core.ui.train import controls
 from tests.pages.walk import (
     CURVE,
@@ -293,8 +293,8 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
 
 def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     """Also where it comes with the address of an earlier run; it starts nothing."""
-    for module in (server, runs):
-        monkeypatch.setattr(module, "visitor", lambda: "somebody")
+    for module in ("server", "runs", "train.controls"):
+        monkeypatch.setattr(f"core.ui.{module}.visitor", lambda: "somebody")
     at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
     long = RunConfig.with_recipe(task="regression", epochs=50)
     first = engine.submit(runs.RUN, long, owner="somebody")

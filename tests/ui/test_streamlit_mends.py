@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from streamlit.components.v2.bidi_component import main as bidi_component
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
@@ -20,6 +21,7 @@ from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.testing.v1 import AppTest
 
 from core.ui import page_turns, streamlit_mends
 from tests import event_loop
@@ -33,6 +35,7 @@ MENDED = (
     (ScriptRunner, "_run_script_thread"),
     (app_session, "_populate_theme_msg"),
     (Runtime, "_send_message"),
+    (bidi_component, "make_bidi_component_presenter"),
 )
 
 
@@ -210,6 +213,26 @@ def test_a_script_leaves_nothing_to_collect(monkeypatch):
     finally:
         gc.enable()
         loop.close()
+
+
+def values() -> None:
+    import streamlit as st
+
+    from core.ui import code_editor
+
+    code_editor.draw("The code", "code", "a = 1")
+    st.text(type(st.session_state.code).__qualname__)
+    st.text(code_editor.text("code"))
+
+
+def test_a_value_is_told_as_it_is():
+    """Not as one of a class that is made for that look."""
+    told = [each.value for each in AppTest.from_function(values).run().text]
+    assert "<locals>" in told[0], "it needs no mend"
+    streamlit_mends.present_values_as_they_are()
+    mended = [each.value for each in AppTest.from_function(values).run().text]
+    assert "<locals>" not in mended[0]
+    assert mended[1] == told[1] == "a = 1"
 
 
 def test_a_session_that_came_back_is_told_on_its_new_connection():

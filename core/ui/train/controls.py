@@ -8,10 +8,12 @@ import streamlit as st
 
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
+from core.errors import ExplainedError
 from core.ui import controls, format, hosts, runs
 from core.ui.classroom import held
 from core.ui.course import page
 from core.ui.links import link
+from core.ui.server import visitor
 from core.ui.train import beside
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
@@ -96,6 +98,27 @@ def startable() -> bool:
     with controls.startable(st.container()):
         return bool(chosen())
     return False
+
+
+def start(config: RunConfig | None = None) -> None:
+    """Queue a run, else the one that the controls describe.
+
+    For a button. Not in the page's own file: a function there would hold all that the
+    page has drawn from until the garbage collector comes.
+    """
+    state = st.session_state
+    try:
+        if going_on := runs.going_on(visitor()):
+            # A second press comes with the address that was there before the first.
+            state.run_id = going_on[-1].id
+            state.notices = [
+                "You already have a run in progress; it was not started twice."
+            ]
+        else:
+            state.run_id = runs.start(config or chosen())
+        st.query_params["run"] = state.run_id
+    except (ValueError, ExplainedError) as error:
+        state.notices = [f"{error} Nothing was started."]
 
 
 def draw(devices: list[str], folded: bool) -> None:
