@@ -1,5 +1,6 @@
 """What a worker answers: plain data, also where the work failed."""
 
+import os
 import pickle
 import re
 import time
@@ -10,6 +11,7 @@ import torch
 from core.errors import ExplainedError
 from core.jobs import worker
 from core.jobs.job import Outcome
+from tests.jobs.follow import finish
 
 
 def test_answer_returns_the_value() -> None:
@@ -52,6 +54,14 @@ def test_a_job_has_the_threads_of_its_process(engine):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert engine.job(job_id).value < expected + 0.5
+
+
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="Windows has no such thing")
+def test_the_pages_of_the_server_go_before_its_workers(engine):
+    """Those for quick questions too: people look on while a model trains."""
+    nice = min(19, os.nice(0) + worker.NICE)
+    assert engine.ask("os:nice", 0) == nice
+    assert finish(engine, engine.submit("os:nice", 0)).value == nice
 
 
 def cores_of_a_product() -> float:
