@@ -353,7 +353,7 @@ class Engine:
             job = self._queue.next(capacity, paused, hosts)
             return (job, self._queue.lent(capacity, hosts)) if job else None
 
-    def _hand_out(self, job: Job, lent: Collection[str]) -> None:
+    def _hand_out(self, job: Job, lent: Collection[str] = ()) -> None:
         try:
             # Without the lock: a database that does not answer must not stop the looks.
             arguments = self._unpacked(job.arguments)
