@@ -145,6 +145,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
         "[aria-roledescription=circle][aria-label*='batch 256']"
     ).click()
     expect(table).to_have_count(2, timeout=SLOW)
+    expect(page.get_by_role("button", name="Export")).to_have_count(1)  # drawn anew
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as file:
         key(page, "runs_csv_some").click()
