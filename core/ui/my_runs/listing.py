@@ -134,7 +134,7 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
 
     def said(run: RunSummary) -> str:
         settings = (setting(run, field) for field in SETTINGS)
-        about = (run.name, *settings, run.device_name or "", run.status, run.id)
+        about = (run.name, *settings, run.device_name or "", run.status)
         return " ".join(about).casefold()
 
     return [run for run in runs if all(word in said(run) for word in words)]

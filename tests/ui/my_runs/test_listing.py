@@ -90,20 +90,21 @@ def test_auto_is_the_device_that_it_was() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "abc"),
-        ("GOOD", "b"),
-        ("batch 256", "bc"),
-        ("cnn", "c"),
+        ("", "xyz"),
+        ("GOOD", "y"),
+        ("batch 256", "yz"),
+        ("cnn", "z"),
         ("good cnn", ""),
-        ("failed", "a"),
+        ("failed", "x"),
+        ("z", ""),  # an id, which nobody sees
     ],
 )
 def test_a_search_finds_runs_that_have_all_words(text: str, found: str) -> None:
     """In their names, settings and status, whatever their case."""
     runs = [
-        run("a", status="failed"),
-        run("b", name="the good one", batch_size=256),
-        run("c", model="cnn", batch_size=256),
+        run("x", status="failed"),
+        run("y", name="the good one", batch_size=256),
+        run("z", model="cnn", batch_size=256),
     ]
     assert "".join(each.id for each in listing.search(runs, text)) == found
 
