@@ -85,7 +85,7 @@ def machine(*backends: str, cores: int = 2) -> Machine:
 # What Compare measures
 
 PAIR = (
-    Candidate("cpu", "CPU", "CPU, 2 threads", 2),
+    Candidate("cpu", "CPU", "CPU (2 threads)", 2),
     Candidate("cuda", "CUDA", "Testing card", 2),
 )
 RACE = Race(

@@ -12,7 +12,7 @@ class Candidate:
 
     device: str  # as core.devices.resolve takes it
     backend: str  # "CPU", "CUDA", ...
-    name: str  # "CPU, 1 thread", "NVIDIA H200"
+    name: str  # "CPU (1 thread)", "NVIDIA H200"
     threads: int
     host: str = ""  # the name of the machine, where several have workers
 
@@ -24,7 +24,7 @@ class Candidate:
 def cpu(threads: int) -> Candidate:
     """The CPU with so many threads."""
     return Candidate(
-        "cpu", "CPU", f"CPU, {threads} thread{'s' * (threads != 1)}", threads
+        "cpu", "CPU", f"CPU ({threads} thread{'s' * (threads != 1)})", threads
     )
 
 

@@ -35,13 +35,13 @@ def test_every_row_has_all_it_is_read_with():
 def test_a_race_has_its_warm_up_apart():
     """Median and spread are of the counted trials; the warm-up has its own row."""
     rows = {(r["contender"], r["what"]): r for r in RACE.rows()}
-    training = rows["CPU, 2 threads", "training"]
+    training = rows["CPU (2 threads)", "training"]
     assert (training["median_seconds"], training["n"]) == (3.0, 3)
     assert (training["least_seconds"], training["most_seconds"]) == (2.0, 4.0)
     assert training["samples_per_second"] == pytest.approx(640 / 3)
     assert training["joules_a_heat"] is None
     assert rows["Testing card", "training"]["joules_a_heat"] == 5.0
-    assert rows["CPU, 2 threads", "training, warm-up"]["median_seconds"] == 1.0
+    assert rows["CPU (2 threads)", "training, warm-up"]["median_seconds"] == 1.0
 
 
 @pytest.mark.parametrize("section", SECTIONS)

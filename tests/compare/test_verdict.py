@@ -26,7 +26,7 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
 def test_the_verdict_names_winner_and_factor():
     """Both ways round, the factor is above 1 and of the winner."""
     said = verdict.verdict(a_race([1, 1, 1], [4, 4, 4]))
-    assert "CPU, 1 thread wins: it is 4.0 times as fast as CPU, 2 " in said
+    assert "CPU (1 thread) wins: it is 4.0 times as fast as CPU (2 " in said
     said = verdict.verdict(a_race([4, 4, 5], [1, 1, 1], (ONE, GPU)))
     assert "Testing card wins: it is 4.0 times" in said
     assert "4.0 to 5.0 over 3 pairs" in said
@@ -35,7 +35,7 @@ def test_the_verdict_names_winner_and_factor():
 def test_repeats_that_differ_too_much_have_no_typical_figure():
     """Who is faster is sure all the same; by how much is a range."""
     said = verdict.verdict(a_race([1, 1, 1], [2, 5, 17]))
-    assert "wins: it is 2.0 to 17 times as fast as CPU, 2" in said
+    assert "wins: it is 2.0 to 17 times as fast as CPU (2" in said
     assert "race again when nothing else is" in said
     assert "takes only" not in said  # no reason for a figure that isn't known
 
@@ -69,7 +69,7 @@ def test_who_failed_does_not_lose_by_a_factor():
     failed = (CandidateFailure(1, "The memory ran out."),)
     said = verdict.verdict(a_race([1, 1, 1], [], failures=failed))
     assert "no winner" in said
-    assert "CPU, 2 threads" in said
+    assert "CPU (2 threads)" in said
 
 
 def test_the_warm_up_counts_for_nothing():

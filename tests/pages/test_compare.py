@@ -52,7 +52,7 @@ def test_a_race_names_its_machine_where_there_are_several(engine, monkeypatch):
     at = open_page("pages/5_Compare.py")
     first, second = (at.selectbox(key=f"{n}_contender_on") for n in ("first", "second"))
     assert [each.value.host for each in (first, second)] == ["one", "one"]
-    second.select_index(second.options.index("CPU, 1 thread on two")).run()
+    second.select_index(second.options.index("CPU (1 thread) on two")).run()
     names = at.radio(key="race_guess").options[:2]
     assert [name.split(" on ")[1] for name in names] == ["one", "two"]
     at.button(key="compare").click().run()

@@ -58,7 +58,7 @@ def test_the_order_is_shown_after_a_guess():
     [
         (gradients, "**Equal, within rounding**"),
         (cost, "1.20 times the speed of one, 60% of the ideal 2×"),
-        (cost, "**It doesn't pay here**: 1 rank, 2 threads is faster than 2 ranks"),
+        (cost, "**It doesn't pay here**: 1 rank (2 threads) is faster than 2 ranks"),
         (cost, "They share 2 cores."),
     ],
 )

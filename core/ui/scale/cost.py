@@ -91,10 +91,10 @@ def result(job: Job, guessed: str | None) -> None:
 
 
 def name(step: Step) -> str:
-    """2 ranks, 1 thread each."""
+    """2 ranks (1 thread each)."""
     threads = format.counted(step.threads, "thread")
     each = " each" if step.ranks > 1 else ""
-    return f"{format.counted(step.ranks, 'rank')}, {threads}{each}"
+    return f"{format.counted(step.ranks, 'rank')} ({threads}{each})"
 
 
 def frame(done: Cost) -> pd.DataFrame:
@@ -181,4 +181,4 @@ def verdict(done: Cost) -> str:
             "The extra processes cost more than they save."
         )
     gain = f", {format.times(found.median)}×" if found.steady else ""
-    return f"**It pays here**: {name(several)} is faster than {name(one)}{gain}."
+    return f"**It pays here**: {name(several)} are faster than {name(one)}{gain}."
