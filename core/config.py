@@ -3,6 +3,7 @@
 Nothing here imports torch: the web server builds and checks configurations too.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -44,7 +45,12 @@ RANGES = {
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
-MOST_NAME = 63  # characters of a machine's name, as in the internet's rules
+# What a machine may be called. Pages show it as it is: none may be read as a link.
+NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
+A_NAME = (
+    "a name, no link, of at most 63 letters, digits, spaces, hyphens, dots and "
+    "underscores"
+)
 MOST_NOTICES = 5  # that one address gets
 
 LABELS = {  # what each setting is called on screen and in messages
@@ -228,8 +234,8 @@ def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("augment", "pin_memory", "non_blocking"):
         if type(settings[name]) is not bool:
             yield name, "true or false"
-    if not _is_name(settings["host"]):
-        yield "host", f"a machine's name, at most {MOST_NAME} characters long"
+    if not is_name(settings["host"]):
+        yield "host", f"{A_NAME}"
     if task not in TASKS:
         return
     for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
@@ -261,8 +267,9 @@ def _must_be(what: str, name: str, value: Any) -> ValueError:
     return ValueError(f"{called} must be {what}, not {quoted(repr(value))}.")
 
 
-def _is_name(value: Any) -> bool:
-    return type(value) is str and value.isprintable() and len(value) <= MOST_NAME
+def is_name(value: Any) -> bool:
+    """Whether a machine may be called that; the empty text is any machine."""
+    return type(value) is str and NAME.fullmatch(value) is not None
 
 
 def _is_finite(value: Any) -> bool:

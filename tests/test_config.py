@@ -106,6 +106,8 @@ GIVEN = st.sampled_from(TASKS).flatmap(
         ("host", None),
         ("host", "a" * 64),
         ("host", "two\nlines"),
+        ("host", "[a link](https://evil.example)"),
+        ("host", "on WWW.evil.example"),
     ],
 )
 def test_bad_values_are_named(name: str, value: object) -> None:

@@ -152,7 +152,8 @@ def _checked_zip(data: bytes) -> bytes:
     """
     archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     entries = archive.infolist()
-    sizes = {entry.filename: entry.file_size for entry in entries}
+    # torch finds an entry whatever the case of its name, so case makes none another.
+    sizes = {entry.filename.lower(): entry.file_size for entry in entries}
     index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
     script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
     # From the root of the disk, or up from the archive's own folder.
@@ -172,7 +173,7 @@ def _checked_zip(data: bytes) -> bytes:
     with zipfile.ZipFile(checked, "w") as target:
         for entry in entries:
             content = archive.read(entry)
-            if entry.filename in index:
+            if entry.filename.lower() in index:
                 _check_index(io.BytesIO(content), pickles=1)
             target.writestr(entry.filename, content)
     return checked.getvalue()

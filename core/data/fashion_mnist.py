@@ -145,6 +145,8 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
         )
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
+            if response.chunked:  # a read could wait for the size of a chunk for ever
+                raise OSError("it doesn't say how long the file is")
             piece, due = b"", 0.0
             while chunk := response.read1(1 << 18):  # what is there, without waiting
                 piece += chunk

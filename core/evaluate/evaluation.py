@@ -12,6 +12,7 @@ from torch import nn
 from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
+from core.errors import ExplainedError
 from core.evaluate import metrics
 from core.evaluate.results import ClassScore, Evaluation, ModeCost
 from core.measure import peak_memory, timing
@@ -30,6 +31,7 @@ def evaluate(
     model = state_dict.load(checkpoint, config.model, device)
     test = batches.in_order(dataset.test, device)
     outputs, targets = loops.predict(model, test, device)
+    _check_answers(outputs)
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
     count = len(dataset.classes)
     figures = metrics.per_class(predictions, targets, count).tolist()
@@ -71,7 +73,19 @@ def probabilities(
     model = state_dict.load(checkpoint, config.model, device).eval()
     image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
     with torch.inference_mode():
-        return tuple(model(image).softmax(dim=1)[0].tolist())
+        outputs = model(image)
+    _check_answers(outputs)
+    return tuple(outputs.softmax(dim=1)[0].tolist())
+
+
+def _check_answers(outputs: torch.Tensor) -> None:
+    """Raise ExplainedError where an answer, a row of (n, classes), is no numbers."""
+    if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
+        raise ExplainedError(
+            f"To {odd:,} of {len(outputs):,} images the model answers NaN or infinity, "
+            "so there is nothing to judge it by. Some of its weights are far too "
+            "large: train it again, with a smaller learning rate."
+        )
 
 
 def compare_modes(

@@ -29,6 +29,7 @@ from distributed import Nanny, Scheduler, Security
 from distributed.core import connect
 
 from core import log
+from core.config import A_NAME, is_name
 from core.errors import ExplainedError
 from core.jobs.certificates import security as secured
 from core.jobs.job import on
@@ -275,10 +276,18 @@ def _given() -> argparse.Namespace:
     )
     hands.add_argument(
         "--name",
+        type=machine_name,
         default=socket.gethostname(),
         help="what the workers' names begin with",
     )
     return parser.parse_args()
+
+
+def machine_name(text: str) -> str:
+    """The name, if a run can ask for a machine that is called that."""
+    if text and is_name(text):
+        return text
+    raise argparse.ArgumentTypeError(f"it must be {A_NAME}, not {text!r}")
 
 
 if __name__ == "__main__":

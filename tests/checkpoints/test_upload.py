@@ -74,6 +74,10 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: archive(**{"m__data.pkl": b"x", "m__code__m.py": b"x"}),
         "TorchScript",
     ),
+    "an index hidden by the case of its name": (
+        lambda: archive(**{"m__DATA.PKL": b"]" * 3_000_000, "m__data.pkl": b"}."}),
+        "two entries have one name",
+    ),
     "huge index": (
         lambda: archive(**{"m__data.pkl": b"]" * 3_000_000}),
         "Before its numbers",

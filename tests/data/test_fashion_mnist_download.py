@@ -111,6 +111,13 @@ def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
     assert not here()
 
 
+def test_an_answer_in_chunks_is_not_read(mirror: Mirror) -> None:
+    """A chunk's size that drips would be waited for past every limit, and cancel."""
+    mirror.answer = FAILURES["chunk cut off"]
+    with pytest.raises(ExplainedError, match="doesn't say how long the file is"):
+        fashion_mnist.download()
+
+
 def dripping(archive: bytes) -> Iterator[bytes]:
     """A whole answer, so slow that nobody can wait for it, but never silent."""
     head, _, body = ok(archive).partition(b"\r\n\r\n")

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from core import models, state_dict
 from core.config import RunConfig
 from core.data import datasets
-from core.errors import CancelledError
+from core.errors import CancelledError, ExplainedError
 from core.evaluate import evaluation
 from core.evaluate.results import Evaluation
 from core.results import RunResult
@@ -144,3 +145,17 @@ def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
         assert values.index(max(values)) == found.predictions[index]
         assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
         assert evaluation.labels(result.config.task, (index,)) == [found.targets[index]]
+
+
+def test_a_model_that_answers_no_numbers_is_not_judged() -> None:
+    """Its weights may be finite, and its answers to other images too."""
+    model = models.build("ann")
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.fill_(3e38)
+    checkpoint = state_dict.save(model)
+    pixels = np.full((28, 28), 255, np.uint8)
+    with pytest.raises(ExplainedError, match="To 2,000 of 2,000 images"):
+        evaluation.evaluate(checkpoint, CONFIG)
+    with pytest.raises(ExplainedError, match="To 1 of 1 images"):
+        evaluation.probabilities(checkpoint, CONFIG, pixels)

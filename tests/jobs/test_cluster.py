@@ -1,5 +1,6 @@
 """Scheduler and workers as the documents start them, killed and started again."""
 
+import argparse
 import asyncio
 import logging
 import os
@@ -21,7 +22,7 @@ from core.compare.candidates import Candidate, cpu
 from core.errors import ExplainedError
 from core.jobs import connection
 from core.jobs.certificates import security
-from core.jobs.cluster import GONE, ROOT, is_news
+from core.jobs.cluster import GONE, ROOT, is_news, machine_name
 from core.jobs.elsewhere import LOST as PART_LOST
 from core.jobs.engine import Engine
 from core.jobs.waits import AWAY, SHARED
@@ -85,6 +86,13 @@ def test_who_is_gone_is_no_news(said, told):
     """Nobody has to read a traceback because somebody has ended an app."""
     record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
     assert is_news(record) == told
+
+
+def test_a_machine_has_a_name_that_a_run_can_ask_for():
+    """Another one is refused when its workers are started, with a sentence."""
+    assert machine_name("Bär 2.lan") == "Bär 2.lan"
+    with pytest.raises(argparse.ArgumentTypeError, match="63 letters, digits"):
+        machine_name("[a link](https://evil.example)")
 
 
 def test_workers_started_by_hand_can_do_everything(app):

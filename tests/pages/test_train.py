@@ -73,7 +73,7 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
 def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
     """Whatever Markdown they are, in a setting or in a name; and not at full length."""
     some = HOSTILE[first : first + 5]
-    names = ("task", "model", "epochs", "learning_rate", "seed")
+    names = ("task", "model", "epochs", "learning_rate", "host")
     at = open_page("pages/3_Train.py", **dict(zip(names, some, strict=False)))
     assert len(at.warning) == len(some)
     assert "evil" not in outside_code(at)
