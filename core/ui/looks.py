@@ -44,7 +44,8 @@ def every(seconds: float | None, of: str = "") -> None:
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     """From one look of this visitor at a job to the next; None where it has ended.
 
-    It is `going_on` once their own job has a worker. Others look on, or wait.
+    It is `going_on` once their own job has a worker. Others look on, or wait; who is
+    next, one person at most, looks a bit more often, to see the job begin.
     """
     if job.ended:
         return None

@@ -37,11 +37,12 @@ class Elsewhere:
             self.start(part)
 
     def start(self, part: str) -> None:
+        at_home = self._folder == ROOT  # where commands work as they stand
         _, *words = shlex.split(self._commands[part].replace("8786", self.port))
         self._processes[part] = psutil.Popen(
             [sys.executable, *words],
             cwd=self._folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | ({} if at_home else {"PYTHONPATH": str(ROOT)}),
             stdout=subprocess.DEVNULL,
         )
 

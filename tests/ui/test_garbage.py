@@ -1,5 +1,8 @@
 """Collections of garbage: when they are due, and not whenever Python likes."""
 
+import tomllib
+
+from core.jobs.cluster import ROOT
 from tests.process import python
 
 ALLOCATE = """
@@ -37,3 +40,9 @@ def test_full_collections_are_made_when_they_are_due_only():
     """
     told = python("-c", ALLOCATE).stdout.split()
     assert told == ["True", "0", "True", "True", "False", "None"]
+
+
+def test_streamlit_makes_no_full_collection_after_each_look():
+    """With it 16 of 30 people were served in three minutes, without it all of them."""
+    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))
+    assert settings["runner"]["postScriptGC"] is False

@@ -154,6 +154,7 @@ def _evaluate(file_id: str, found: Opened, task: str, device: str) -> None:
     with explained("The evaluation failed"):
         if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
             with st.spinner("The model is answering all test images"):
+                evaluations.clear()  # each is half a megabyte of the server
                 evaluations[key] = ask(
                     "core.evaluate.evaluation:evaluate",
                     found.checkpoint,

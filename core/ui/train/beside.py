@@ -15,6 +15,8 @@ from core.ui.server import engine, visitor
 
 TOLD = 2  # settings at most in which two runs differ and that still name them
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
+# Compare takes turns; runs that somebody starts one after the other can't.
+APART = "They ran at different times, so what else the machine was doing counts too."
 COLUMN = st.column_config
 
 
@@ -53,7 +55,7 @@ def finding(before: Run, now: Run, *, names: Sequence[str] = ()) -> str:
         right = YES if quick == other else NO
         text = (
             f"**{_capital(quick)} reaches {to} in {fast:.1f} s, {ratio:.1f}× as fast "
-            f"as {slow}, which takes {long:.1f} s.**"
+            f"as {slow}, which takes {long:.1f} s.** {APART}"
         )
     if names or (said := guessed(now)) is None:
         return text

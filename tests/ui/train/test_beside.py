@@ -43,30 +43,31 @@ def numbers(monkeypatch):
             run("1", 2.0, 0.7, 0.86, 0.87),
             run("2", 1.0, 0.8, 0.86, batch_size=256),
             "Run 2 (batch 256) reaches 85% in 2.0 s, 2.0× as fast as run 1 (batch 64), "
-            "which takes 4.0 s.",
+            f"which takes 4.0 s.** {beside.APART}",
         ),
         (
             run("1", 1.0, 0.86),
             run("2", 2.0, 0.8, 0.86, model="cnn", epochs=5, augment=True),
-            "Run 1 reaches 85% in 1.0 s, 4.0× as fast as run 2, which takes 4.0 s.",
+            "Run 1 reaches 85% in 1.0 s, 4.0× as fast as run 2, which takes 4.0 s.** "
+            + beside.APART,
         ),
         (
             run("1", 1.0, 0.9),
             run("2", 1.02, 0.91, seed=1),
             "Run 2 (seed 1) and run 1 (seed 0) take about equally long to reach 90%: "
-            "1.0 s and 1.0 s.",
+            "1.0 s and 1.0 s.**",
         ),
         (
             run("1", 1.0, 0.3),
             run("2", 1.0, 0.91, learning_rate=0.01),
             "Run 2 (lr 0.01) reaches 80.00% in 9.0 s, "
-            "run 1 (lr 0.001) 80.00% in 9.0 s.",
+            "run 1 (lr 0.001) 80.00% in 9.0 s.**",
         ),
     ],
 )
 def test_the_faster_run_is_told_with_what_it_reached(before, now, said):
     """By what tells the two apart; the level is the highest that both have reached."""
-    assert beside.finding(before, now) == f"**{said}**"
+    assert beside.finding(before, now) == f"**{said}"
 
 
 def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
@@ -92,8 +93,8 @@ def test_before_the_end_there_is_a_question_in_its_place():
     [
         (["2", "Yes"], "You guessed right."),
         (["2", "About the same"], "You guessed about the same."),
-        (["1", "Yes"], " s.**"),
-        (None, " s.**"),
+        (["1", "Yes"], beside.APART),
+        (None, beside.APART),
     ],
 )
 def test_the_guess_stays_beside_what_was_found(monkeypatch, kept, said):
