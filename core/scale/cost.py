@@ -20,10 +20,9 @@ from core.data import datasets
 from core.measure.environment import now
 from core.scale import ranks
 from core.scale.data_parallel import LEARNING_RATE, SEED
-from core.scale.results import Cost, Repeat, Step
+from core.scale.results import SIZES, Cost, Repeat, Step
 from core.watch import UNWATCHED, Watch
 
-SIZES = (1, 2, 4)
 REPEATS, WARMUP = 9, 1
 REPEAT_SECONDS = 0.1  # that the steps of a repeat take on one rank, about
 MOST_STEPS = 50
@@ -153,14 +152,17 @@ def measure(
     cores = devices.usable_cores()
     chosen = ways(cores)
     count = max(size for size, _ in chosen)
+    backend = ranks.backend_for(count)
     what = (task, model_name, batch_size, chosen, repeats)
-    found = ranks.run("core.scale.cost:take_turns", count, *what, watch=watch)
+    found = ranks.run(
+        "core.scale.cost:take_turns", count, *what, backend=backend, watch=watch
+    )
     seconds = iter(_slowest(taken) for taken in zip(*found, strict=True))
     steps = [
         Step(size, threads, next(seconds), next(seconds) if size > 1 else ())
         for size, threads in chosen
     ]
-    means = ranks.means(count)
+    means = ranks.means(backend)
     return Cost(model_name, batch_size, tuple(steps), cores, *means, now())
 
 

@@ -23,7 +23,7 @@ from core.data import batches, datasets
 from core.loss_meter import REPORT_SECONDS
 from core.measure.environment import now
 from core.scale import ranks
-from core.scale.results import ParallelRun, RankEnd, RankLoss
+from core.scale.results import SIZES, ParallelRun, RankEnd, RankLoss
 from core.watch import UNWATCHED, Watch
 
 LEARNING_RATE = 0.001
@@ -142,13 +142,17 @@ def run(
 ) -> ParallelRun:
     """Train on `count` ranks of this machine; each tells of its loss as it goes.
 
-    Raises ExplainedError where a rank dies.
+    However few they are, they use what the most can: runs on one rank and on four
+    stand side by side. Raises ExplainedError where a rank dies.
     """
+    backend = ranks.backend_for(max(count, *SIZES))
     what = (task, model_name, batch_size, epochs, dies)
-    ends = ranks.run("core.scale.data_parallel:train", count, *what, watch=watch)
+    ends = ranks.run(
+        "core.scale.data_parallel:train", count, *what, backend=backend, watch=watch
+    )
     data = datasets.load(task)
     return ParallelRun(
-        ends, len(data.train), len(data.test), *ranks.means(count), now()
+        ends, len(data.train), len(data.test), *ranks.means(backend), now()
     )
 
 

@@ -90,7 +90,9 @@ def measure(
     count: int, task: str, model_name: str, images: int, watch: Watch = UNWATCHED
 ) -> Gradients:
     """Split a batch of the training images over `count` ranks, `images` for each."""
-    what = (task, model_name, images)
-    shares = ranks.run("core.scale.gradients:share", count, *what, watch=watch)
+    what, backend = (task, model_name, images), ranks.backend_for(count)
+    shares = ranks.run(
+        "core.scale.gradients:share", count, *what, backend=backend, watch=watch
+    )
     classes = datasets.load(task).classes
-    return Gradients(classes, shares, images, *ranks.means(count), now())
+    return Gradients(classes, shares, images, *ranks.means(backend), now())

@@ -38,19 +38,25 @@ LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 
 def run(
-    address: str, count: int, *arguments: Any, watch: Watch = UNWATCHED
+    address: str,
+    count: int,
+    *arguments: Any,
+    backend: str = "",
+    watch: Watch = UNWATCHED,
 ) -> tuple[Any, ...]:
     """What the function at `address` returns on each rank, in their order.
 
-    What they report is reported here. Raises ExplainedError where a rank fails
-    or dies, and CancelledError; no rank is left then.
+    They exchange by `backend`, or by what so many can use. What they report is
+    reported here. Raises ExplainedError where a rank fails or dies, and
+    CancelledError; no rank is left then.
     """
+    backend = backend or backend_for(count)
     with ExitStack() as left:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         place = Path(left.enter_context(folder), "ranks").as_uri()
         children = []
         for rank in range(count):
-            what = (rank, count, place, address, arguments)
+            what = (rank, count, place, backend, address, arguments)
             children.append(Child("core.scale.ranks:join", what, SECONDS))
             left.callback(children[-1].end)
         return _values(children, watch)
@@ -60,6 +66,7 @@ def join(
     rank: int,
     count: int,
     place: str,
+    backend: str,
     address: str,
     arguments: tuple[Any, ...],
     watch: Watch,
@@ -79,16 +86,19 @@ def join(
     }
     if sys.platform in LOOPBACK:
         os.environ["GLOO_SOCKET_IFNAME"] = LOOPBACK[sys.platform]
-    meet()
+    meet(backend)
     value = outcome_of(address, arguments, watch).get()
     dist.destroy_process_group()
     return value
 
 
-def meet() -> None:
-    """Wait for the other ranks, wherever they run."""
+def meet(backend: str = "") -> None:
+    """Wait for the other ranks, wherever they run.
+
+    They exchange by `backend`, or by what the ranks of this machine can use.
+    """
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    backend = backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
+    backend = backend or backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
     place = os.environ.get(PLACE, "env://")
     if backend == "nccl":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -102,9 +112,8 @@ def backend_for(count: int) -> str:
     return "nccl" if torch.cuda.device_count() >= count else "gloo"
 
 
-def means(count: int) -> tuple[str, Environment]:
-    """By what so many ranks exchange gradients here, and where they compute."""
-    backend = backend_for(count)
+def means(backend: str) -> tuple[str, Environment]:
+    """By what ranks exchange gradients here, and where they compute then."""
     kind = "cuda" if backend == "nccl" else "cpu"
     here = devices.environment(torch.device(kind))
     return backend, replace(here, threads=1)  # of each rank

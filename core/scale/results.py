@@ -7,6 +7,8 @@ from core.measure import rows
 from core.measure.environment import Environment
 from core.measure.speedup import Speedup, paired
 
+SIZES = (1, 2, 4)  # the numbers of ranks that are compared
+
 
 @dataclass(frozen=True)
 class RankLoss:

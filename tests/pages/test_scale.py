@@ -1,9 +1,15 @@
 """The Scale page: several ranks, a batch that they share, and what it costs."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ui.scale import cost, gradients
+from core.scale.results import Step
+from core.ui import figures
+from core.ui.scale import cost
+from tests import samples
 from tests.pages.walk import metrics, open_page, press, status, texts, wait
 
 PAGE = "pages/7_Scale.py"
@@ -53,25 +59,20 @@ def test_the_order_is_shown_after_a_guess():
     assert len(at.get("vega_lite_chart")) == 1
 
 
-@pytest.mark.parametrize(
-    ("lab", "said"),
-    [
-        (gradients, "**Equal, within rounding**"),
-        (cost, "1.20 times the speed of one, 60% of the ideal 2×"),
-        (cost, "**It doesn't pay here**: 1 rank (2 threads) is faster than 2 ranks"),
-        (cost, "They share 2 cores."),
-    ],
-)
-def test_what_was_found_is_said(lab, said):
-    """Charts and sentences for results as another machine brings them."""
+def shown(name: str) -> AppTest:
+    """A result as another machine brings it, drawn by the lab of this name."""
 
     def draw(name):
         from importlib import import_module
 
         from core.jobs.job import Job
+        from core.scale.results import ParallelRun, RankEnd, RankLoss
         from tests import samples
 
+        ends = (RankEnd(0, (RankLoss(0, 1, 2.3),), 64, "a1", 1.0, 9),) * 2
+        run = ParallelRun(ends, 128, 10, "gloo", samples.PROCESSOR, samples.DATE)
         value, arguments = {
+            "training": (run, (2, "sprites", "ann", 64, 1, None)),
             "gradients": (samples.GRADIENTS, (2, "sprites", "ann", 32)),
             "cost": (samples.COST, ("sprites", "ann", 64)),
         }[name]
@@ -79,9 +80,80 @@ def test_what_was_found_is_said(lab, said):
         lab = import_module(f"core.ui.scale.{name}")
         lab.result(job, *["just show me"] * (name == "cost"))
 
-    name = lab.__name__.rpartition(".")[2]
     at = AppTest.from_function(draw, args=(name,), default_timeout=60).run()
     assert not at.exception
     assert len(at.get("vega_lite_chart")) == 1
+    return at
+
+
+@pytest.mark.parametrize(
+    ("lab", "said"),
+    [
+        ("gradients", "**Equal, within rounding**"),
+        ("cost", "1.20 times the speed of one, 60% of the ideal 2×"),
+        (
+            "cost",
+            "**It doesn't pay here**: 1 rank (2 threads) is 1.11× as fast as 2 ranks "
+            "(1 thread each).",
+        ),
+        ("cost", "They share 2 cores."),
+    ],
+)
+def test_what_was_found_is_said(lab, said):
+    """Charts and sentences for results as another machine brings them."""
+    at = shown(lab)
     assert said in texts(at.markdown)
     assert not metrics(at)
+
+
+@pytest.mark.parametrize("lab", ["training", "gradients", "cost"])
+def test_figures_say_where_they_come_from(lab, monkeypatch):
+    """Ranks, backend and device, also where they are those of this machine."""
+    monkeypatch.setattr(figures, "elsewhere", lambda *_: "")
+    caption = texts(shown(lab).caption)
+    assert re.search(r"\branks\b", caption)
+    assert re.search(r"\bgloo\b", caption)
+    assert samples.PROCESSOR.device_name in caption
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "said"),
+    [
+        ((1.0,) * 3, (2.0,) * 3, "1 rank (1 thread) is 2.0× as fast as 2 ranks"),
+        ((1.0,) * 3, (9.0, 2.0, 2.0), "1 rank (1 thread) is faster than 2 ranks"),
+        ((3.0,) * 3, (2.0,) * 3, "2 ranks (1 thread each) are 1.50× as fast as 1 rank"),
+        ((9.0, 3.0, 3.0), (2.0,) * 3, "2 ranks (1 thread each) are faster than 1 rank"),
+        ((1.0, 3.0, 2.0), (2.0,) * 3, "**Too close to call**"),
+    ],
+)
+def test_the_verdict_tells_by_how_much(one, two, said):
+    """Whoever wins; without a figure where the repeats disagree on it."""
+    steps = (Step(1, 1, one), Step(2, 1, two, two))
+    assert said in cost.verdict(replace(samples.COST, steps=steps))
+
+
+@pytest.mark.parametrize(
+    ("backend", "said", "instead"),
+    [
+        ("CPU", "", False),
+        ("CUDA", "the app gives a run only one", True),
+        ("ROCm", "Without a GPU for each rank", True),
+        ("MPS", "needs GPUs from NVIDIA or AMD", False),
+    ],
+)
+@pytest.mark.parametrize("lab", ["training", "gradients", "cost"])
+def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(lab, backend, said, instead):
+    """In each tab; the line that would use GPUs stands in the first."""
+
+    def draw(name, backend):
+        from importlib import import_module
+
+        from tests import samples
+
+        lab = import_module(f"core.ui.scale.{name}")
+        lab.draw(samples.machine(backend))
+
+    at = AppTest.from_function(draw, args=(lab, backend), default_timeout=60).run()
+    text = at.markdown[0].value
+    assert said in text
+    assert ("`torchrun` line below" in text) == (instead and lab == "training")

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from core.errors import ExplainedError
-from core.scale import data_parallel
-from core.scale.results import RankLoss
+from core.scale import data_parallel, ranks
+from core.scale.results import SIZES, RankLoss
 from core.watch import Watch
+from tests import samples
 from tests.process import ROOT
 
 
@@ -53,6 +54,23 @@ def test_torchrun_starts_it_as_the_page_says():
     said = re.findall(r"rank (\d): 6,000 images, parameters (\w+)", done.stdout)
     assert sorted(rank for rank, _ in said) == ["0", "1"], done.stderr
     assert len({parameters for _, parameters in said}) == 1
+
+
+@pytest.mark.parametrize("gpus", range(6))
+def test_runs_that_are_compared_exchange_by_the_same_backend(gpus, monkeypatch):
+    """One rank computes on a GPU only where as many as are offered could."""
+    started = []
+
+    def run(_: str, count: int, *__, backend: str = "", **___) -> tuple:
+        started.append(backend or ranks.backend_for(count))
+        return ()
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(ranks, "run", run)
+    monkeypatch.setattr(ranks.devices, "environment", lambda _: samples.PROCESSOR)
+    done = [data_parallel.run(count, "sprites", "ann", 64, 1) for count in SIZES]
+    told = [each.backend for each in done]
+    assert told == started == ["nccl" if gpus >= max(SIZES) else "gloo"] * len(SIZES)
 
 
 def test_a_model_has_another_fingerprint_once_a_number_changes():

@@ -7,6 +7,8 @@ import time
 
 import psutil
 import pytest
+import torch
+import torch.distributed as dist
 
 from core.errors import CancelledError, ExplainedError
 from core.scale import ranks
@@ -18,9 +20,6 @@ HERE = "tests.scale.test_ranks"
 
 def who(watch: Watch) -> tuple[int, int, int]:
     """Its rank, of how many, and the sum of all ranks."""
-    import torch
-    import torch.distributed as dist
-
     total = torch.tensor([dist.get_rank()])
     dist.all_reduce(total)
     watch.report(f"rank {dist.get_rank()}")
@@ -29,9 +28,6 @@ def who(watch: Watch) -> tuple[int, int, int]:
 
 def fail_or_wait(failing: int, how: str) -> None:
     """One rank fails in some way, the others wait for it."""
-    import torch
-    import torch.distributed as dist
-
     if dist.get_rank() == failing:
         if how == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -84,3 +80,24 @@ def test_ranks_end_when_somebody_cancels():
     asked = iter([False] * 5 + [True] * 100)
     with pytest.raises(CancelledError):
         ranks.run(f"{HERE}:wait_for_nobody", 2, watch=Watch(cancelled=asked.__next__))
+
+
+@pytest.mark.parametrize("gpus", range(6))
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("given", ["", "gloo"])
+def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
+    gpus, count, given, monkeypatch
+):
+    """As torchrun starts them: NCCL where there are enough."""
+    met, mine = [], []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", mine.append)
+    monkeypatch.setattr(dist, "init_process_group", lambda *how, **_: met.append(how))
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, str(count))
+    for name in ("RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(name, str(count - 1))
+    ranks.meet(given)
+    by_nccl = gpus >= count and not given
+    assert met == [("nccl" if by_nccl else "gloo", "env://")]
+    assert mine == [count - 1] * by_nccl

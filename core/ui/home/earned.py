@@ -129,7 +129,8 @@ def _of_ranks(found: Cost) -> str:
     gain = found.speedup(cost.two(found))
     if not gain.is_sure or guess.made(cost.GUESS) is None:
         return ""
-    return f"{format.times(gain.median)}× on 2 ranks"
+    where = f"{found.backend}, {found.environment.backend}"
+    return f"{format.times(gain.median)}× on 2 ranks ({where})"
 
 
 def draw(found: Earned) -> None:

@@ -10,6 +10,7 @@ from core.ui import controls, dataset, figures
 from core.ui.charts import scale as charts
 from core.ui.job_panel import JobPanel, slot
 from core.ui.lab import SIDES, Lab
+from core.ui.scale import on_cpu
 
 RANKS, IMAGES = 2, 32
 ROUNDING = 1e-4  # of the greatest gradient; what is less comes of adding up floats
@@ -35,7 +36,7 @@ LAB = Lab(
 
 def draw(machine: Machine) -> None:
     """The model, the chart and the difference."""
-    LAB.begin(machine)
+    LAB.begin(machine, on_cpu.why(machine))
     with controls.row():
         model = controls.model("gradients_model")
         task = dataset.default_task(machine)
@@ -57,9 +58,10 @@ def result(job: Job) -> None:
     with words:
         figures.bullets(in_words(done, job.arguments[2]))
     figures.caption(
-        f"The first {len(done.shares) * done.images} training images. The chart shows "
-        "the gradients of the last layer's bias, one per class; the differences cover "
-        "all parameters.",
+        f"The first {len(done.shares) * done.images} training images on "
+        f"{len(done.shares)} ranks; {done.backend} on "
+        f"{done.environment.device_name}. The chart shows the gradients of the last "
+        "layer's bias, one per class; the differences cover all parameters.",
         done,
     )
 

@@ -7,15 +7,16 @@ import streamlit as st
 from core.config import TRAIN_SAMPLES
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.scale.results import ParallelRun, RankLoss
+from core.scale.results import SIZES, ParallelRun, RankLoss
 from core.ui import controls, dataset, figures, format, montage
 from core.ui.charts import scale as charts
 from core.ui.charts.base import palette
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.lab import SIDES, Lab
+from core.ui.scale import on_cpu
 from core.ui.server import engine, explained
 
-RANKS, BATCH_SIZE, MODEL, EPOCHS = (1, 2, 4), 64, "ann", 1
+BATCH_SIZE, MODEL, EPOCHS = 64, "ann", 1
 DIES = (1, 100)  # a rank, and the step after which it is killed
 EXCHANGED = {
     "gloo": "gradients exchanged by gloo, used for CPUs",
@@ -44,7 +45,7 @@ LAB = Lab(
     "The loop is the one from the Train lesson. New: the wrapper around the model, the "
     "sampler that divides the images, and one process per rank. In a terminal, "
     "`torchrun --nproc-per-node 2 -m core.scale.data_parallel` runs the same function, "
-    "on GPUs if there is one per rank.",
+    "on GPUs, with NCCL, if there is one per rank.",
     (
         ("On each rank", "core.scale.data_parallel:train"),
         ("The loop", "core.loops:train_epoch"),
@@ -57,10 +58,10 @@ LAB = Lab(
 
 def draw(machine: Machine) -> None:
     """The settings, the losses as they fall, and what the ranks have in common."""
-    LAB.begin(machine)
+    LAB.begin(machine, on_cpu.why(machine) + on_cpu.instead(machine))
     with controls.row():
         task = controls.task("ranks_task", dataset.is_here(machine))
-        count = controls.choice("Ranks", "ranks", RANKS, index=1, format_func=str)
+        count = controls.choice("Ranks", "ranks", SIZES, index=1, format_func=str)
         dies = st.toggle(
             "Kill rank 1 partway",
             key="ranks_die",
@@ -122,7 +123,8 @@ def result(job: Job) -> None:
         with words:
             figures.bullets(in_words(done))
         figures.caption(
-            f"{format.counted(count, 'rank')} with one CPU thread each; "
+            f"{format.counted(count, 'rank')} with one CPU thread"
+            f"{' each' if count > 1 else ''}, on {done.environment.device_name}; "
             f"{EXCHANGED[done.backend]}. Batches of {BATCH_SIZE} images, shared by the "
             "ranks; one epoch.",
             done,

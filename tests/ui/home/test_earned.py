@@ -98,7 +98,7 @@ def test_measurements_are_told_once_their_page_does(monkeypatch):
     assert told == {
         "Compare": "1.19× for Testing card",
         "Speed": "13× on the ladder",
-        "Scale": "1.20× on 2 ranks",
+        "Scale": "1.20× on 2 ranks (gloo, CPU)",
     }
     slow, *_ = values[earned.race.PANEL.address].counted(0)
     uneven = replace(slow, train_seconds=9 * slow.train_seconds)
