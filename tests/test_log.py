@@ -13,6 +13,7 @@ from core import log
 from core.jobs.job import Job, Jobs, Outcome
 
 OTHER = logging.getLogger("streamlit.somewhere")
+SILENT = logging.getLogger("silent")  # as torch has some
 
 
 @pytest.fixture
@@ -24,7 +25,8 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setenv("LOG_FORMAT", "json")
     OTHER.addHandler(logging.StreamHandler(written))
-    OTHER.propagate = False
+    SILENT.addHandler(logging.NullHandler())
+    OTHER.propagate = SILENT.propagate = False
     log.set_up(lambda: "who is served")
     yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
     for each, handlers, level, propagate in before:
@@ -46,7 +48,8 @@ def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
 
 
 def test_one_line_holds_a_traceback_and_who_was_served(json_lines):
-    """Also of a logger that wrote in a format of its own."""
+    """Also of a logger that wrote in a format of its own; a silent one stays so."""
+    SILENT.error("not for the log")
     try:
         raise ValueError("two\nlines")
     except ValueError:

@@ -44,11 +44,16 @@ logger = logging.getLogger(__name__)
 
 GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
 
+LOGGING = "DASK_DISTRIBUTED__LOGGING"  # levels by logger, in an environment variable
+
 SETTINGS = {
     # A run whose worker dies has failed; it must not silently run a second time.
     "distributed.scheduler.allowed-failures": 0,
     # By default each worker gets one OpenMP thread; core.devices decides that here.
-    "distributed.nanny.pre-spawn-environ": {},
+    # What a worker logs before core.jobs.worker sets that up is no news.
+    "distributed.nanny.pre-spawn-environ": {
+        LOGGING: "{'distributed.preloading': 'warning'}"
+    },
     # The DataLoader of a worker may have processes of its own.
     "distributed.worker.daemon": False,
     # Dask would pause or kill a worker by shares of memory that suit other work.
@@ -125,7 +130,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"},
+            env={**os.environ, LOGGING: "{'distributed': 'error'}"},
             # Ctrl-C in the terminal is for the server; the cluster ends after it.
             start_new_session=True,
         )

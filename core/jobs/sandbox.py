@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from core import log
 from core.errors import ExplainedError
 from core.jobs.address import outcome_of
 from core.jobs.confinement import confine
@@ -76,12 +77,15 @@ class Child:
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:
-        """Start it; after a little more than `seconds` it ends by itself."""
-        context = _context()
+        """Start it; after a little more than `seconds` it ends by itself.
+
+        What it logs is of the run that is worked on here.
+        """
+        context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
         self._process = context.Process(  # type: ignore[attr-defined]
             target=_work,
-            args=(its_end, address, arguments, seconds, memory_bytes, hostile),
+            args=(its_end, run, address, arguments, seconds, memory_bytes, hostile),
             daemon=True,
         )
         self._process.start()
@@ -120,6 +124,7 @@ def _context() -> BaseContext:
 
 def _work(
     pipe: Connection,
+    run: str,
     address: str,
     arguments: tuple[Any, ...],
     seconds: float,
@@ -129,6 +134,8 @@ def _work(
     """Runs in the child."""
     import torch
 
+    log.set_up()
+    log.current_run.set(run)
     torch.set_num_threads(1)  # never slow down a training run that is measured
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own

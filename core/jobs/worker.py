@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from core import log
 from core.jobs.address import outcome_of
 from core.jobs.elsewhere import call_on
 from core.jobs.job import Outcome, PickedUp
@@ -39,7 +40,7 @@ def dask_setup(worker: Any) -> None:
     """Pay for slow first times now, so that the first click does not."""
     import torch
 
-    from core import devices, log
+    from core import devices
     from core.jobs import cluster, sandbox
 
     log.set_up()
@@ -107,6 +108,7 @@ def part(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> O
         what = job_id, topic, address, arguments
         return call_on(host, part, what, cancelled)
 
+    log.current_run.set(job_id)  # of this task: Dask gives each its own context
     keep_threads()
     report = partial(_report, worker, job_id, topic)
     watch = Watch(report, cancelled, host_of(worker.name), elsewhere)

@@ -1,5 +1,7 @@
 """core.jobs.sandbox: what happens in a child stays there."""
 
+import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core import log
 from core.errors import ExplainedError
 from core.jobs import sandbox
 
@@ -72,6 +75,20 @@ def test_a_failure_arrives_as_a_sentence():
         sandbox.call("tests.jobs.test_sandbox:fail")
 
 
+def test_a_failure_is_a_log_line_of_its_run(monkeypatch, capfd):
+    """One for programs, with the traceback, where the host wants it so."""
+    monkeypatch.setenv("LOG_FORMAT", "json")  # which an earlier server of forks has not
+    afresh = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(sandbox, "_context", lambda: afresh)
+    run = log.current_run.set("a1")
+    with pytest.raises(ExplainedError):
+        sandbox.call("tests.jobs.test_sandbox:fail")
+    log.current_run.reset(run)
+    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
+    assert line["run"] == "a1"
+    assert "ValueError: that was wrong" in line["traceback"]
+
+
 @pytest.mark.parametrize(
     ("how", "said"), [("end", "status 3"), ("be_killed", "SIGKILL")]
 )
@@ -106,7 +123,7 @@ def test_children_end_with_their_parent(hostile):
     parent = start(target=ask_for_sleep, args=(hostile,))
     parent.start()
     born, deadline = set(), time.monotonic() + 20
-    while len(born) < 3:  # the parent, its child, and the child's
+    while len(born) < 4:  # the parent, its server of forks, its child, and the child's
         assert time.monotonic() < deadline
         time.sleep(0.05)
         born = set(psutil.Process().children(recursive=True)) - before

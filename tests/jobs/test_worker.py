@@ -1,5 +1,7 @@
 """What a worker answers: plain data, also where the work failed."""
 
+import json
+import logging
 import os
 import pickle
 import re
@@ -8,8 +10,9 @@ import time
 import pytest
 import torch
 
+from core import log
 from core.errors import ExplainedError
-from core.jobs import worker
+from core.jobs import sandbox, worker
 from core.jobs.job import Outcome
 from tests.jobs.follow import finish
 
@@ -62,6 +65,24 @@ def test_the_pages_of_the_server_go_before_its_workers(engine):
     nice = min(19, os.nice(0) + worker.NICE)
     assert engine.ask("os:nice", 0) == nice
     assert finish(engine, engine.submit("os:nice", 0)).value == nice
+
+
+def test_what_is_logged_in_a_job_has_its_id(engine):
+    """Also in a process that the job starts; not so what its thread does next."""
+    job_id = engine.submit("tests.jobs.test_worker:lines", lane="lab")
+    said = finish(engine, job_id).value
+    assert [json.loads(line)["run"] for line in said] == [job_id] * 2
+    assert "run" not in json.loads(engine.ask("tests.jobs.test_worker:line"))
+
+
+def line() -> str:
+    """As a host has it of what is logged here."""
+    return log.JsonLines(log.nobody).format(logging.makeLogRecord({}))
+
+
+def lines() -> list[str]:
+    """That of this process, and that of a child."""
+    return [line(), sandbox.call("tests.jobs.test_worker:line")]
 
 
 def cores_of_a_product() -> float:
