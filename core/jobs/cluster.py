@@ -43,6 +43,7 @@ AGAIN_SECONDS = 1.0  # until workers whose scheduler is away look for it again
 logger = logging.getLogger(__name__)
 
 GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
+ASKED = "Run out-of-band function"  # for each scrape of /metrics
 
 LOGGING = "DASK_DISTRIBUTED__LOGGING"  # levels by logger, in an environment variable
 
@@ -105,7 +106,7 @@ def is_news(record: logging.LogRecord) -> bool:
     A client has ended, or connects again; or the scheduler has, and its workers with
     it. Dask tells both with a traceback.
     """
-    return not record.getMessage().startswith(GONE)
+    return not record.getMessage().startswith((*GONE, ASKED))
 
 
 def listening(host: str, port: int, security: Security) -> Scheduler:

@@ -20,7 +20,11 @@ class _Worker(NamedTuple):
     word: float  # when it last said something, by the scheduler's clock
     heard: float  # when that was news, by ours
     takes: Counter[str]  # jobs at once, by lane
-    machine: str  # what its name begins with
+    name: str
+
+    @property
+    def machine(self) -> str:
+        return host_of(self.name)
 
 
 class Host(NamedTuple):
@@ -36,6 +40,12 @@ class Host(NamedTuple):
 def host_of(worker: str) -> str:
     """The name of the machine that a worker of that name is on."""
     return re.sub(r"-?(train-\d+|lab)$", "", worker)
+
+
+def first_gpu(worker: str) -> int:
+    """Which GPU of its machine a worker of that name calls its first."""
+    own = re.search(r"train-(\d+)$", worker)
+    return int(own[1]) if own else 0
 
 
 class Roster:
@@ -59,7 +69,7 @@ class Roster:
             word, known = each["last_seen"], self._workers.get(address)
             heard = known.heard if known and known.word == word else now
             takes = Counter({k: int(n) for k, n in each["resources"].items()})
-            workers[address] = _Worker(word, heard, takes, host_of(str(each["name"])))
+            workers[address] = _Worker(word, heard, takes, str(each["name"]))
         self._workers, self._told = workers, now
         self.capacity = sum((each.takes for each in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))
@@ -87,6 +97,20 @@ class Roster:
             trains = sum(each.takes["train"] for each in own.values())
             hosts.append(Host(name, speaker, trains, bool(heard)))
         return hosts
+
+    def speakers(self) -> dict[str, str]:
+        """Names and addresses of workers that are heard, and see all devices.
+
+        The lab of a machine does; where there is none, all that train do together.
+        """
+        since = time.monotonic() - SILENT_SECONDS
+        heard = {k: each for k, each in self._workers.items() if each.heard > since}
+        labs = {each.machine for each in heard.values() if each.takes["lab"]}
+        return {
+            each.name: address
+            for address, each in heard.items()
+            if each.takes["lab"] or each.machine not in labs
+        }
 
     def answering(self) -> Counter[str] | None:
         """The capacity of the workers that are heard; None: the scheduler is not."""

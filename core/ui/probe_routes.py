@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from core.errors import ExplainedError
+from core.jobs.roster import first_gpu, host_of
+from core.machine.results import DeviceLoad
 from core.ui.metrics import REGISTRY
 from core.ui.server import engine, store
 
@@ -100,26 +101,32 @@ class Now(Collector):
         for lane in ("train", "lab"):
             workers.add_metric([lane], lanes[lane])
         yield workers
-        yield from _devices(bool(lanes["lab"]))
+        yield from _devices()
 
 
-def _devices(there: bool) -> Iterator[Metric]:
-    """Memory and use of the devices that workers have; nothing where none tells."""
-    used = _gauge("device_memory_used_bytes", "Of a device's memory", "device")
-    total = _gauge("device_memory_total_bytes", "A device's memory", "device")
-    busy = _gauge("device_busy_ratio", "Of the last moment, with a kernel", "device")
-    try:
-        ask, question = engine().ask, "core.machine.hardware:now"
-        loads = ask(question, seconds=ANSWER_SECONDS) if there else []
-    except ExplainedError:
-        loads = []
-    for each in loads:
-        if each.used_bytes is not None:
-            used.add_metric([each.device], each.used_bytes)
-            total.add_metric([each.device], each.total_bytes)
+def _devices() -> Iterator[Metric]:
+    """Memory and use of the devices of all machines; nothing of one that is silent."""
+    of = "machine", "device"
+    used = _gauge("device_memory_used_bytes", "Of a device's memory", *of)
+    total = _gauge("device_memory_total_bytes", "A device's memory", *of)
+    busy = _gauge("device_busy_ratio", "Of the last moment, with a kernel", *of)
+    for labels, each in _loads().items():
+        if each.used_bytes is not None and each.total_bytes is not None:
+            used.add_metric(labels, each.used_bytes)
+            total.add_metric(labels, each.total_bytes)
         if each.busy_percent is not None:
-            busy.add_metric([each.device], each.busy_percent / 100)
+            busy.add_metric(labels, each.busy_percent / 100)
     yield from (used, total, busy)
+
+
+def _loads() -> dict[tuple[str, str], DeviceLoad]:
+    """By machine and device, as a process would call it that sees all of them."""
+    told = engine().hosts.answers("core.machine.hardware:now", ANSWER_SECONDS)
+    return {
+        (host_of(name), each.device.replace(":0", f":{first_gpu(name)}")): each
+        for name, loads in told.items()
+        for each in loads
+    }
 
 
 def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:

@@ -3,7 +3,7 @@
 import pytest
 
 from core.jobs import roster
-from core.jobs.roster import SILENT_SECONDS, Roster
+from core.jobs.roster import SILENT_SECONDS, Roster, first_gpu
 
 
 @pytest.fixture
@@ -84,3 +84,24 @@ def test_an_app_with_workers_of_its_own_has_one_machine():
     here = Roster()
     here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
     assert [tuple(each)[:3] for each in here.hosts()] == [("", "b", 1)]
+
+
+def test_who_speaks_sees_all_devices_together(clock):
+    """Where a machine has no lab that is heard, each that trains knows its GPU."""
+    here = Roster()
+    trains = {f"t{n}": told(1, f"b-train-{n}", train=1) for n in range(2)}
+
+    def speak(word: float) -> dict[str, str]:
+        here.hear(
+            {
+                "a": told(word, "a-train-0", train=1),
+                "c": told(1, "a-lab", lab=4),
+                **trains,
+            }
+        )
+        return here.speakers()
+
+    assert speak(1) == {"a-lab": "c", "b-train-0": "t0", "b-train-1": "t1"}
+    assert [first_gpu(each) for each in speak(1)] == [0, 0, 1]
+    clock[0] += SILENT_SECONDS + 1
+    assert speak(2) == {"a-train-0": "a"}
