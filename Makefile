@@ -1,33 +1,38 @@
-# make run starts the app, make test tests it, make load N=100 ROUNDS=3 BROWSERS=3 holds
-# lessons of so many people, make accelerator OUT=folder tries and measures all that
-# needs an accelerator; all install what they need first.
+# make run starts the app, make test is the gate, make slow runs the tests that kill, hang
+# or wait for real, make load N=100 ROUNDS=3 BROWSERS=3 plays lessons of so many people,
+# make accelerator OUT=folder tries all that needs one; all install what they need first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 LISTS := requirements.txt requirements-web.txt requirements-worker.txt
 
-.PHONY: run test load accelerator lint
+.PHONY: run test slow load accelerator lint
 
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
 
-# Two at a time, but for browsers, which are timed. Exit status 5: there were no such tests.
+# Browsers come after the rest, since they need both cores. Exit status 5: no such tests.
+PYTEST = $(BIN)/python -m pytest $(ARGS)
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser" $(ARGS) || [ $$? = 5 ]
-	$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -m "not (browser or slow)" || [ $$? = 5 ]
+	$(PYTEST) -n 2 -m "browser and not (alone or slow)" || [ $$? = 5 ]
+	$(PYTEST) -m "alone and not slow" || [ $$? = 5 ]
+
+slow: $(VENV)/.test
+	$(PYTEST) -m slow || [ $$? = 5 ]
 
 N := 100
 ROUNDS := 1
 BROWSERS := 3
 CLASS :=
 load: $(VENV)/.test
-	$(BIN)/python -m tests.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS) \
+	$(BIN)/python -m tools.load --people $(N) --rounds $(ROUNDS) --browsers $(BROWSERS) \
 		$(if $(CLASS),--class)
 
 OUT := accelerator
 accelerator: $(VENV)/.test
-	$(BIN)/python -m tests.accelerator --out $(OUT) --seconds 1800
+	$(BIN)/python -m tools.accelerator --out $(OUT) --seconds 1800
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

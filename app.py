@@ -1,4 +1,4 @@
-"""The server: what starts and ends with it. What a visitor sees first is home.py.
+"""The server: what starts and ends with it. The first page is home.py.
 
 `streamlit run app.py` finds `app` by reading this file.
 """
@@ -13,41 +13,45 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core import log
+from core.classroom import sign_in_page as sign_in
 from core.errors import ExplainedError
-from core.jobs import certificates
+from core.jobs import cluster
 from core.jobs.engine import in_background
-from core.ui import page_routes, probe_routes, visitor_routes
-from core.ui.classroom import ends
-from core.ui.classroom.teacher import sign_in
-from core.ui.metrics import Looks
-from core.ui.server import engine, served, store
-from core.ui.uploads import UploadLimit
-from core.ui.visitor import VisitorCookie, signer
+from core.serving import monitoring, streamlit_patches
+from core.serving.monitoring import ResponseTimes
+from core.serving.upload_limit import UploadLimit
+from core.serving.visitor_cookie import VisitorCookie, signer
+from core.ui import your_data
+from core.ui.course import PAGES
+from core.ui.server import engine, room, served, store
 
 try:
-    certificates.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))
+    cluster.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 except ExplainedError as problem:
     sys.exit(str(problem))
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
-    """The workers start before the first visitor comes, and end with the server."""
+    """Start the workers before the first visitor comes; end them with the server."""
     log.set_up(served)
     signer()
     store()
     engine()  # its processes start while this one goes on
-    # Now, since what they import asks for Streamlit's runtime.
-    from core.ui import garbage, streamlit_mends, warm
+    # Pages use caches that want Streamlit's runtime, which is there only now.
+    from core.serving import garbage, startup
 
-    streamlit_mends.mend()
-    warm.load()
-    log.set_up(served)  # of what was imported since, too
-    in_background(warm.up)
-    watching = [asyncio.create_task(each) for each in (ends.watch(), garbage.watch())]
+    streamlit_patches.apply()
+    startup.load()
+    log.set_up(served)  # once more, for the modules imported since
+    in_background(startup.warm_up)
+    watching = [
+        asyncio.create_task(watch)
+        for watch in (room().watch_expiry(engine().forget), garbage.watch())
+    ]
     yield
-    for each in watching:
-        each.cancel()
+    for task in watching:
+        task.cancel()
     engine().close()
     store().close()
 
@@ -56,10 +60,12 @@ app = st.App(
     "home.py",
     lifespan=lifespan,
     routes=[
-        *probe_routes.ROUTES,
-        *page_routes.ROUTES,
-        *visitor_routes.ROUTES,
+        *monitoring.routes(engine, store),
+        *streamlit_patches.page_routes(page.title for page in PAGES),
+        *your_data.ROUTES,
         *sign_in.ROUTES,
     ],
-    middleware=[Middleware(Looks), Middleware(UploadLimit), Middleware(VisitorCookie)],
+    middleware=[
+        Middleware(each) for each in (ResponseTimes, UploadLimit, VisitorCookie)
+    ],
 )

@@ -1,19 +1,20 @@
-"""Home: train now and see it learn; the course map; what this machine has earned."""
+"""Home: train now and see it learn; the course map; this machine's records."""
 
 import streamlit as st
 
+from core.home import course_page as course
+from core.home import first_run_page as first_run
 from core.ui import frame
 from core.ui.course import HOME
-from core.ui.home import earned, lessons, now
 from core.ui.server import engine
 
 frame.begin(HOME.title, wide=True)
 machine = engine().machine()
-found = earned.by_runs(machine) if machine else earned.Earned()
+reached = course.records(machine) if machine else course.Records()
 
-now.draw()
+first_run.draw()
 
 st.subheader("The course")
-lessons.draw(earned.by_lesson(found))
+course.draw_lessons(course.by_lesson(reached))
 
-earned.draw(found)
+course.draw_records(reached)

@@ -3,8 +3,7 @@
     python -m core.bench --json            # some minutes
     python -m core.bench --json --quick    # under a minute, and less sure
 
-Each pair is timed in turn, A B A B, in one process, so that whatever else the machine
-does falls on both.
+Each pair is timed in turn, A B A B, so that other work on the machine slows both.
 """
 
 import argparse
@@ -15,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,46 +22,39 @@ import torch
 from torch import nn
 
 from core import devices, loops, models, training
-from core.compare import crossover, race, step_profile, timing_pitfalls
-from core.compare.candidates import candidates, default_pair, tell_apart
-from core.compare.results import RACE_STEPS
-from core.compare.verdict import verdict
 from core.config import RunConfig
 from core.data import batches, datasets
 from core.errors import ExplainedError
-from core.measure import records, timing
+from core.lessons.compare import crossover, race, step_profile, timing_pitfalls
+from core.lessons.compare.candidates import candidates, default_pair, tell_apart
+from core.lessons.compare.race_result import RACE_STEPS, verdict
+from core.lessons.model import transfers
+from core.lessons.speed import copies, loader, memory, rungs, vectorize
+from core.lessons.speed.climb import climb, why
+from core.lessons.speed.climb_result import DEFAULTS, Climb, Kept
+from core.lessons.speed.climb_result import verdict as climb_verdict
+from core.lessons.speed.loader_result import loader_plan
+from core.lessons.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
+from core.measure import timing
 from core.measure.environment import now
-from core.measure.rows import Row
 from core.measure.speedup import FEWEST_REPEATS
-from core.move import transfers
-from core.speed import (
-    copies,
-    headline,
-    ladder,
-    loader,
-    memory,
-    results,
-    rungs,
-    vectorize,
-)
-from core.speed.climb import climb, why
-from core.speed.ladder import Climb, Kept
-from core.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
+from core.store.codec import dumps, joined
 
+REFERENCE = Path(__file__).with_name("reference")
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
-LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # of the loader lab
-QUICK_IMAGES = 6000  # of an epoch
+LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # for the loader lab
+QUICK_IMAGES = 6000  # in an epoch
 TARGET = 0.88  # test accuracy that the ANN is timed to
-MOST_EPOCHS = 30  # that the textbook may take for it
-SEEDS = 3  # of each of these runs
+MOST_EPOCHS = 30  # limit for the textbook loop
+SEEDS = 3  # for each time to accuracy
 
-Piece = Callable[[], dict[str, Any]]  # of a record, to be measured
+Piece = Callable[[], dict[str, Any]]  # measures a part of a record
 
 
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
 ) -> Callable[[], object]:
-    """An epoch of the ANN as that rung of the ladder trains it."""
+    """An epoch of the ANN on a rung of the ladder."""
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
     return lambda: run_through(epoch())
 
@@ -71,14 +64,8 @@ def run_through(steps: Iterable[object]) -> None:
     deque(steps, maxlen=0)
 
 
-def train_epoch(split: datasets.Split, device: torch.device) -> Callable[[], object]:
-    """An epoch of the ANN as a run trains it by default, with the feed "memory"."""
-    trained = training.Training(RunConfig(feed="memory", device=device.type), split)
-    return lambda: torch.stack(list(trained.train_epoch())).tolist()
-
-
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """As many operations as the ANN's training needs, in products of large matrices."""
+    """As many operations as an epoch of the ANN has, in products of large matrices."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -94,11 +81,12 @@ def compare_epochs(
     split: datasets.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
     """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor."""
-    large = ladder.with_change(Kept(), "larger_batch")
+    large = Kept().with_change("larger_batch")
+    run = training.Training(RunConfig(feed="memory", device=device.type), split)
     works = {
         "textbook, batch 64": epoch_of("textbook", split, device, Kept()),
         "arithmetic floor": arithmetic(len(split), device),
-        "memory, batch 64": train_epoch(split, device),
+        "memory, batch 64": lambda: torch.stack(list(run.train_epoch())).tolist(),
         "fused, batch 64": epoch_of("fused", split, device, Kept()),
         "fused, batch 256": epoch_of("larger_batch", split, device, Kept()),
         "whole step compiled, batch 64": epoch_of("whole_step", split, device, Kept()),
@@ -114,10 +102,10 @@ def compare_epochs(
 def side_by_side(
     works: dict[str, Callable[[], object]], device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Seconds of each, timed in turn; one that fails is left out.
+    """Seconds of each, timed in turn, without those that fail.
 
-    "speedup" is how many times as fast as the textbook loop, "times_floor" how many
-    times as long as the arithmetic alone takes: both must be among them.
+    "speedup" is over the textbook loop, "times_floor" over the arithmetic alone: both
+    must be among the works.
     """
     works = dict(works)
     for name, work in list(works.items()):
@@ -127,8 +115,8 @@ def side_by_side(
             print(f"{name} is left out: {why(error)}", file=sys.stderr)
             del works[name]
     timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
-    found = {name: each.seconds for name, each in zip(works, timings, strict=True)}
-    textbook, floor = found["textbook, batch 64"], found["arithmetic floor"]
+    taken = {name: each.seconds for name, each in zip(works, timings, strict=True)}
+    textbook, floor = taken["textbook, batch 64"], taken["arithmetic floor"]
     return {
         name: {
             "seconds": median(seconds),
@@ -138,14 +126,14 @@ def side_by_side(
             "speedup": ratios(textbook, seconds),
             "times_floor": ratios(seconds, floor),
         }
-        for name, seconds in found.items()
+        for name, seconds in taken.items()
     }
 
 
 def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any]:
-    """The textbook's ANN on Fashion-MNIST, epoch by epoch until it is that accurate.
+    """The textbook's ANN on Fashion-MNIST, trained until it is that accurate.
 
-    It is evaluated by our quick loop, not by a DataLoader, which takes longer.
+    It is evaluated by our quick loop; a DataLoader would take longer.
     """
     dataset = datasets.load("fashion-mnist")
     began = time.perf_counter()
@@ -165,7 +153,7 @@ def textbook_to(target: float, device: torch.device, seed: int) -> dict[str, Any
 
 
 def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
-    """A run of the model's fast setting on Fashion-MNIST, from the click to its end."""
+    """A run of the model's fast setting on Fashion-MNIST."""
     config = RunConfig.with_recipe(
         fast=True, model=model, device=device.type, seed=seed
     )
@@ -177,10 +165,10 @@ def fast_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
 
 
 def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, Any]:
-    """How much sooner the fast setting is as accurate as the textbook can be.
+    """How much sooner the fast setting reaches TARGET than the textbook loop.
 
-    The textbook stops as soon as it is there; the fast setting goes to its end. The
-    ratio is None where one of them did not get there.
+    The textbook loop stops there, the fast setting goes to its end. Without a run that
+    reaches it the ratio is None.
     """
     datasets.load("fashion-mnist")  # before the clock runs
     fast_run("ann", device, seeds[0])  # warm-up
@@ -188,14 +176,14 @@ def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, An
     for seed in seeds:
         textbook.append(textbook_to(TARGET, device, seed))
         fast.append(fast_run("ann", device, seed))
-    there = all(each["test_accuracy"] >= TARGET for each in [*textbook, *fast])
-    seconds = [[each["seconds"] for each in found] for found in (textbook, fast)]
+    reached = all(run["test_accuracy"] >= TARGET for run in [*textbook, *fast])
+    seconds = [[run["seconds"] for run in runs] for runs in (textbook, fast)]
     return {
         "target": TARGET,
         "n": len(seeds),
         "textbook": textbook,
         "fast": fast,
-        "speedup": ratios(*seconds) if there else None,
+        "speedup": ratios(*seconds) if reached else None,
         "fast_cnn": [fast_run("cnn", device, seed) for seed in seeds],
     }
 
@@ -203,14 +191,11 @@ def time_to_accuracy(device: torch.device, seeds: Sequence[int]) -> dict[str, An
 def comparisons(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """What the Compare and Speed pages measure, by the names that they look for.
-
-    "figures" holds the same as rows, each with n, median, spread, device and date.
-    """
-    found = candidates(devices.describe())
+    """The measurements of Compare, and a climb; "figures" has the same as rows."""
+    contenders = candidates(devices.describe())
     if device.type == "cpu":
-        found = [each for each in found if each.device == "cpu"]
-    pair = tell_apart(*default_pair(found))
+        contenders = [each for each in contenders if each.device == "cpu"]
+    pair = tell_apart(*default_pair(contenders))
     configs = [
         RunConfig.with_recipe(task=task, model=model, epochs=1)
         for model in (["ann"] if quick else RACE_STEPS)
@@ -218,27 +203,47 @@ def comparisons(
     repeats = max(repeats, FEWEST_REPEATS)
     feeds = tuple((feed, str(device)) for feed in ("dataloader", "memory", "device"))
     seconds = QUICK_MAP_SECONDS if quick else MAP_SECONDS
-    epochs, images = (1, QUICK_IMAGES) if quick else ladder.DEFAULTS["ann"]
+    epochs, images = (1, QUICK_IMAGES) if quick else DEFAULTS["ann"]
 
     def races() -> dict[str, Any]:
-        found = [race.race(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
-        found = [each.without_losses() for each in found]
-        return section("races", found) | {"verdicts": list(map(verdict, found))}
+        calls = [(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
+        found = [race.race(*call) for call in calls]
+        whole = section("races", [each.without_losses() for each in found])
+        whole["verdicts"] = list(map(verdict, found))
+        return whole | recorded("compare.race:race", *zip(calls, found, strict=True))
 
     def labs() -> dict[str, Any]:
-        return section("labs", [timing_pitfalls.measure(str(device))])
+        found = timing_pitfalls.measure(str(device))
+        job = (str(device),), found
+        return section("labs", [found]) | recorded(
+            "compare.timing_pitfalls:measure", job
+        )
 
     def breakdowns() -> dict[str, Any]:
-        steps = (each for c in configs for each in step_profile.measure(c, feeds))
-        return section("breakdowns", [replace(each, trace=None) for each in steps])
+        jobs: list[Any] = []
+        steps: list[Any] = []
+        for config in configs:
+            profiles = step_profile.measure(config, feeds)
+            found = tuple(replace(each, trace=None) for each in profiles)
+            jobs.append(((config, feeds), found))
+            steps += found
+        return section("breakdowns", steps) | recorded(
+            "compare.step_profile:measure", *jobs
+        )
 
     def crossovers() -> dict[str, Any]:
-        return section("crossovers", [crossover.measure(pair, seconds)])
+        found = crossover.measure(pair, seconds)
+        job = (pair, seconds), found
+        return section("crossovers", [found]) | recorded(
+            "compare.crossover:measure", job
+        )
 
     def climbs() -> dict[str, Any]:
-        done = climb(Climb(task, "ann", str(device), epochs, images))
-        said = f"The ladder. {headline.verdict(done)}"
-        return section("climbs", [done]) | {"verdicts": [said]}
+        wanted = Climb(task, "ann", str(device), epochs, images)
+        done = climb(wanted)
+        said = f"The ladder. {climb_verdict(done)}"
+        whole = section("climbs", [done]) | {"verdicts": [said]}
+        return whole | recorded("speed.climb:climb", ((wanted, ()), done))
 
     return {
         piece.__name__: piece for piece in (races, labs, breakdowns, crossovers, climbs)
@@ -247,20 +252,22 @@ def comparisons(
 
 def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Piece]:
     """The labs of the Speed page, and their figures as flat rows."""
-    plan = results.loader_plan(devices.describe())
+    plan = loader_plan(devices.describe())
     budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     name = str(device)
     counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
     labs: dict[str, Callable[[], Any]] = {
-        "loader": lambda: loader.measure(task, name, plan, budget),
-        "memory": lambda: memory.measure(name, repeats=2 if quick else memory.REPEATS),
-        "vectorize": lambda: vectorize.measure(name, repeats=counts),
-        "copies": lambda: copies.measure(name),
+        "loader": partial(loader.measure, task, name, plan, budget),
+        "memory": partial(memory.measure, name, repeats=2 if quick else memory.REPEATS),
+        "vectorize": partial(vectorize.measure, name, repeats=counts),
+        "copies": partial(copies.measure, name),
     }
 
     def piece(lab: str) -> dict[str, Any]:
         found = labs[lab]()
-        return {"speed_labs": {lab: asdict(found), "figures": figures([found])}}
+        arguments = (task, name, plan, budget) if lab == "loader" else (name,)
+        whole = {"speed_labs": {lab: asdict(found), "figures": found.rows()}}
+        return whole | recorded(f"speed.{lab}:measure", (arguments, found))
 
     return {lab: partial(piece, lab) for lab in labs}
 
@@ -268,20 +275,21 @@ def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Piece]
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """All that a record is made of; each is measured when it is called."""
+    """All parts of a record; each is measured when it is called."""
     split = datasets.load(task).train
     split = split.first(QUICK_IMAGES) if quick else split
     sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
     environment = asdict(devices.environment(device))
 
     def epoch() -> dict[str, Any]:
-        found, date = compare_epochs(split, device, repeats), now()
-        rows = {n: {**each, **environment, "date": date} for n, each in found.items()}
-        return {"epoch": rows}
+        ways = compare_epochs(split, device, repeats)
+        measured = {**environment, "date": now()}
+        return {"epoch": {name: figures | measured for name, figures in ways.items()}}
 
     def copied() -> dict[str, Any]:
-        found = transfers.measure(str(device), sizes=sizes).measured
-        return {"transfers": list(map(asdict, found))}
+        found = transfers.measure(str(device), sizes=sizes)
+        whole = {"transfers": list(map(asdict, found.measured))}
+        return whole | recorded("model.transfers:measure", ((str(device),), found))
 
     def reached() -> dict[str, Any]:
         if quick or task != "fashion-mnist":
@@ -299,20 +307,41 @@ def pieces(
 
 
 def head(task: str, device: torch.device) -> dict[str, Any]:
-    """What a record begins with."""
+    """The beginning of a record."""
     environment = asdict(devices.environment(device))
     return {"date": now(), "environment": environment, "task": task}
 
 
-def section(name: str, found: Sequence[Any]) -> dict[str, Any]:
-    """Results as a record has them, and the same as rows."""
-    return {name: list(map(asdict, found)), "figures": figures(found)}
+def section(name: str, results: Sequence[Any]) -> dict[str, Any]:
+    """A section of a record, and its figures as rows."""
+    rows = [row for result in results for row in result.rows()]
+    return {name: list(map(asdict, results)), "figures": rows}
 
 
-def merged(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Pieces as one: lists of one name are put together, and so are dicts."""
+def recorded(address: str, *jobs: tuple[tuple[Any, ...], Any]) -> dict[str, Any]:
+    """Arguments and results of a lesson's function, as `record` takes them."""
+    address = f"core.lessons.{address}"
+    return {"jobs": [dumps((address, *job)) for job in jobs]}
+
+
+def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
+    """Write what was measured for the pages to a file named after the device.
+
+    core.jobs.reference_records reads it.
+    """
+    environment = result.get("environment") or result["figures"][0]
+    name = environment["device_name"].lower()
+    words = "".join(c if c.isalnum() else " " for c in name).split()
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{'-'.join(words)}.json"
+    path.write_text(joined([dumps(result["date"]), *result["jobs"]]) + "\n", "utf-8")
+    return path
+
+
+def merged(pieces: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """All pieces in one dict; lists and dicts of one name are joined."""
     whole: dict[str, Any] = {}
-    for name, value in (item for piece in found for item in piece.items()):
+    for name, value in (item for piece in pieces for item in piece.items()):
         if name not in whole:
             whole[name] = value
         elif isinstance(value, dict):
@@ -322,13 +351,8 @@ def merged(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def figures(measured: Iterable[Any]) -> list[Row]:
-    """All results as flat rows."""
-    return [row for each in measured for row in each.rows()]
-
-
 def ratios(dividend: Sequence[float], divisor: Sequence[float]) -> dict[str, float]:
-    """The ratio of each pair of repeats: median, least and most."""
+    """Median, least and most of the pairs' ratios."""
     pairs = [a / b for a, b in zip(dividend, divisor, strict=True)]
     return {"median": median(pairs), "least": min(pairs), "most": max(pairs)}
 
@@ -358,8 +382,8 @@ def main() -> None:
     measured = pieces(task, device, repeats, quick)
     result = {**head(task, device), **merged(piece() for piece in measured.values())}
     if arguments.record:
-        path = records.write(result)
-        print(f"recorded in {path}", file=sys.stderr)
+        print(f"recorded in {record(result)}", file=sys.stderr)
+    del result["jobs"]
     if arguments.json:
         print(json.dumps(result))
     else:
@@ -367,12 +391,12 @@ def main() -> None:
 
 
 def say(result: dict[str, Any]) -> None:
-    """The headlines, in words."""
-    for name, each in result["epoch"].items():
+    """Print the headlines."""
+    for name, way in result["epoch"].items():
         print(
-            f"{name:30} {each['seconds']:7.3f} s an epoch, "
-            f"{spread(each['speedup'])} times as fast as the textbook loop, "
-            f"{spread(each['times_floor'])} times the arithmetic, n = {each['n']}"
+            f"{name:30} {way['seconds']:7.3f} s an epoch, "
+            f"{spread(way['speedup'])} times as fast as the textbook loop, "
+            f"{spread(way['times_floor'])} times the arithmetic, n = {way['n']}"
         )
     if (reached := result["time_to_accuracy"]) and reached["speedup"]:
         print(
@@ -384,9 +408,9 @@ def say(result: dict[str, Any]) -> None:
         print(text.replace("**", ""))
 
 
-def spread(found: dict[str, float]) -> str:
-    """A ratio as its median, least and most: 6.8 (6.5 to 7.0)."""
-    return "{median:.1f} ({least:.1f} to {most:.1f})".format(**found)
+def spread(ratio: dict[str, float]) -> str:
+    """6.8 (6.5 to 7.0)."""
+    return "{median:.1f} ({least:.1f} to {most:.1f})".format(**ratio)
 
 
 if __name__ == "__main__":

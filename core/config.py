@@ -1,7 +1,4 @@
-"""What to train and how, as one frozen dataclass that is validated when it is made.
-
-Nothing here imports torch: the web server builds and checks configurations too.
-"""
+"""The settings of a training run, validated when they are made; without torch."""
 
 import re
 import sys
@@ -29,7 +26,7 @@ CHOICES = {
     "feed": FEEDS,
     "schedule": SCHEDULES,
 }
-# What fits each task; the first is taken where nothing is said.
+# The first one that fits a task is its default.
 MODELS_FOR = {**dict.fromkeys(IMAGE_TASKS, IMAGE_MODELS), "regression": ("simple",)}
 CRITERIA_FOR = {
     **dict.fromkeys(IMAGE_TASKS, ("cross-entropy",)),
@@ -41,19 +38,19 @@ RANGES = {
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
-# Both at once would be hours, while others wait: a run has an end for all its epochs.
+# A run has an end: many epochs of small batches would be hours, while others wait.
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
-# What a machine may be called. Pages show it as it is: none may be read as a link.
+# Names of machines. Pages show them as they are, so none may be read as a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
     "a name, no link, of at most 63 letters, digits, spaces, hyphens, dots and "
     "underscores"
 )
-MOST_NOTICES = 5  # that one address gets
+MOST_NOTICES = 5  # for one address
 
-LABELS = {  # what each setting is called on screen and in messages
+LABELS = {  # on screen and in messages
     "task": "Task",
     "model": "Model",
     "criterion": "Criterion",
@@ -72,17 +69,10 @@ LABELS = {  # what each setting is called on screen and in messages
     "non_blocking": "Non-blocking copies",
 }
 
-# What each model is trained with where nothing else is said, and what it reaches: see
-# docs/experiments.md.
+# Each model's default settings, and what they reach: see docs/experiments.md.
+CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}
 RECIPES: dict[str, dict[str, Any]] = {
-    "ann": {
-        "epochs": 5,
-        "batch_size": 64,
-        "learning_rate": 1e-3,
-        "weight_decay": 0.0,
-        "schedule": "constant",
-        "augment": False,
-    },
+    "ann": CONSTANT | {"epochs": 5, "batch_size": 64, "learning_rate": 1e-3},
     "cnn": {
         "epochs": 10,
         "batch_size": 128,
@@ -91,42 +81,30 @@ RECIPES: dict[str, dict[str, Any]] = {
         "schedule": "one-cycle",
         "augment": True,
     },
-    "simple": {
+    "simple": CONSTANT
+    | {
         "epochs": 30,
         "batch_size": 32,
         "learning_rate": 5e-3,
-        "weight_decay": 0.0,
         "schedule": "one-cycle",
-        "augment": False,
     },
 }
-
 # The fast setting: about as good, sooner, with all data on the device.
 FAST: dict[str, dict[str, Any]] = {
-    "ann": {
+    "ann": RECIPES["ann"]
+    | {
         "feed": "device",
-        "epochs": 5,
         "batch_size": 128,
         "learning_rate": 4e-3,
-        "weight_decay": 0.0,
         "schedule": "one-cycle",
-        "augment": False,
     },
-    "cnn": {
-        "feed": "device",
-        "epochs": 8,
-        "batch_size": 128,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.05,
-        "schedule": "one-cycle",
-        "augment": True,
-    },
+    "cnn": RECIPES["cnn"] | {"feed": "device", "epochs": 8},
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One training run. ValueError has a sentence for each value that can't be."""
+    """One training run. Raises ValueError, a sentence for each impossible value."""
 
     task: str = "fashion-mnist"  # the dataset
     model: str = "ann"  # the architecture
@@ -136,11 +114,11 @@ class RunConfig:
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
-    learning_rate: float = 1e-3  # of AdamW; with one-cycle, the peak
-    weight_decay: float = 0.0  # of AdamW, which without it is Adam
-    schedule: str = "constant"  # of the learning rate, over the whole run
+    learning_rate: float = 1e-3  # for AdamW; with one-cycle, the peak
+    weight_decay: float = 0.0  # for AdamW; at 0 it is the same as Adam
+    schedule: str = "constant"  # how the learning rate changes over the whole run
     augment: bool = False  # flip half of the training images, drawn anew each epoch
-    seed: int = 0  # of the weights, the order of the samples, the flips
+    seed: int = 0  # for the weights, the order of the samples and the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied
@@ -151,14 +129,14 @@ class RunConfig:
 
     @property
     def has_images(self) -> bool:
-        """Whether images are classified; else numbers are predicted."""
+        """Images are classified; otherwise, numbers are predicted."""
         return self.task in IMAGE_TASKS
 
     @classmethod
     def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
-        """What fits the task, with the model's recipe, and all that is given on top.
+        """The task's defaults, the model's recipe on top, then the given settings.
 
-        With `fast`, the recipe is the one of FAST; ValueError where it has none.
+        With `fast` the recipe is that of FAST; ValueError if there is none.
         """
         task = str(given.get("task", cls.task))
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
@@ -174,22 +152,22 @@ class RunConfig:
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """A configuration from names and texts, and a sentence for each it ignored.
+        """A configuration from names and texts, and a sentence for each one ignored.
 
-        Where it ignored many, the last sentence counts them.
+        After MOST_NOTICES sentences, the last one counts them.
         """
         notices = []
         names = {field.name for field in fields(cls)}
-        leading: dict[str, Any] = {}  # these say what the rest is by default
+        leading: dict[str, Any] = {}  # these decide the defaults of the others
         for name in ("task", "model", "fast"):
-            with suppress(KeyError, ValueError):  # the loop below tells of it
+            with suppress(KeyError, ValueError):  # the loop below reports it
                 more = {name: parse(name, given[name])}
                 cls.with_recipe(**leading | more)
                 leading |= more
         config = cls.with_recipe(**leading)
         for name, text in given.items():
             try:
-                if name == "fast":  # taken above, or there is something to tell
+                if name == "fast":  # applied above, or an error
                     fast = parse(name, text)
                     cls.with_recipe(task=config.task, model=config.model, fast=fast)
                 elif name in names:
@@ -207,17 +185,18 @@ class RunConfig:
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each value that a run can't have, its name first."""
     wrong: dict[str, str] = {}
-    for name, what in _wanted(settings):
-        wrong.setdefault(name, what)
-    for name, what in wrong.items():
-        yield str(_must_be(what, name, settings[name]))
-    decisive = ("task", "epochs", "batch_size")
-    if not wrong.keys() & set(decisive):
-        yield from _too_long(*(settings[name] for name in decisive))
+    for name, wanted in _mistakes(settings):
+        wrong.setdefault(name, wanted)
+    for name, wanted in wrong.items():
+        yield str(_must_be(wanted, name, settings[name]))
+    if not wrong.keys() & {"task", "epochs", "batch_size"}:
+        yield from _too_long(
+            settings["task"], settings["epochs"], settings["batch_size"]
+        )
 
 
-def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What must be instead, by the names of the settings that can't be so."""
+def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names of impossible settings, each with what it must be instead."""
     task = settings["task"]
     for name, choices in CHOICES.items():
         if settings[name] not in choices:
@@ -235,7 +214,7 @@ def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if type(settings[name]) is not bool:
             yield name, "true or false"
     if not is_name(settings["host"]):
-        yield "host", f"{A_NAME}"
+        yield "host", A_NAME
     if task not in TASKS:
         return
     for name, fitting in (("model", MODELS_FOR), ("criterion", CRITERIA_FOR)):
@@ -246,39 +225,37 @@ def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
-    """A sentence, where a run had more epochs than others can wait for."""
     samples = TRAIN_SAMPLES[task]
     steps = -(-samples // batch_size)
-    most, what, each, limit = min(
+    most, noun, per_epoch, limit = min(
         (MOST_SAMPLES // samples, "samples", samples, MOST_SAMPLES),
         (MOST_STEPS // steps, "steps", steps, MOST_STEPS),
     )
     if epochs > most:
         yield (
             f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
-            f"would be {epochs * each:,} {what} of {task}; a run may have {limit:,}."
-            + " A larger batch size allows more."
-            * (what == "steps")
+            f"would be {epochs * per_epoch:,} {noun} of {task}; a run may have "
+            f"{limit:,}." + " A larger batch size allows more." * (noun == "steps")
         )
 
 
-def _must_be(what: str, name: str, value: Any) -> ValueError:
-    called = LABELS.get(name, name)
-    return ValueError(f"{called} must be {what}, not {quoted(repr(value))}.")
+def _must_be(wanted: str, name: str, value: Any) -> ValueError:
+    label = LABELS.get(name, name)
+    return ValueError(f"{label} must be {wanted}, not {quoted(repr(value))}.")
 
 
 def is_name(value: Any) -> bool:
-    """Whether a machine may be called that; the empty text is any machine."""
+    """A machine may have that name; the empty text is any machine."""
     return type(value) is str and NAME.fullmatch(value) is not None
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether it is a number that a float can hold; NaN and infinity are not."""
+    """A number that a float can hold; NaN and infinity are not."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of `name`, a field or "fast", for a text; ValueError if none."""
+    """The value of a field, or of "fast", for a text; ValueError if it has none."""
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):

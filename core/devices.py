@@ -1,7 +1,6 @@
-"""What hardware is here: find it, name it, wait for it, ask for its memory.
+"""Devices: find, name and synchronize them, and ask for their memory.
 
-The difference between devices is resolved in this file, so that no loop asks
-"is this CUDA?".
+The difference between devices is resolved here, so that no loop asks "is this CUDA?".
 """
 
 import hashlib
@@ -21,7 +20,7 @@ import torch
 from core.errors import ExplainedError
 from core.measure.environment import DeviceSummary, Environment, Machine
 
-OWN_THREADS = torch.get_num_threads()  # what torch takes if nobody sets it
+OWN_THREADS = torch.get_num_threads()  # torch's default
 
 
 def accelerator() -> torch.device | None:
@@ -33,21 +32,24 @@ def accelerator() -> torch.device | None:
 
 def available() -> list[str]:
     """Names of the devices that can be trained on, the fastest kind first."""
-    found = accelerator()
-    return [found.type, "cpu"] if found is not None else ["cpu"]
+    device = accelerator()
+    return [device.type, "cpu"] if device is not None else ["cpu"]
 
 
 def every() -> list[torch.device]:
     """All devices of the accelerator, one by one, then the CPU."""
-    found = accelerator()
-    if found is None:
-        return [torch.device("cpu")]
+    device, cpu = accelerator(), torch.device("cpu")
+    if device is None:
+        return [cpu]
     count = torch.accelerator.device_count()
-    return [*(torch.device(found.type, i) for i in range(count)), torch.device("cpu")]
+    return [*(torch.device(device.type, i) for i in range(count)), cpu]
 
 
 def resolve(name: str) -> torch.device:
-    """The device called `name`; "auto" is the accelerator if there is one, else CPU."""
+    """The device of that name; "auto" is the accelerator, or the CPU without one.
+
+    Raises ExplainedError for one that this machine doesn't have.
+    """
     here = available()
     if name == "auto":
         return torch.device(here[0])
@@ -60,15 +62,15 @@ def resolve(name: str) -> torch.device:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all it was given; CPU and meta always have."""
+    """Wait until the device has finished its queue; CPU and meta have none."""
     if device.type not in ("cpu", "meta"):
         torch.accelerator.synchronize(device)
 
 
 def usable(device: torch.device) -> bool:
-    """Whether the device still works for this process; a full one does.
+    """False after a failed assertion in a CUDA kernel, when every call fails.
 
-    After an assertion in a kernel, CUDA answers every call with that error.
+    A device whose memory is full is usable.
     """
     try:
         torch.zeros(1, device=device).add_(1)
@@ -83,14 +85,12 @@ def usable(device: torch.device) -> bool:
 def training_threads(own: int = OWN_THREADS) -> int:
     """CPU threads for training, where torch by itself would take `own`.
 
-    All cores but one, unless OMP_NUM_THREADS is set.
-
-    The threads of an operation wait for the slowest of them, and spin while they wait.
-    On two cores a step of the CNN takes 26 ms with one thread and 18 with two, but with
-    another program on one of the cores 26 and 56 to 88, and with more of them up to
-    1,300. Threads that sleep while they wait (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT)
-    bring 21 to 39, and 38 to 65 beside the program: too little for so much. Nor can the
-    number follow the load, since one thread and two do not end in the same digits.
+    All cores but one, unless OMP_NUM_THREADS is set. The threads of an operation spin
+    while they wait for the slowest. On two cores a step of the CNN takes 26 ms with one
+    thread and 18 ms with two; beside another program 26 ms and 56 to 88, beside several
+    up to 1,300. Threads that sleep (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT) take 21 to
+    39 ms, and 38 to 65 beside a program. The number can't follow the load, since one
+    thread and two do not end in the same digits.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return own
@@ -98,7 +98,7 @@ def training_threads(own: int = OWN_THREADS) -> int:
 
 
 def leave_a_core() -> None:
-    """Give torch's CPU work as many threads as `training_threads` says."""
+    """Limit torch to `training_threads`."""
     torch.set_num_threads(training_threads(torch.get_num_threads()))
 
 
@@ -110,7 +110,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
-    """Within it, torch's CPU work has `count` threads; after it, as many as before."""
+    """Run with `count` CPU threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -136,11 +136,11 @@ def name(device: torch.device) -> str:
 
 
 def uuid(device: torch.device) -> str:
-    """By what NVML knows an NVIDIA GPU, whatever its number is here; "" of others."""
+    """NVML's id of an NVIDIA GPU, whatever its number; "" for other devices."""
     if device.type != "cuda" or torch.version.hip:
         return ""
-    known = getattr(torch.cuda.get_device_properties(device), "uuid", None)
-    return "" if known is None else f"GPU-{known}"
+    gpu = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return "" if gpu is None else f"GPU-{gpu}"
 
 
 @cache
@@ -157,7 +157,7 @@ def cpu_name() -> str:
 
 
 def memory(device: torch.device) -> tuple[int | None, int | None]:
-    """Bytes free and in all, of the device; (None, None) where nothing tells."""
+    """Free and total bytes of the device; (None, None) if unknown."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)
     if device.type == "xpu":
@@ -178,7 +178,7 @@ def half_dtype(device: torch.device) -> torch.dtype:
 
 
 def allocated(device: torch.device) -> int | None:
-    """Bytes of this process's tensors on the device; None where nothing counts them."""
+    """Bytes of this process's tensors on the device; None if nothing counts them."""
     backend = getattr(torch, device.type, None)
     for name in ("memory_allocated", "current_allocated_memory"):  # the latter is MPS's
         if hasattr(backend, name):
@@ -187,8 +187,8 @@ def allocated(device: torch.device) -> int | None:
 
 
 def environment(device: torch.device) -> Environment:
-    """What a number that is measured on the device now has to be read with."""
-    if device.type == "meta":  # which computes nothing: what took time is the host
+    """What to read a number with that is measured on the device now."""
+    if device.type == "meta":  # it computes nothing, the host takes the time
         device = torch.device("cpu")
     return Environment(
         device=str(device),
@@ -203,34 +203,36 @@ def environment(device: torch.device) -> Environment:
 
 def describe() -> Machine:
     """This machine at a glance, without its datasets."""
-    found = []
-    for device in map(torch.device, available()):
-        here, (free, total) = environment(device), memory(device)
-        found.append(DeviceSummary(**asdict(here), free_bytes=free, total_bytes=total))
-    return Machine(tuple(found), os.cpu_count(), usable_cores(), identity())
+    devices = map(torch.device, available())
+    summaries = (
+        DeviceSummary(**asdict(environment(device)), free_bytes=free, total_bytes=total)
+        for device in devices
+        for free, total in [memory(device)]
+    )
+    return Machine(tuple(summaries), os.cpu_count(), usable_cores(), identity())
 
 
 @cache
 def identity() -> str:
     """A name that all workers of a machine agree on, and no two machines share.
 
-    What was measured is known by it, and shown on no other machine. So it is of the
-    host and of all that a figure depends on: devices, cores, threads. It is a hash,
-    which tells nothing of the host.
+    Measurements are stored under it and shown on no other machine, so it covers the
+    host and all that a figure depends on: devices, cores, threads. As a hash it tells
+    nothing about the host.
     """
     names = [name(torch.device(each)) for each in available()]
-    parts = (*_host(), *names, usable_cores(), training_threads())
+    parts = (platform.node(), _host_id(), *names, usable_cores(), training_threads())
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _host() -> tuple[str, str]:
-    """The host's name, and what was drawn by lot for it.
+def _host_id() -> str:
+    """The id of the installed system.
 
-    That is made when a system is installed. An image of a container has none, and has
-    what the kernel draws at each boot: what was measured before is then not found.
+    A container has none and takes that of the host's boot: measurements from before a
+    reboot are then not found.
     """
     for file in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
         with suppress(OSError):
-            if drawn := Path(file).read_text().strip():
-                return platform.node(), drawn
-    return platform.node(), f"{uuids.getnode():x}"  # of its network card
+            if host_id := Path(file).read_text().strip():
+                return host_id
+    return f"{uuids.getnode():x}"  # the network card's address

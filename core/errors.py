@@ -1,4 +1,4 @@
-"""Errors, and the sentence that the person at the screen gets for each."""
+"""Errors, and the sentence that a visitor gets for each."""
 
 import logging
 import re
@@ -10,11 +10,11 @@ MOST_QUOTED = 60  # characters
 
 
 class ExplainedError(Exception):
-    """What went wrong and what to do about it, ready to be shown as it is."""
+    """A sentence on what went wrong and what to do, shown as it is."""
 
 
 class CancelledError(Exception):
-    """The person who started this run has cancelled it."""
+    """The owner has cancelled this run."""
 
 
 def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
@@ -25,16 +25,16 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
         # The first argument of a training run is its configuration.
         return out_of_memory(getattr(next(iter(arguments), None), "batch_size", None))
     logger.exception("a job failed")
-    # What it says may be a stranger's: the name of a tensor, say.
+    # The text may be a stranger's: the name of a tensor in an upload, say.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return quoted(line, most=300)
 
 
 def quoted(text: object, most: int = MOST_QUOTED) -> str:
-    """What a stranger said, to stand in a sentence: a code span of one line, cut.
+    """A stranger's text as a Markdown code span: one line, at most `most` characters.
 
-    Pages show sentences as Markdown, and a backslash before each of its characters is
-    not enough: links, icons and emoji are looked for once the backslashes are gone.
+    Backslashes are not enough: Streamlit looks for links, icons and emoji after it has
+    removed them.
     """
     whole = str(text)
     shown = "".join(
@@ -50,7 +50,7 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device or the host had no memory left."""
+    """The device or the host had no memory left."""
     import torch
 
     # The host's allocator has no exception class of its own.
@@ -60,7 +60,6 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def out_of_memory(batch_size: int | None) -> str:
-    """What to say and to try when memory ran out at a batch size."""
     if batch_size is None or batch_size <= 16:
         return "The memory ran out. Close other programs and try again."
     return (

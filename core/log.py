@@ -1,7 +1,4 @@
-"""Log lines for a host: JSON, one object a line, where LOG_FORMAT is "json".
-
-They name runs and visitors by their ids. What people are called is never in them.
-"""
+"""Log lines as JSON objects, if LOG_FORMAT is "json"; with ids, never with names."""
 
 import json
 import logging
@@ -13,12 +10,12 @@ from datetime import UTC, datetime
 
 IDS = ("run", "visitor")
 
-# The id of the run that is worked on; set by what does so, see core.jobs.worker.
+# Set while core.jobs.worker works on a run.
 current_run: ContextVar[str] = ContextVar("current_run", default="")
 
 
 class JsonLines(logging.Formatter):
-    """Each record as an object, with the ids in its `extra`, else the current ones."""
+    """Each record as an object, with the ids of its `extra` or the current ones."""
 
     def __init__(self, visitor: Callable[[], str]) -> None:
         super().__init__()
@@ -39,16 +36,11 @@ class JsonLines(logging.Formatter):
         return json.dumps({name: value for name, value in line.items() if value})
 
 
-def nobody() -> str:
-    return ""
+def set_up(visitor: Callable[[], str] = str) -> None:
+    """Let all loggers of this process write JSON; `visitor` returns the current one.
 
-
-def set_up(visitor: Callable[[], str] = nobody) -> None:
-    """Have all loggers of this process write so; `visitor` says who is being served.
-
-    Streamlit, Dask and uvicorn give their loggers handlers of their own, each with
-    another format: these go. One without any, or with one for nothing, is meant to be
-    silent.
+    Handlers of Streamlit, Dask and uvicorn have formats of their own and are removed.
+    A logger with only a NullHandler stays silent.
     """
     if os.environ.get("LOG_FORMAT") != "json":
         return

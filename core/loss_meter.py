@@ -20,7 +20,7 @@ class NonFiniteLossError(ExplainedError):
 
 
 class LossMeter:
-    """Takes the loss of each step as a tensor, and reports now and then."""
+    """Takes each step's loss as a tensor, and reports at most ten times a second."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class LossMeter:
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = total_steps
         self.stride = math.ceil(total_steps / DRAWN_STEPS)
-        # What to try where the weights overflow: a tenth, or what is known to work.
+        # To try if the weights overflow.
         recipe = RECIPES[config.model]["learning_rate"]
         self.advised_rate = min(config.learning_rate / 10, recipe)
         self.report = report
         self.step = 0
-        self.drawn: list[LossPoint] = []  # of the whole run
+        self.drawn: list[LossPoint] = []  # all points for the chart so far
         self.trained = 0.0  # seconds of the epochs that have ended
         self.began = time.perf_counter()
 
@@ -66,9 +66,9 @@ class LossMeter:
         for index, value in enumerate(values, 1):
             step = self.step - len(values) + index
             self.check(value, step)
-            drawn_anyway = step <= FIRST_STEPS or step == self.total_steps
-            if drawn_anyway or step % self.stride == 0:
-                # Between two looks at the clock, steps are taken as equally long.
+            is_end = step <= FIRST_STEPS or step == self.total_steps
+            if is_end or step % self.stride == 0:
+                # Between two readings of the clock, steps count as equally long.
                 passed = self.fetched + (now - self.fetched) * index / len(values)
                 seconds = self.trained + passed - self.epoch_began
                 drawn.append(LossPoint(step, seconds, value))
@@ -79,7 +79,7 @@ class LossMeter:
         self.report(StepProgress(self.step, tuple(drawn), speed, now - self.began))
 
     def end_epoch(self) -> tuple[float, float]:
-        """Mean loss over the images of this epoch, and the seconds that it took."""
+        """Mean loss over the images of this epoch, and its seconds."""
         if self.pending:
             self.fetch()
         devices.synchronize(self.device)
@@ -88,7 +88,7 @@ class LossMeter:
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
     def check(self, loss: float, step: int) -> None:
-        """NonFiniteLossError where a loss is no longer a number to go on with."""
+        """Raise NonFiniteLossError for NaN or infinity."""
         if not math.isfinite(loss):
             raise NonFiniteLossError(
                 f"The loss became {loss} at step {step:,}: the weights have "

@@ -1,27 +1,22 @@
-"""What work tells about itself: plain data that travels between processes.
-
-Nothing here imports torch, so that the web server can read all of it.
-"""
+"""Reports and results of a run: plain data for other processes, without torch."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from core.config import RunConfig
 from core.measure.environment import Environment
 
-Signed = Annotated[float, "may be below 0"]  # as readings, core.measure.records, can't
-DRAWN_STEPS = 600  # losses of a run that are kept; a screen has no more points
-FIRST_STEPS = 100  # kept as well, each of them: this is where the loss falls
-WALL = 50  # test images whose predicted classes come with each epoch, for a picture
+DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
+FIRST_STEPS = 100  # all kept: this is where the loss falls
+WALL = 50  # test images whose predictions come with each epoch
 
 
 @dataclass(frozen=True)
 class Started:
-    """A run begins: where the run goes on, and how long it is."""
+    """A run has begun."""
 
-    lasts: ClassVar[bool] = True  # read after the run's end too: the result has less
     environment: Environment
     parameters: int
     steps: int  # in the whole run
@@ -31,19 +26,18 @@ class Started:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a model of the task regression answers now."""
+    """The outputs of a model of the task regression at one step."""
 
-    passes: ClassVar[bool] = True  # of interest until the next one
     step: int  # made so far
-    outputs: tuple[Signed, ...]  # at core.data.curve.POSITIONS
-    noise: float | None  # scale that the criterion has learned; None: it learns none
+    outputs: tuple[float, ...]  # at core.data.curve.POSITIONS
+    noise: float | None  # the criterion's learned scale, if it has one
 
 
 class LossPoint(NamedTuple):
     """The loss of one step."""
 
     step: int  # from 1
-    seconds: float  # of training up to it, evaluation not counted
+    seconds: float  # training time up to it, evaluation not counted
     loss: float
 
 
@@ -51,9 +45,8 @@ class LossPoint(NamedTuple):
 class StepProgress:
     """Some steps were made."""
 
-    passes: ClassVar[bool] = True  # of interest until the next one, but for its losses
     step: int  # made so far, in the whole run
-    losses: tuple[LossPoint, ...]  # of the steps to be drawn
+    losses: tuple[LossPoint, ...]  # only of steps that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
 
@@ -68,9 +61,9 @@ class Epoch:
     epoch: int  # 1, 2, ...
     step: int  # made so far
     loss: float  # mean over the samples of this epoch, as they were trained on
-    train_loss: float  # of the model as it is now, on the first training images
+    train_loss: float  # with the model as it is now, on the first training images
     test_loss: float
-    seconds: float  # of training, evaluation not counted
+    seconds: float  # training time, evaluation not counted
     samples_per_second: float
     train_accuracy: float | None = None
     test_accuracy: float | None = None
@@ -82,7 +75,7 @@ class Epoch:
 
 
 def training_speed(history: Sequence[Epoch]) -> float | None:
-    """Samples a second over all these epochs; None where there is none yet."""
+    """Samples a second over these epochs; None without any."""
     seconds = [each.seconds for each in history]
     rates = [each.samples_per_second for each in history]
     return fmean(rates, seconds) if sum(seconds) else None
@@ -100,9 +93,8 @@ class RunResult:
     test_correct: int | None  # None: there are no classes
     test_total: int
     seconds: float  # from the first step to the last evaluation
-    # The state_dict, as torch.save writes it; the server has it in its database.
-    checkpoint: bytes = field(repr=False)
-    fit: Fit | None = None  # of the task regression
+    checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save
+    fit: Fit | None = None  # only for the task regression
 
     @property
     def test_accuracy(self) -> float | None:
@@ -119,30 +111,25 @@ class RunResult:
         return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """All but the checkpoint, the steps and single answers, ready for json.dumps.
-
-        A figure that the task does not have is left out.
-        """
-        return _known(
-            {
-                "config": asdict(self.config),
-                "device": self.environment.device,
-                "environment": asdict(self.environment),
-                "parameters": self.parameters,
-                "history": [
-                    _known(asdict(replace(epoch, wall=()))) for epoch in self.history
-                ],
-                "test_total": self.test_total,
-                "test_correct": self.test_correct,
-                "test_accuracy": self.test_accuracy,
-                "r2": self.r2,
-                "rmse": self.rmse,
-                "learned_noise": self.fit and self.fit.noise,
-                "seconds": self.seconds,
-            }
-        )
+        """The figures that the task has, ready for json.dumps."""
+        figures = {
+            "config": asdict(self.config),
+            "device": self.environment.device,
+            "environment": asdict(self.environment),
+            "parameters": self.parameters,
+            "history": [
+                _without_none(asdict(replace(epoch, wall=()))) for epoch in self.history
+            ],
+            "test_total": self.test_total,
+            "test_correct": self.test_correct,
+            "test_accuracy": self.test_accuracy,
+            "r2": self.r2,
+            "rmse": self.rmse,
+            "learned_noise": self.fit and self.fit.noise,
+            "seconds": self.seconds,
+        }
+        return _without_none(figures)
 
 
-def _known(figures: dict[str, Any]) -> dict[str, Any]:
-    """Those that are there."""
-    return {n: value for n, value in figures.items() if value not in (None, ())}
+def _without_none(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in figures.items() if value not in (None, ())}

@@ -19,14 +19,14 @@ from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
 
-HELP = {  # what is added to a setting's default
+HELP = {  # after a setting's default
     **dict.fromkeys(RECIPES["ann"], ", or as the model's recipe says"),
     **dict.fromkeys(("model", "criterion"), ", or what fits the task"),
 }
 
 
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
-    """The configuration, and whether JSON is wanted. Exits with 2 for bad input."""
+    """The configuration, and the flag for JSON. Exits with 2 for bad input."""
     parser = argparse.ArgumentParser(
         prog="python -m core.run", description=__doc__, allow_abbrev=False
     )
@@ -41,7 +41,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
 
     for field in fields(RunConfig):
         if field.name == "host":
-            continue  # here it is this one
+            continue  # this machine
         short = ["--lr"] if field.name == "learning_rate" else []
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",
@@ -105,7 +105,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def in_words(result: RunResult) -> str:
-    """How good the model is, in the last line of the command's output."""
     if result.config.has_images:
         return (
             f"test accuracy {result.test_accuracy:.2%} "

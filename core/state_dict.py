@@ -1,7 +1,4 @@
-"""Weights as a file: the one place that writes them and the one that reads them.
-
-Files that strangers sent are opened in core.checkpoints.upload, with this same reader.
-"""
+"""Weights as a file. Uploaded ones are checked by core.lessons.checkpoints.upload."""
 
 import io
 from typing import Any
@@ -17,10 +14,9 @@ def save(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
 ) -> bytes:
-    """The model's weights as a file that says they come from `device`.
+    """The model's weights as a file; from the CPU they load anywhere.
 
-    From the CPU they load anywhere. With `dtype`, floating-point tensors are
-    cast to it.
+    With `dtype`, floating-point tensors are cast to it.
     """
 
     def cast(tensor: Tensor) -> Tensor:
@@ -38,13 +34,13 @@ def load(file: bytes, name: str, device: torch.device) -> nn.Module:
 
 
 def pack(content: dict[str, Any]) -> bytes:
-    """What torch.save makes of tensors, numbers and dictionaries of them."""
+    """Tensors, numbers and dictionaries of them as a file of torch.save."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     return buffer.getvalue()
 
 
 def unpack(file: bytes, map_location: Any = "cpu") -> Any:
-    """What is in a file of torch.save, without running any of it."""
+    """The content of a file of torch.save; no code in it runs."""
     opened = io.BytesIO(file)
     return torch.load(opened, map_location=map_location, weights_only=True)

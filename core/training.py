@@ -1,7 +1,4 @@
-"""A training run: what is trained, set up once for everybody, and the run itself.
-
-The two loops are in core.loops, the command line in core.run.
-"""
+"""A training run. The two loops are in core.loops, the command line in core.run."""
 
 import time
 from collections.abc import Iterator
@@ -17,11 +14,11 @@ from core.loss_meter import REPORT_SECONDS, LossMeter
 from core.results import WALL, Epoch, Fit, RunResult, Started
 from core.watch import UNWATCHED, Watch
 
-TRAIN_SAMPLE = 10_000  # as many as there are test images, so that both cost the same
+TRAIN_SAMPLE = 10_000  # evaluated each epoch, as many as there are test images
 
 
 class Training:
-    """Model, criterion, optimizer, schedule and batches of a run, as it begins."""
+    """Model, criterion, optimizer, schedule and batches of a run."""
 
     def __init__(
         self,
@@ -29,11 +26,11 @@ class Training:
         split: datasets.Split | None = None,
         steps: int | None = None,
     ) -> None:
-        """Draw weights and orders from the seed, and move what has to be moved.
+        """Draw weights and orders from the seed, and move them to the device.
 
-        `split` is what is trained on, else the whole training set; `steps` how long
-        the schedule of the learning rate is, else all epochs. Raises ExplainedError
-        where the device or the data is not here.
+        Without `split` it trains on the whole training set; without `steps` the
+        learning rate's schedule lasts all epochs. Raises ExplainedError if the device
+        or the data is missing.
         """
         self.config = config
         self.device = device = devices.resolve(config.device)
@@ -42,7 +39,7 @@ class Training:
         torch.manual_seed(config.seed)
         self.model = models.build(config.model).to(device)
         self.criterion = criteria.build(config.criterion).to(device)
-        # What the criterion has to learn is learned together with the weights.
+        # A criterion's own parameters are trained together with the weights.
         learned = nn.ModuleList([self.model, self.criterion])
         self.optimizer = make_optimizer(learned, config, device)
         self.feed = batches.make(
@@ -58,10 +55,10 @@ class Training:
         )
         self.steps = len(self.feed) * config.epochs if steps is None else steps
         self.scheduler = make_scheduler(self.optimizer, config, self.steps)
-        self.epoch = 0  # how many have been trained
+        self.epoch = 0  # the number trained so far
 
     def train_epoch(self, feed: loops.Batches | None = None) -> Iterator[Tensor]:
-        """One pass over the batches, or over `feed`; yields what the loop yields."""
+        """One pass over the batches, or over `feed`; yields each step's loss."""
         yield from loops.train_epoch(
             self.model,
             self.feed if feed is None else feed,
@@ -75,22 +72,19 @@ class Training:
     def evaluate(
         self, feed: loops.Batches
     ) -> tuple[loops.Score | loops.RegressionScore, tuple[int, ...]]:
-        """How well the model answers now, and the classes it says of the first WALL.
-
-        `feed` has all samples once.
-        """
+        """The model's score on `feed`, and its classes for the first WALL samples."""
         outputs, targets = loops.predict(self.model, feed, self.device)
         if not self.config.has_images:
             return loops.score_regression(outputs, targets, self.criterion), ()
-        said = outputs[:WALL].argmax(dim=1)
-        return loops.score(outputs, targets, self.criterion), tuple(said.tolist())
+        wall = outputs[:WALL].argmax(dim=1)
+        return loops.score(outputs, targets, self.criterion), tuple(wall.tolist())
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the rest of the training depends on.
+        """Everything that the rest of the training depends on.
 
         The weights alone are not enough: the optimizer has moments, the schedule
-        has a place, and the random numbers that are still to be drawn decide the
-        order of the images, the flips and the dropout.
+        a position, and the random generators decide the order of the images, the
+        flips and the dropout.
         """
         assert self.feed.order.generator is not None
         state = {
@@ -100,7 +94,7 @@ class Training:
             "order": self.feed.order.generator.get_state(),
             "random": torch.get_rng_state(),
         }
-        if self.criterion.state_dict():  # it has something to learn too
+        if self.criterion.state_dict():  # it has parameters
             state["criterion"] = self.criterion.state_dict()
         if self.scheduler is not None:
             state["scheduler"] = self.scheduler.state_dict()
@@ -110,7 +104,7 @@ class Training:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where that training was; whatever it holds is on the host."""
+        """Go on from a state_dict, whose tensors are on the host."""
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -129,10 +123,7 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; on the CPU and on CUDA, one kernel does the whole update.
-
-    PyTorch has such kernels for MPS and XPU too, but they were not tried here.
-    """
+    """AdamW; on the CPU and on CUDA, one kernel does the whole update."""
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,
@@ -158,8 +149,8 @@ def make_scheduler(
 def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
 
-    CancelledError ends the run within a batch. ExplainedError is raised for what the
-    person who started it can do something about.
+    Raises CancelledError within a batch of a cancel, and ExplainedError for problems
+    that the run's owner can solve.
     """
     training = Training(config)
     device, dataset = training.device, datasets.load(config.task)
@@ -172,8 +163,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     watch.report(Started(environment, parameters, steps, images, len(dataset.test)))
     meter = LossMeter(device, config, images, steps, watch.report)
     history: list[Epoch] = []
-    fit: Fit | None = None
-    fit_due = 0.0
+    fit, fit_due = None, 0.0
     for number in range(1, config.epochs + 1):
         meter.begin_epoch()
         for loss in training.train_epoch(watch.each(training.feed)):
@@ -203,29 +193,26 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             fit_due = time.perf_counter() + REPORT_SECONDS
 
     return RunResult(
-        config,
-        environment,
-        parameters,
-        tuple(history),
-        tuple(meter.drawn),
-        getattr(test_score, "correct", None),
-        test_score.total,
-        time.perf_counter() - meter.began,
-        state_dict.save(training.model),
-        fit,
+        config=config,
+        environment=environment,
+        parameters=parameters,
+        history=tuple(history),
+        losses=tuple(meter.drawn),
+        test_correct=getattr(test_score, "correct", None),
+        test_total=test_score.total,
+        seconds=time.perf_counter() - meter.began,
+        checkpoint=state_dict.save(training.model),
+        fit=fit,
     )
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
-    """The fields of Epoch that a score of "train" or "test" fills."""
-    found = {f"{split}_loss": score.loss}
-    if isinstance(score, loops.Score):
-        return found | {f"{split}_accuracy": score.accuracy}
-    return found | {f"{split}_r2": score.r2, f"{split}_rmse": score.rmse}
+    """The fields of Epoch for a score of "train" or "test"."""
+    names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
+    return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}
 
 
 def fit_now(training: Training, step: int) -> Fit:
-    """The curve that the model has learned by now."""
     x = torch.tensor(curve.POSITIONS).view(-1, 1)
     outputs, _ = loops.predict(training.model, [(x, x)], training.device)
     noise = criteria.learned_noise(training.criterion)

@@ -1,63 +1,34 @@
-"""What a long job is given to be watched by: tell of progress, hear of a cancel.
-
-And, where several machines have workers, to have a part of it done on another one.
-"""
+"""How a long job reports its progress and is cancelled."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from core.errors import CancelledError, ExplainedError, quoted
+from core.errors import CancelledError
 
 T = TypeVar("T")
 
 
-def _tell_nobody(event: object) -> None:
-    """Nobody is told."""
-
-
-def _never() -> bool:
-    return False
-
-
-def _nowhere(host: str, *_: object) -> NoReturn:
-    raise ExplainedError(f"The machine {quoted(host)} can't be reached from here.")
-
-
 @dataclass(frozen=True)
 class Watch:
-    """The line between a job and whoever started it."""
+    """The line between a job and its caller."""
 
-    report: Callable[[Any], None] = _tell_nobody  # takes plain data, see core.results
-    cancelled: Callable[[], bool] = _never
-    host: str = ""  # the name of this machine, where several have workers
-    # Calls the function of a name, as "core.training:run", on another machine.
-    elsewhere: Callable[[str, str, tuple[Any, ...]], Any] = _nowhere
+    report: Callable[[Any], None] = lambda _: None  # takes plain data: core.results
+    cancelled: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
-        """CancelledError if somebody has cancelled."""
+        """Raise CancelledError if the job was cancelled."""
         if self.cancelled():
             raise CancelledError
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, until somebody cancels: then CancelledError before the next."""
+        """The items; CancelledError before the next one once the job was cancelled."""
         for item in items:
             self.check()
             yield item
 
-    def at(self, host: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function that takes a `watch` on the machine of that name.
-
-        That may be this one, as "" is. Raises what the function raises; from elsewhere
-        ExplainedError for any failure, also where that machine has gone meanwhile.
-        """
-        if host in ("", self.host):
-            return function(*arguments, watch=self)
-        address = f"{function.__module__}:{function.__qualname__}"
-        return self.elsewhere(host, address, arguments)
-
     def checked(self, work: Callable[[], T]) -> Callable[[], T]:
-        """The work, which raises CancelledError instead once somebody has cancelled."""
+        """Wrap `work`: once the job was cancelled, it raises CancelledError instead."""
 
         def work_unless_cancelled() -> T:
             self.check()

@@ -2,23 +2,24 @@
 
 import streamlit as st
 
+from core.runs import comparison_page as comparison
+from core.runs import listing_page as listing
 from core.ui import frame, your_data
-from core.ui.my_runs import actions, compare, empty, known, table
 
 frame.begin("Runs", wide=True)
 
 if notice := st.session_state.pop("runs_notice", ""):
     st.warning(notice, icon=":material/info:")
-if runs := known.mine():
-    if notice := table.restore(runs):
+if runs := listing.mine():
+    if notice := listing.restore(runs):
         st.warning(notice, icon=":material/info:")
-    if shown := table.filters(runs):
-        chosen = table.draw(shown, table.looks(runs))
-        table.remember()
-        actions.row(chosen, runs)
-        compare.draw(chosen, shown)
+    if listed := listing.filters(runs):
+        chosen = listing.draw(listed)
+        listing.remember()
+        listing.draw_actions(chosen, runs)
+        comparison.draw(chosen, listed)
     else:
-        table.nothing()
+        listing.draw_no_match()
 else:
-    empty.draw(known.newest())
+    listing.draw_empty()
 your_data.draw()

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from core.classroom import board_page as board
+from core.classroom import joining_page as joining
+from core.classroom import projector_page as projector
 from core.ui import frame
-from core.ui.classroom import board, joining, projector
 
 if st.query_params.get("projector") == "1":
     projector.draw()

@@ -4,44 +4,33 @@ from functools import partial
 
 import streamlit as st
 
+from core.classroom import handout_page as handout
+from core.classroom import questions_page as questions
+from core.classroom import rules_page as rules
+from core.classroom import sign_in_page as sign_in
+from core.classroom import teacher_page as teacher
 from core.ui import frame
-from core.ui.classroom.teacher import (
-    acts,
-    classes,
-    keep,
-    log,
-    questions,
-    rules,
-    sign_in,
-    students,
-)
-from core.ui.sections import sections
-from core.ui.server import explained, store
+from core.ui.server import explained, tell_notice
 
 frame.begin("Teacher")
 if sign_in.teacher() is None:
     sign_in.draw()
     st.stop()
 
-acts.tell()
+tell_notice()
 chosen = None
 with explained("The classes can't be read right now"):
-    chosen = classes.choose()
+    chosen = teacher.choose()
 if chosen is None:
     st.stop()
 
-
-def asked() -> None:
-    questions.draw(store().answers.of_class(chosen.id, questions.KEYS))
-
-
 with explained("The class can't be read right now"):
-    sections(
+    frame.sections(
         {
-            "The room": partial(students.draw, chosen),
+            "The room": partial(teacher.students, chosen),
             "What they may do": partial(rules.draw, chosen),
-            "Questions": asked,
-            "Afterwards": partial(keep.draw, chosen),
-            "Log": partial(log.draw, chosen),
+            "Questions": partial(questions.draw, chosen),
+            "Afterwards": partial(handout.draw, chosen),
+            "Log": partial(teacher.log, chosen),
         }
     )

@@ -2,10 +2,12 @@
 
 import streamlit as st
 
+from core.lessons.train import code_page as code
+from core.lessons.train import controls_page as controls
+from core.lessons.train import progress_page as progress
 from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
-from core.ui.train import code, controls, live
 
 frame.begin("Train", wide=True)
 state = st.session_state
@@ -31,7 +33,7 @@ elif not run_id and state.get("run_id") is None:
 if state.run_id and runs.run(state.run_id) is None:
     st.warning(runs.why_none(state.run_id), icon=":material/search_off:")
     state.run_id = runs.newest(visitor())
-current = live.chosen(asks_settings=bool(query))
+current = progress.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
 
@@ -71,11 +73,11 @@ with right:
                 on_click=controls.start,
                 args=(current.config,),
             )
-        live.name_it(current)
-        live.follow_run(current.id)
-        live.onward(current)
+        progress.name_it(current)
+        progress.follow_run(current.id)
+        progress.onward(current)
     else:
-        live.nothing_yet(state.task, known=machine is not None)
+        progress.nothing_yet(state.task, ready=machine is not None)
 
 st.subheader("This run's code" if current else "The code that will run")
 shown = current.config if current else state

@@ -2,14 +2,16 @@
 
 import streamlit as st
 
-from core.ui import frame, measured, run_choice
-from core.ui.evaluate import costs, evaluation, picture
-from core.ui.sections import sections
+from core.lessons.evaluate import evaluation_page as evaluation
+from core.lessons.evaluate import picture_page as picture
+from core.lessons.evaluate.costs_page import Modes, Precisions
+from core.runs import run_choice_page as run_choice
+from core.ui import frame
+from core.ui import last_measurement as measured
 from core.ui.server import explained
-from core.ui.source import code_tabs
 
 frame.begin("Evaluate")
-frame.machine()
+machine = frame.machine()
 
 run, row = run_choice.choose()
 if run is None:
@@ -33,12 +35,7 @@ if done is not None:
         evaluation.accuracy(found, guessed)
     if guessed is not None:
         evaluation.confusion(run, found)
-        st.caption(
-            "Each row is what the images really are, each column what the model says. "
-            "The hardest class comes first. Select a cell to see its images. Accuracy "
-            "is the number correct over the total, with Wilson's interval. "
-            f"{measured.sentence(done)}"
-        )
+        st.caption(f"{evaluation.CONFUSION} {measured.sentence(done)}")
 
 
 def hard() -> None:
@@ -52,12 +49,7 @@ def sure() -> None:
     if done is not None:
         evaluation.mistakes(run, done.value)
         if run.config.task == "fashion-mnist":
-            st.markdown(
-                "The label is in bold; below it is what the model says. Some images of "
-                "Fashion-MNIST are arguably mislabeled (issue 166 of "
-                "zalandoresearch/fashion-mnist): look before you blame the model.",
-                width=frame.PROSE,
-            )
+            st.markdown(evaluation.MISLABELED, width=frame.PROSE)
 
 
 def own() -> None:
@@ -65,61 +57,17 @@ def own() -> None:
 
 
 def cost() -> None:
-    st.markdown(
-        "The same forward passes in three ways: with autograd recording as in training "
-        "(though `backward()` is never called), under `torch.no_grad()`, and under "
-        "`torch.inference_mode()`. Autograd keeps "
-        "what each layer needs for its backward pass: the deeper the model and the "
-        "larger its activations, the more memory that takes. So both the ANN and the "
-        "CNN are measured, whichever one this run trained.",
-        width=frame.PROSE,
-    )
-    costs.modes(run)
-    costs.precisions(run)
+    for lab in (Modes(run), Precisions(run)):
+        lab.draw(machine)
 
 
-def code() -> None:
-    code_tabs(
-        (
-            "Predict",
-            "`model.eval()` turns dropout off and freezes batch norm; "
-            "`inference_mode()` stops autograd. You need both. From `core/loops.py`.",
-            "core.loops:predict",
-        ),
-        (
-            "Score",
-            "Number correct over total, once, for all images: averaging the batches' "
-            "accuracies goes wrong as soon as the last batch is smaller. From "
-            "`core/loops.py`.",
-            "core.loops:score",
-        ),
-        (
-            "The three modes",
-            "What “The cost” measures, from `core/evaluate/evaluation.py`.",
-            "core.evaluate.evaluation:compare_modes",
-        ),
-        (
-            "The precisions",
-            "How the price of precision is measured, from "
-            "`core/evaluate/precision.py`.",
-            "core.evaluate.precision:answers",
-            "core.evaluate.precision:tf32",
-        ),
-        (
-            "Your picture",
-            "How a photo becomes 28×28 gray pixels, from `core/evaluate/picture.py`.",
-            "core.evaluate.picture:prepare",
-        ),
-    )
-
-
-sections(
+frame.sections(
     {
         "Hard classes": hard,
         "Confident mistakes": sure,
         "Your own picture": own,
         "The cost": cost,
-        "The code": code,
+        "The code": evaluation.code,
     },
     always=("Your own picture",),
 )

@@ -2,36 +2,12 @@
 
 from functools import partial
 
-import streamlit as st
+from core.lessons.speed import ladder_page
+from core.ui import frame
+from core.ui.lab import labs
 
-from core.ui import dataset, frame
-from core.ui.sections import sections
-from core.ui.source import show
-from core.ui.speed import copies, ladder, loader, memory, vectorize
-
-LABS = (loader, memory, vectorize, copies)
-
-frame.begin("Speed", wide=True)
+frame.begin("Speed")
 machine = frame.machine()
-
-
-def climbed() -> None:
-    ladder.draw(machine, dataset.is_here(machine))
-    with st.expander("How it is measured", icon=":material/code:"):
-        show(
-            "Every rung starts from the same weights. A few steps come first, so that "
-            "no epoch pays for the setup; then each epoch is timed, from idle device "
-            "to idle device. From `core/speed/climb.py`.",
-            "core.speed.climb:measure",
-            "The headline: once all rungs are climbed, the textbook loop and the best "
-            "rung take turns. Multiplying the gains would be no measurement, since the "
-            "machine may have changed between two rungs.",
-            "core.speed.climb:take_turns",
-            "The rate behind the limit, from `core/speed/roofline.py`.",
-            "core.speed.roofline:matmul_rate",
-        )
-
-
-labs = {each.LAB.title: partial(each.draw, machine) for each in LABS}
-sections({"The ladder": climbed} | labs)
+drawn = {lab.title: partial(lab.draw, machine) for lab in labs("speed")}
+frame.sections({"The ladder": partial(ladder_page.draw, machine)} | drawn)
 frame.end("Speed")

@@ -2,14 +2,12 @@
 
 from functools import partial
 
+from core.lessons.scale import sampler_page
 from core.ui import frame
-from core.ui.scale import cost, gradients, sampler, training
-from core.ui.sections import sections
+from core.ui.lab import labs
 
-frame.begin("Scale", wide=True)
+frame.begin("Scale")
 machine = frame.machine()
-
-labs = {each.LAB.title: partial(each.draw, machine) for each in (training, gradients)}
-labs[cost.LAB.title] = partial(cost.draw, machine)
-sections(labs | {"A new order": sampler.draw})
+drawn = {lab.title: partial(lab.draw, machine) for lab in labs("scale")}
+frame.sections(drawn | {"A new order": sampler_page.draw})
 frame.end("Scale")

@@ -5,7 +5,6 @@ machine with an accelerator may be bare.
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.data import fashion_mnist
+from tools.chromium import CHROMIUM
 
 if TYPE_CHECKING:
     from core.jobs.engine import Engine
@@ -30,13 +30,6 @@ with suppress(ImportError):
     settings.load_profile("unhurried")
 
 IN_CI = os.environ.get("CI") == "true"
-CHROMIUM = next(
-    filter(
-        None,
-        map(shutil.which, ("chromium", "chromium-browser", "google-chrome")),
-    ),
-    None,
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,49 +5,53 @@ Without torch, since tests of pages build on them too.
 
 from dataclasses import asdict, replace
 
-from core.compare.candidates import Candidate
-from core.compare.results import (
-    PARTS,
+from core.config import RunConfig
+from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.crossover_result import Cell, Crossover
+from core.lessons.compare.race_result import Race, Trial
+from core.lessons.compare.step_profile_result import PARTS, StepProfile
+from core.lessons.compare.timing_pitfalls_result import (
     WAYS,
-    Cell,
-    Crossover,
-    Race,
     Reading,
-    StepProfile,
     ThreadReading,
     TimingLab,
-    Trial,
 )
-from core.config import RunConfig
-from core.measure.environment import DeviceSummary, Environment, Machine
-from core.move.results import Transfer, Transfers
-from core.scale.results import Cost, Gradients, Share, Step
-from core.speed import ladder
-from core.speed.headline import Climbed, Direct
-from core.speed.ladder import Climb, Rung
-from core.speed.results import (
-    ACCUMULATED,
-    CHECKPOINTED,
+from core.lessons.model.model_result import Transfer, Transfers
+from core.lessons.scale.scale_result import Cost, Gradients, Share, Step
+from core.lessons.speed.climb_result import (
+    RUNGS,
+    Climb,
+    Climbed,
+    Direct,
+    Result,
+    Roofline,
+    Rung,
+)
+from core.lessons.speed.copies_result import (
     CPU,
     ITEM,
-    NUMPY,
     ONCE,
-    PYTHON,
-    STEP,
-    TORCH,
     Copied,
     CopiesLab,
     Fetched,
-    LoaderCell,
-    LoaderLab,
-    LoaderPlan,
+)
+from core.lessons.speed.loader_result import LoaderCell, LoaderLab, LoaderPlan
+from core.lessons.speed.memory_result import (
+    ACCUMULATED,
+    CHECKPOINTED,
+    STEP,
     MemoryCost,
     MemoryLab,
+)
+from core.lessons.speed.vectorize_result import (
+    NUMPY,
+    PYTHON,
+    TORCH,
     NumpyEnvironment,
-    Roofline,
     Vectorized,
     VectorizeLab,
 )
+from core.measure.environment import DeviceSummary, Environment, Machine
 
 DATE = "2026-11-20T10:00:00+00:00"
 PROCESSOR = Environment(
@@ -159,16 +163,16 @@ EPOCHS = {  # seconds of one, and of the rung that it changes
 }
 
 
-def rung_result(rung: Rung) -> ladder.Result:
+def rung_result(rung: Rung) -> Result:
     """Three epochs of a rung, or why it has none."""
     if rung.name not in EPOCHS:
         message = rung.obstacle("CPU", "ann")
         if message:
-            return ladder.Result(rung.name, "", applies=False, message=message)
+            return Result(rung.name, "", applies=False, message=message)
         missing = "There is no compiler."
-        return ladder.Result(rung.name, "half_precision", message=missing)
+        return Result(rung.name, "half_precision", message=missing)
     seconds, base, before = EPOCHS[rung.name]
-    return ladder.Result(
+    return Result(
         rung=rung.name,
         base=base,
         seconds=(seconds,) * 3,
@@ -194,7 +198,7 @@ LIMIT = Roofline(
 CLIMBED = Climbed(
     Climb("sprites", "ann", "cpu", epochs=3, images=60_000),
     LIMIT,
-    tuple(map(rung_result, ladder.RUNGS)),
+    tuple(map(rung_result, RUNGS)),
     Direct("half_precision", (0.3, 0.3, 0.3), (4.0, 3.9, 4.2), (LIMIT,) * 3),
     PROCESSOR,
     DATE,

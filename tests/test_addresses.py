@@ -1,9 +1,3 @@
-"""Addresses in the code, "core.loops:train_epoch": what each names is there.
-
-Jobs are sent by them and pages show code by them: it must not be a learner who finds
-out that a function was renamed. What is shown is whole, and fits.
-"""
-
 import ast
 import re
 from collections import Counter
@@ -15,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.config import MODELS
-from core.jobs.address import resolve
-from core.machine.idioms import IDIOMS
-from core.mistakes.catalogue import MISTAKES
-from core.speed.ladder import RUNGS
+from core.lessons.device.idioms import IDIOMS
+from core.lessons.mistakes.catalogue import MISTAKES
+from core.lessons.speed.climb_result import RUNGS
 from core.ui import format
 from core.ui.source import body, lines_with, source
 
@@ -29,11 +22,16 @@ FILES = sorted(
 WIDTH = 79  # characters that a code box shows without scrolling sideways
 FORM = re.compile(r"core(\.\w+)+:[\w.*]+")
 STARS = {  # what stands for the star where pages show code in a loop
-    "core.machine.idioms:*": [each.__name__ for each in IDIOMS],
-    "core.mistakes.examples.fixtures:*": ["batch", "new_model", "steps", "ScaledLoss"],
+    "core.lessons.device.idioms:*": [each.__name__ for each in IDIOMS],
+    "core.lessons.mistakes.examples.fixtures:*": [
+        "batch",
+        "new_model",
+        "steps",
+        "ScaledLoss",
+    ],
     "core.models:*": [format.CLASSES[each] for each in MODELS],
-    "core.move.model_to:*": ["copy_of_a_tensor", "module_in_place"],
-    "core.speed.rungs:*": [each.name for each in RUNGS],
+    "core.lessons.model.model_to:*": ["copy_of_a_tensor", "module_in_place"],
+    "core.lessons.speed.rungs:*": [each.name for each in RUNGS],
 }
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -94,13 +92,15 @@ def shown(function: str) -> list[tuple[str, ...]]:
     """The arguments of all calls of `function` that are written out, once each."""
     found = set()
     for node in nodes():
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == function:
+        if function == "lab" and isinstance(node, ast.Assign):
+            tabs = isinstance(node.value, ast.Tuple)  # of a lab's class
+            if tabs and ast.unparse(node.targets[0]) == "code":
+                texts = map(text, walk(node))
+                found |= {(each,) for each in texts if FORM.fullmatch(each)}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == function:
             first, *others = node.args
             if function in ("show", "code_tabs"):  # any of their arguments
                 first, others = node, []
-            if function == "Lab":  # its tabs
-                (first,) = (each for each in node.args if isinstance(each, ast.Tuple))
-                others = []
             for address in filter(FORM.fullmatch, map(text, walk(first))):
                 stem, star, _ = address.partition("*")
                 filled = [stem + name for name in STARS[address]] if star else [address]
@@ -108,58 +108,35 @@ def shown(function: str) -> list[tuple[str, ...]]:
     return sorted(each for each in found if all(each))
 
 
-WHOLE = sorted(set(chain(*map(shown, ("source", "show", "code_tabs", "Lab")))))
+SHOWING = ("source", "show", "code_tabs", "lab")
+WHOLE = sorted(set(chain(*map(shown, SHOWING))))
 
 
 def test_every_address_is_there() -> None:
-    """There are many of them, and each names something."""
     found = addresses()
     assert found.total() >= 100
     assert found["core.training:run"]
-    assert found["core.mistakes.examples.moving:*_data_not_moved"]
+    assert found["core.lessons.mistakes.examples.moving:*_data_not_moved"]
     assert [each for each in found if not meant(each)] == []
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["core.no_such_module:run", "core.run:rnu", "core.run:", "core.models:*_broken"],
-)
-def test_what_is_not_there_is_noticed(address: str) -> None:
-    """Neither a module nor a name that does not exist passes."""
-    assert meant(address) == []
-
-
-def test_an_address_is_what_it_names() -> None:
-    """A worker gets the function, the class or the method itself."""
-    from core.loops import train_epoch
-    from core.models import CNN
-
-    assert resolve("core.loops:train_epoch") is train_epoch
-    assert resolve("core.models:CNN.forward") is CNN.forward
-    with pytest.raises(AttributeError, match="trian_epoch"):
-        resolve("core.loops:trian_epoch")
-
-
 def test_pages_show_code() -> None:
-    """The calls are found: else the tests below would test nothing."""
     assert ("core.loops:train_epoch",) in WHOLE
     assert ("core.models:CNN",) in WHOLE
     assert ("core.state_dict:save",) in WHOLE
-    assert ("core.speed.memory:checkpointed",) in WHOLE
-    assert ("core.speed.rungs:textbook",) in shown("body")
+    assert ("core.lessons.speed.memory:checkpointed",) in WHOLE
+    assert ("core.lessons.speed.rungs:textbook",) in shown("body")
     assert ("core.loops:train_epoch", ".to(device)") in shown("lines_with")
 
 
 @pytest.mark.parametrize("address", [address for (address,) in WHOLE])
 def test_shown_code_is_whole(address: str) -> None:
-    """The text compiles by itself, and defines what it was asked for and no more."""
     (node,) = ast.parse(source(address)).body
     assert isinstance(node, Definition)
     assert node.name == re.split(r"[:.]", address)[-1]
 
 
 def test_shown_code_fits() -> None:
-    """No line has to be scrolled sideways to be read."""
     texts = [source(*each) for each in WHOLE]
     texts += [body(*each) for each in shown("body")]
     lines = [line for text in texts for line in text.splitlines()]
@@ -168,7 +145,6 @@ def test_shown_code_fits() -> None:
 
 @pytest.mark.parametrize(("address", "part"), shown("lines_with"))
 def test_shown_lines_are_there(address: str, part: str) -> None:
-    """The lines that a page picks out exist, hold what they are for, and fit."""
     lines = lines_with(address, part).splitlines()
     assert lines
     for line in lines:
@@ -177,12 +153,6 @@ def test_shown_lines_are_there(address: str, part: str) -> None:
         assert line == line.strip()
 
 
-def test_a_method_is_shown_without_its_class() -> None:
-    """It starts at the left, as a function does."""
-    assert source("core.models:CNN.forward").startswith("def forward(")
-
-
 def test_what_is_not_there_is_not_shown() -> None:
-    """A function that was renamed breaks the page loudly, not with an empty box."""
     with pytest.raises(LookupError, match=r"core\.loops has no trian_epoch"):
         source("core.loops:trian_epoch")

@@ -1,19 +1,16 @@
-"""core.bench: what it measures for the Compare page, and that records can hold it."""
-
 import json
-from dataclasses import asdict
 from functools import partial
 
 import pytest
 import torch
 
 from core import bench, devices
-from core.compare import crossover, step_profile, timing_pitfalls
 from core.config import FAST
 from core.data import datasets, sprites
-from core.measure import records
-from core.speed import copies, ladder, memory, results, vectorize
-from core.ui.compare.records import SECTIONS
+from core.jobs import reference_records
+from core.lessons.compare import crossover, step_profile, timing_pitfalls
+from core.lessons.speed import climb_result, copies, memory, vectorize
+from core.lessons.speed.loader_result import LoaderPlan
 
 FEW = {1: 2}  # points, and repeats
 
@@ -28,7 +25,8 @@ def measured():
         patch.setattr(step_profile, "STEPS", 4)
         patch.setattr(timing_pitfalls, "THREAD_SIZES", (16,))
         patch.setattr(devices, "usable_cores", lambda: 1)
-        patch.setattr(ladder, "RUNGS", (ladder.RUNGS[0], ladder.RUNGS[4]))
+        rungs = climb_result.RUNGS
+        patch.setattr(climb_result, "RUNGS", (rungs[0], rungs[4]))
         patch.setattr(bench, "QUICK_IMAGES", 1024)
         with devices.cpu_threads(1):
             cpu = torch.device("cpu")
@@ -37,7 +35,6 @@ def measured():
 
 
 def test_every_figure_says_how_it_was_measured(measured):
-    """n, median, spread, device, torch, threads and date are in every row."""
     assert {"training", "first call", "load", "training step"} <= {
         row["what"] for row in measured["figures"]
     }
@@ -50,22 +47,23 @@ def test_every_figure_says_how_it_was_measured(measured):
         assert row["date"]
 
 
-def test_a_record_holds_every_section(measured, tmp_path):
-    """Written and read again, all sections come back whole."""
-    environment = devices.environment(torch.device("cpu"))
-    records.write(
-        {"date": "2026", "environment": asdict(environment), **measured}, tmp_path
-    )
-    (record,), notices = records.records(tmp_path)
-    assert not notices
-    for section, kind in SECTIONS.items():
-        found, problem = record.section(section, kind)
-        assert not problem
-        assert len(found) == len(measured[section]) > 0
+def test_a_record_has_the_jobs_of_all_pages(measured, tmp_path):
+    bench.record({"date": "2026-11-30", **measured}, tmp_path)
+    jobs = {
+        job.address.removeprefix("core.lessons."): job
+        for job in reference_records.read(tmp_path)
+    }
+    assert jobs.keys() == {
+        *("compare.race:race", "compare.timing_pitfalls:measure"),
+        *("compare.step_profile:measure", "compare.crossover:measure"),
+        "speed.climb:climb",
+    }
+    for job in jobs.values():
+        results = job.value if isinstance(job.value, tuple) else (job.value,)
+        assert [row for result in results for row in result.rows()]
 
 
 def test_the_ladder_has_a_direct_headline(measured, capsys):
-    """Textbook and best rung in turn: in the figures, the record and what is said."""
     (climb,) = measured["climbs"]
     direct = climb["direct"]
     pairs = zip(direct["textbook_seconds"], direct["seconds"], strict=True)
@@ -82,7 +80,6 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
 
 
 def test_what_is_said_has_its_spread(capsys):
-    """Every ratio with its least, its most and its n."""
     ratio = {"median": 6.8, "least": 6.5, "most": 7.0}
     epoch = {"seconds": 0.5, "speedup": ratio, "times_floor": ratio, "n": 5}
     reached = {"speedup": ratio, "n": 3}
@@ -105,7 +102,6 @@ def few_images(monkeypatch):
 @pytest.mark.usefixtures("few_images", "one_thread")
 @pytest.mark.parametrize("target", [0.02, 1.01])
 def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
-    """The textbook stops at the target, and without it there is no ratio."""
     monkeypatch.setattr(bench, "TARGET", target)
     found = bench.time_to_accuracy(torch.device("cpu"), range(2))
     textbook, fast = found["textbook"], found["fast"]
@@ -126,22 +122,20 @@ def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
 
 
 def test_there_are_repeats_enough_for_a_verdict(measured):
-    """However few repeats are asked for, a race has those that a winner needs."""
     (race,) = measured["races"]
     assert race["repeats"] == bench.FEWEST_REPEATS
     assert json.dumps(measured)
 
 
 def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
-    """All four, with every row read as the others are."""
     monkeypatch.setattr(bench, "QUICK_LAB_SECONDS", 0.5)
     monkeypatch.setattr(memory, "CPU_SIZE", (16, 64))
     whole = vectorize.measure
     monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
     small = partial(copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
     monkeypatch.setattr(copies, "measure", small)
-    plan = results.LoaderPlan((8,), (0, 1), (False,))
-    monkeypatch.setattr(results, "loader_plan", lambda _: plan)
+    plan = LoaderPlan((8,), (0, 1), (False,))
+    monkeypatch.setattr(bench, "loader_plan", lambda _: plan)
     with devices.cpu_threads(1):
         pieces = bench.speed_labs("sprites", torch.device("cpu"), quick=True)
         found = bench.merged(piece() for piece in pieces.values())["speed_labs"]

@@ -1,5 +1,3 @@
-"""The sentence that a person gets for an error: plain, short, and of use."""
-
 import re
 
 import pytest
@@ -10,13 +8,6 @@ from hypothesis import strategies as st
 from core import errors
 from core.config import RunConfig
 from core.devices import accelerator
-from core.errors import ExplainedError
-
-
-def test_explained_errors_are_shown_as_they_are() -> None:
-    """An error that was written for a person reaches them word by word."""
-    text = "The file x is missing. Fetch it again."
-    assert errors.explain(ExplainedError(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -41,7 +32,6 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
 
 @pytest.mark.gpu
 def test_device_memory_is_explained() -> None:
-    """What torch says when the accelerator has no memory becomes advice."""
     with pytest.raises(RuntimeError) as caught:
         torch.empty(10**15, device=accelerator())
     assert "memory ran out" in errors.explain(caught.value)
@@ -53,14 +43,12 @@ def test_device_memory_is_explained() -> None:
 def test_other_errors_are_a_line(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An error that nobody foresaw is its kind and its text; the log has all of it."""
     said = errors.explain(error)
     assert said == f"`{type(error).__name__}: {error}`"
     assert caplog.records[0].exc_info is not None
 
 
 def test_long_errors_are_a_line_too() -> None:
-    """Of an error with many lines, as CUDA's, one line is shown."""
     said = errors.explain(RuntimeError("CUDA error: launch failed\nCompile with\n..."))
     assert "CUDA error: launch failed" in said
     assert "\n" not in said
@@ -68,7 +56,6 @@ def test_long_errors_are_a_line_too() -> None:
 
 @given(st.text(st.characters(categories=None) | st.sampled_from("`\n$:[]<>\u202e")))
 def test_what_a_stranger_said_is_one_code_span(text: str) -> None:
-    """Whatever it is: one line of at most 60 characters, nothing left outside."""
     span = errors.quoted(text)
     fence = "`" * (len(span) - len(span.lstrip("`")))
     assert [run for run in re.findall("`+", span) if len(run) == len(fence)] == [
@@ -82,16 +69,9 @@ def test_what_a_stranger_said_is_one_code_span(text: str) -> None:
         assert inside == (f" {text} " if "`" in text else text)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("memory")])
-def test_other_errors_are_no_lack_of_memory(error: Exception) -> None:
-    """Advice on memory is given only where memory was the matter."""
-    assert not errors.is_out_of_memory(error)
-
-
 @settings(deadline=None)
 @given(st.integers(17, 4096))
 def test_smaller_batches_are_advised(batch_size: int) -> None:
-    """The advice is a batch that is smaller, and large enough to be accepted."""
     said = errors.out_of_memory(batch_size).replace(",", "")
     given_size, advised = map(int, re.findall(r"\d+", said))
     assert given_size == batch_size
@@ -101,7 +81,6 @@ def test_smaller_batches_are_advised(batch_size: int) -> None:
 
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_no_batch_is_advised_where_none_is_smaller(batch_size: int | None) -> None:
-    """At the smallest batch, or without one, other programs are to be closed."""
     said = errors.out_of_memory(batch_size)
     assert not re.search(r"\d", said)
     assert "Close other programs" in said

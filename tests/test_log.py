@@ -1,5 +1,3 @@
-"""core.log: lines that a program reads, with ids and without names."""
-
 import io
 import json
 import logging
@@ -35,7 +33,6 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
 
 
 def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
-    """Each step once, and whose it is by the id in their cookie."""
     jobs = Jobs(lambda *_: None)
     jobs.add(Job("a1", "core.training:run", (), "train", "an id"))
     jobs.start("a1")
@@ -48,7 +45,6 @@ def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
 
 
 def test_one_line_holds_a_traceback_and_who_was_served(json_lines):
-    """Also of a logger that wrote in a format of its own; a silent one stays so."""
     SILENT.error("not for the log")
     try:
         raise ValueError("two\nlines")

@@ -1,5 +1,3 @@
-"""The two loops, step by step, against what can be worked out by hand."""
-
 import copy
 from collections.abc import Iterator
 
@@ -45,7 +43,6 @@ def fickle() -> nn.Module:
 def test_a_step_moves_every_parameter(
     name: str, device: torch.device, batch: Batch
 ) -> None:
-    """After one step, no layer has the weights that it had."""
     model = models.build(name).to(device)
     before = copy.deepcopy(model.state_dict())
     adam = torch.optim.Adam(model.parameters())
@@ -55,7 +52,6 @@ def test_a_step_moves_every_parameter(
 
 
 def test_parameters_move_as_sgd_says(batch: Batch) -> None:
-    """A step of SGD subtracts rate times gradient, of this batch alone."""
     model = models.build("ann")
     expected = copy.deepcopy(model)
     for parameter in model.parameters():
@@ -72,7 +68,6 @@ def test_parameters_move_as_sgd_says(batch: Batch) -> None:
 
 @HERE
 def test_loss_is_that_before_the_step(device: torch.device, batch: Batch) -> None:
-    """What is yielded is the criterion on the batch before the step, on the device."""
     model = models.build("ann").to(device)
     criterion = nn.CrossEntropyLoss()
     with torch.no_grad():
@@ -86,7 +81,6 @@ def test_loss_is_that_before_the_step(device: torch.device, batch: Batch) -> Non
 
 
 def test_each_step_is_watched(batch: Batch) -> None:
-    """A loss comes after each step and before the next: whoever stops, stops it."""
     model = models.build("ann")
     adam = torch.optim.Adam(model.parameters())
     taken: list[int] = []
@@ -103,7 +97,6 @@ def test_each_step_is_watched(batch: Batch) -> None:
 
 
 def test_schedule_goes_on_with_each_step(batch: Batch) -> None:
-    """The learning rate is changed after every batch, not after every epoch."""
     model = models.build("ann")
     sgd = torch.optim.SGD(model.parameters(), lr=1.0)
     halved = torch.optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
@@ -113,7 +106,6 @@ def test_schedule_goes_on_with_each_step(batch: Batch) -> None:
 
 
 def test_training_mode_comes_back(batch: Batch) -> None:
-    """After predicting, dropout and batch norm train on in the next epoch."""
     model = fickle()
     adam = torch.optim.Adam(model.parameters())
     batch = batch[0].float(), batch[1]
@@ -124,19 +116,7 @@ def test_training_mode_comes_back(batch: Batch) -> None:
 
 
 @HERE
-def test_one_batch_is_learned_by_heart(device: torch.device, batch: Batch) -> None:
-    """Sixty steps on one batch of noise: all its labels are known."""
-    model = models.build("ann").to(device)
-    adam = torch.optim.Adam(model.parameters(), lr=3e-3)
-    criterion = nn.CrossEntropyLoss()
-    losses = list(loops.train_epoch(model, [batch] * 60, criterion, adam, device))
-    assert losses[-1] < 0.1 < losses[0]
-    assert loops.score(*loops.predict(model, [batch], device), criterion).accuracy == 1
-
-
-@HERE
 def test_predictions_repeat(device: torch.device, batch: Batch) -> None:
-    """Predicting twice gives the same: dropout is off and batch norm stays put."""
     model = fickle().to(device)
     before = copy.deepcopy(model.state_dict())
     images, labels = batch[0].float(), batch[1]
@@ -146,16 +126,8 @@ def test_predictions_repeat(device: torch.device, batch: Batch) -> None:
     assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
 
 
-def test_predictions_record_no_gradients(batch: Batch) -> None:
-    """Outputs of predict have no history that would keep activations alive."""
-    outputs, _ = loops.predict(models.build("ann"), [batch], CPU)
-    assert not outputs.requires_grad
-    assert outputs.grad_fn is None
-
-
 @HERE
 def test_predictions_are_in_order(device: torch.device, batch: Batch) -> None:
-    """All batches, also a smaller last one, come back in one piece and in order."""
     images, labels = batch
     model = models.build("ann").to(device)
     parts = list(zip(images.split(7), labels.split(7), strict=True))
@@ -167,7 +139,6 @@ def test_predictions_are_in_order(device: torch.device, batch: Batch) -> None:
 
 
 def test_score_by_hand() -> None:
-    """Two of three right; each loss is ln(1 + e^-gap), and the mean of the three."""
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
     score = loops.score(logits, torch.tensor([0, 1, 1]), nn.CrossEntropyLoss())
     assert (score.correct, score.total) == (2, 3)
@@ -176,7 +147,6 @@ def test_score_by_hand() -> None:
 
 
 def test_smaller_last_batch_counts_by_its_images(batch: Batch) -> None:
-    """With 14 + 6 images, every image counts alike, unlike in a mean of two batches."""
     images, _ = batch
     model = models.build("ann")
     answers = model(images).argmax(dim=1)
@@ -189,7 +159,6 @@ def test_smaller_last_batch_counts_by_its_images(batch: Batch) -> None:
 
 
 def test_regression_score_by_hand() -> None:
-    """Errors 1, 0, 2 around a mean of 2: R² is 1 - 5/8, RMSE the root of 5/3."""
     targets = torch.tensor([[0.0], [2.0], [4.0]])
     outputs = targets + torch.tensor([[1.0], [0.0], [-2.0]])
     score = loops.score_regression(outputs, targets, nn.L1Loss())
@@ -200,7 +169,6 @@ def test_regression_score_by_hand() -> None:
 
 @HERE
 def test_regression_score_is_torchmetrics(device: torch.device) -> None:
-    """R² and RMSE of noise are those of torchmetrics."""
     regression = pytest.importorskip("torchmetrics.functional.regression")
     outputs, targets = torch.randn(2, 100, 1).to(device)
     score = loops.score_regression(outputs, targets, nn.MSELoss())
@@ -212,7 +180,6 @@ def test_regression_score_is_torchmetrics(device: torch.device) -> None:
 
 
 def test_zero_grad_may_come_before_or_after_the_forward_pass() -> None:
-    """Only backward writes gradients: after a step and before it, any place does."""
     ends = []
     for late in (False, True):
         torch.manual_seed(0)
@@ -231,7 +198,6 @@ def test_zero_grad_may_come_before_or_after_the_forward_pass() -> None:
 
 
 def test_the_indices_of_max_are_those_of_argmax() -> None:
-    """torch.max(outputs, 1) is (values, indices); only the indices are classes."""
     outputs = torch.randn(50, 10)
     values, indices = torch.max(outputs, 1)
     assert torch.equal(indices, outputs.argmax(dim=1))

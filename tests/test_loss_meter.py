@@ -1,5 +1,3 @@
-"""core.loss_meter: what a loss of many steps is."""
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ LOSSES = st.lists(st.floats(0, 100), min_size=1, max_size=40)
 def test_epoch_mean_counts_images(
     steps: list[float], batch_size: int, draw: st.DataObject
 ) -> None:
-    """The mean of an epoch weighs each step by its images, also a smaller last one."""
     last = draw.draw(st.integers(1, batch_size))
     images = batch_size * (len(steps) - 1) + last
     each = [loss for loss in steps[:-1] for _ in range(batch_size)] + steps[-1:] * last

@@ -1,5 +1,3 @@
-"""core.state_dict: weights as a file, and back."""
-
 import pickle
 from pathlib import Path
 
@@ -13,7 +11,6 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("model", ["ann", "cnn", "simple"])
 def test_weights_come_back_bit_by_bit(model: str) -> None:
-    """Parameters and buffers, in any of our architectures."""
     built = models.build(model)
     again = state_dict.load(state_dict.save(built), model, CPU)
     assert built.state_dict().keys() == again.state_dict().keys()
@@ -22,21 +19,12 @@ def test_weights_come_back_bit_by_bit(model: str) -> None:
 
 
 def test_only_numbers_with_a_point_are_cast() -> None:
-    """Batch norm counts its batches in integers, which stay integers."""
     file = state_dict.save(models.build("cnn"), dtype=torch.float16)
     dtypes = {tensor.dtype for tensor in state_dict.unpack(file).values()}
     assert dtypes == {torch.float16, torch.int64}
 
 
-def test_saving_leaves_the_model_as_it_is() -> None:
-    """A cast is made for the file alone."""
-    model = models.build("ann")
-    state_dict.save(model, dtype=torch.float16)
-    assert {p.dtype for p in model.parameters()} == {torch.float32}
-
-
 def test_a_program_in_a_file_is_not_run(tmp_path: Path) -> None:
-    """What would be called while it is opened is refused."""
     target = tmp_path / "written"
 
     class Program:
@@ -50,7 +38,6 @@ def test_a_program_in_a_file_is_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.gpu
 def test_a_file_from_the_accelerator_loads_anywhere() -> None:
-    """Saved from there or from the CPU, it is the same model on either."""
     there = devices.resolve("auto")
     model = models.build("ann").to(there)
     for device in (CPU, there):

@@ -1,5 +1,3 @@
-"""core.training: runs that are repeatable, watched, stopped, and end as they say."""
-
 import io
 import re
 from dataclasses import replace
@@ -10,10 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
 from core import loops, state_dict, training
-from core.config import DEVICES, RunConfig
+from core.config import RunConfig
 from core.data import curve, datasets
 from core.data.batches import in_order
 from core.errors import CancelledError, ExplainedError
@@ -68,7 +65,6 @@ def losses(result: RunResult) -> list[tuple[int, float]]:
 
 
 def test_a_seed_repeats_a_run(result: RunResult) -> None:
-    """Two runs of one seed end with the same bytes, and have the same losses."""
     again = training.run(CONFIG)
     assert again.checkpoint == result.checkpoint
     assert losses(again) == losses(result)
@@ -78,7 +74,6 @@ def test_a_seed_repeats_a_run(result: RunResult) -> None:
 def test_each_epoch_tells_what_is_said_of_the_first_test_images(
     result: RunResult,
 ) -> None:
-    """The last one tells what the model that came of the run says of them."""
     test = datasets.load("sprites").test.first(WALL)
     model = state_dict.load(result.checkpoint, "ann", CPU)
     outputs, _ = loops.predict(model, in_order(test, CPU), CPU)
@@ -92,7 +87,6 @@ def test_each_epoch_tells_what_is_said_of_the_first_test_images(
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"augment": False}])
 def test_other_settings_other_weights(result: RunResult, change: dict) -> None:
-    """Another seed, or no flips, gives other weights."""
     other = training.run(replace(CONFIG, **change))
     assert other.checkpoint != result.checkpoint
 
@@ -100,14 +94,12 @@ def test_other_settings_other_weights(result: RunResult, change: dict) -> None:
 @pytest.mark.parametrize("feed", ["device", "dataloader"])
 @pytest.mark.parametrize("config", [ONCE, CURVE_ONCE], ids=["images", "numbers"])
 def test_feeds_end_alike(config: RunConfig, feed: str) -> None:
-    """However batches are fed, the parameters at the end are equal, bit by bit."""
     assert config.feed == "memory"
     fed = training.run(replace(config, feed=feed))
     assert fed.checkpoint == trained(config).checkpoint
 
 
 def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
-    """The first epoch of a run of two is a run of one."""
     shorter = trained(ONCE)
     steps = len(shorter.losses)
     assert losses(shorter) == losses(result)[:steps]
@@ -117,7 +109,6 @@ def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> None:
-    """On the accelerator, the same run ends with nearly the same accuracy."""
     there = training.run(replace(CONFIG, device="auto", feed=feed))
     assert there.environment.backend != "CPU"
     assert there.losses[0].loss == pytest.approx(result.losses[0].loss, rel=1e-4)
@@ -129,7 +120,6 @@ def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> Non
 
 
 def test_reports_come_in_order(reports: list[Any]) -> None:
-    """First Started, then for each epoch its Steps and after them its Epoch."""
     kinds = "".join(type(each).__name__[:2] for each in reports)
     assert re.fullmatch("St(St)+Ep(St)+EpRu", kinds)
     assert isinstance(reports[0], Started)
@@ -138,7 +128,6 @@ def test_reports_come_in_order(reports: list[Any]) -> None:
 
 
 def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
-    """The run makes as many steps as it said: 24 batches of 500 images, twice."""
     started, last = reports[0], [e for e in reports if isinstance(e, StepProgress)][-1]
     assert last.step == started.steps == 48
     assert (started.train_images, started.test_images) == (12_000, 2_000)
@@ -146,13 +135,11 @@ def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
 
 
 def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
-    """The losses that were reported on the way are those of the result."""
     told = [loss for e in reports if isinstance(e, StepProgress) for loss in e.losses]
     assert tuple(told) == result.losses
 
 
 def test_few_losses_are_drawn_in_a_long_run() -> None:
-    """Of 750 steps the first 100, and of all at most 600, are drawn, in their order."""
     found = training.run(replace(ONCE, batch_size=16, augment=False)).losses
     assert 250 < len(found) <= DRAWN_STEPS + FIRST_STEPS + 1
     assert [each.step for each in found[:FIRST_STEPS]] == [*range(1, FIRST_STEPS + 1)]
@@ -162,32 +149,7 @@ def test_few_losses_are_drawn_in_a_long_run() -> None:
         assert before.seconds <= after.seconds
 
 
-def test_seconds_do_not_go_back_between_epochs(result: RunResult) -> None:
-    """Steps strictly increase and seconds never decrease, over both epochs."""
-    assert [each.step for each in result.losses] == list(range(1, 49))
-    for before, after in pairwise(result.losses):
-        assert before.seconds <= after.seconds
-    trained = sum(epoch.seconds for epoch in result.history)
-    assert result.losses[-1].seconds <= trained <= result.seconds
-
-
-def test_learning_shows(result: RunResult) -> None:
-    """Two epochs on the sprites: the loss falls, the accuracy is far above a tenth."""
-    first, second = result.history
-    assert second.loss < first.loss
-    assert second.train_loss < first.train_loss
-    assert result.test_accuracy > 0.6
-    assert result.test_accuracy == second.test_accuracy
-
-
-def test_epoch_loss_is_the_mean_of_its_steps(result: RunResult) -> None:
-    """With batches of one size, an epoch's loss is the plain mean of its steps'."""
-    first = [each.loss for each in result.losses[:24]]
-    assert result.history[0].loss == pytest.approx(sum(first) / 24)
-
-
 def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
-    """The checkpoint loads as plain weights, and scores what was reported."""
     state = torch.load(io.BytesIO(result.checkpoint), weights_only=True)
     assert all(tensor.device.type == "cpu" for tensor in state.values())
     model = state_dict.load(result.checkpoint, "ann", CPU)
@@ -198,27 +160,8 @@ def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
     assert score.loss == result.history[-1].test_loss
 
 
-def test_one_cycle_ends_low() -> None:
-    """One-cycle climbs to its peak, then falls to nearly nothing at the last step."""
-    config = RunConfig(learning_rate=0.1, schedule="one-cycle")
-    optimizer = training.make_optimizer(nn.Linear(2, 2), config, CPU)
-    scheduler = training.make_scheduler(optimizer, config, steps=100)
-    assert scheduler is not None
-    rates = []
-    for _ in range(100):
-        rates.append(scheduler.get_last_lr()[0])
-        optimizer.step()
-        scheduler.step()
-    assert max(rates) == pytest.approx(0.1)
-    assert rates[0] < 0.01
-    assert rates[-1] < 1e-5
-    peak = rates.index(max(rates))
-    assert rates == sorted(rates[:peak]) + sorted(rates[peak:], reverse=True)
-
-
 @pytest.mark.parametrize(("batch_size", "steps"), [(4096, 3), (3000, 4), (2400, 5)])
 def test_shortest_one_cycles_are_trained(batch_size: int, steps: int) -> None:
-    """One epoch of large batches is a cycle of a few steps, and that is enough."""
     config = replace(ONCE, batch_size=batch_size, schedule="one-cycle")
     assert training.run(config).losses[-1].step == steps
 
@@ -235,7 +178,6 @@ def curve_reports() -> list[Any]:
 
 
 def test_the_curve_is_learned(curve_reports: list[Any]) -> None:
-    """Eight epochs: the fit is near the curve, the scale near the noise."""
     result = curve_reports[-1]
     assert result.r2 > 0.93
     assert curve.NOISE * 0.9 < result.rmse < curve.NOISE * 1.1
@@ -249,7 +191,6 @@ def test_the_curve_is_learned(curve_reports: list[Any]) -> None:
 def test_regression_figures_are_those_of_the_checkpoint(
     curve_reports: list[Any],
 ) -> None:
-    """R² and RMSE come out of the saved weights again, by the textbook's formula."""
     result = curve_reports[-1]
     test = datasets.load("regression").test
     with torch.inference_mode():
@@ -266,7 +207,6 @@ def test_regression_figures_are_those_of_the_checkpoint(
 
 
 def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> None:
-    """The first epoch and the last have a fit; between them a tenth of a second."""
     fits = [each for each in curve_reports if isinstance(each, Fit)]
     result = curve_reports[-1]
     assert fits[0].step == result.history[0].step
@@ -275,16 +215,9 @@ def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> N
     assert len(fits) <= result.seconds / REPORT_SECONDS + 2
 
 
-def test_images_have_no_fit(reports: list[Any], result: RunResult) -> None:
-    """A run on images tells nothing that only regression has."""
-    assert not any(isinstance(each, Fit) for each in reports)
-    assert (result.fit, result.r2, result.rmse) == (None, None, None)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:
-    """On the accelerator, criterion and all, the same run ends nearly alike."""
     there = training.run(replace(CURVE, device="auto", feed=feed))
     assert there.environment.backend != "CPU"
     assert there.r2 == pytest.approx(curve_reports[-1].r2, abs=0.02)
@@ -297,7 +230,6 @@ def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> No
 
 @pytest.mark.parametrize("k", [1, 2, 24, 25, 30, 49])
 def test_cancelled_within_a_batch(k: int) -> None:
-    """Cancelled at the k-th batch, training or evaluating: it is not asked again."""
     answers, steps = iter([False] * (k - 1) + [True]), []
 
     def report(event: object) -> None:
@@ -312,7 +244,6 @@ def test_cancelled_within_a_batch(k: int) -> None:
 
 @pytest.mark.parametrize("rate", [1e25, 1e308])
 def test_overflow_is_explained(rate: float) -> None:
-    """A rate that overflows names the step, and a rate that trains."""
     with pytest.raises(ExplainedError, match=r"step \d+:") as caught:
         training.run(replace(ONCE, learning_rate=rate))
     advised = re.search(r"learning rate of (\S+) or less", str(caught.value))
@@ -321,7 +252,6 @@ def test_overflow_is_explained(rate: float) -> None:
 
 
 def test_missing_device_is_explained(missing_device: str) -> None:
-    """A device that is not here ends the run before anything is reported."""
     told: list[object] = []
     with pytest.raises(ExplainedError, match=missing_device):
         training.run(replace(CONFIG, device=missing_device), Watch(told.append))
@@ -330,7 +260,6 @@ def test_missing_device_is_explained(missing_device: str) -> None:
 
 @pytest.mark.real_data
 def test_fashion_mnist_is_learned() -> None:
-    """The recipe of the ANN reaches what a network of its kind does in five epochs."""
     config = RunConfig.with_recipe(task="fashion-mnist", model="ann", device="cpu")
     found = training.run(config)
     assert (len(found.history), config.batch_size) == (5, 64)
@@ -339,13 +268,6 @@ def test_fashion_mnist_is_learned() -> None:
 
 @pytest.mark.real_data
 def test_the_fast_setting_is_as_good() -> None:
-    """In its few epochs the ANN gets where the textbook loop takes many more to."""
     found = training.run(RunConfig.with_recipe(fast=True, device="cpu"))
     assert found.test_accuracy is not None
     assert found.test_accuracy >= 0.875
-
-
-def test_torch_has_a_fused_update_for_every_device_that_can_be_chosen() -> None:
-    """As the script that is taken home says of MPS and XPU."""
-    known = set(_get_fused_kernels_supported_devices())
-    assert set(DEVICES) - {"auto"} <= known

@@ -1,56 +1,39 @@
-"""What people in a class are called: two friendly words, or what they choose."""
+"""Names of people and classes: two friendly words, or a name that somebody chose."""
 
 import random
 import unicodedata
 from collections.abc import Collection
 
 from core.errors import ExplainedError
+from core.words import Words
 
-SHORTEST, LONGEST = 2, 24  # characters of a person's
-LONGEST_OF_CLASS = 60
-MARKS = 2  # that one letter may carry, as some scripts need
+words = Words(__file__)
+
+SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # characters
+MARKS = 2  # on one letter, as some scripts need
 BETWEEN = " -'’.,"
-
-FIRST = """
-    Amber Brave Bright Calm Cheerful Clever Coral Cozy Crisp Curious Daring Eager
-    Early Fancy Gentle Golden Happy Honest Humble Jolly Kind Lively Lucky Merry
-    Mellow Mighty Nimble Noble Olive Patient Polite Proud Quick Quiet Ruby Silver
-    Sincere Steady Sunny Swift Tidy Velvet Violet Warm Wise Witty Young Zesty
-    """.split()  # noqa: SIM905
-SECOND = """
-    Badger Beaver Bison Camel Cheetah Crane Deer Dolphin Eagle Falcon Ferret Finch
-    Fox Gecko Gibbon Hare Heron Ibex Jackdaw Kestrel Kiwi Koala Lemur Lion Llama
-    Lynx Magpie Marten Mole Moose Newt Ocelot Otter Owl Panda Pelican Penguin Puffin
-    Quail Raven Robin Salmon Seal Stork Swan Tapir Tiger Toad Turtle Wombat
-    """.split()  # noqa: SIM905
-
-LENGTH = f"A name has {SHORTEST} to {{}} characters. Choose another."
-LETTERS = (
-    "A name begins with a letter or a digit and is made of letters, digits, spaces, "
-    "hyphens, commas and periods. Choose another."
-)
-TAKEN = "Somebody in this class has that name already. Choose another."
+FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
 
 def friendly(taken: Collection[str] = ()) -> str:
-    """Two words that nobody in the class is called yet: "Amber Otter"."""
-    known = {alike(each) for each in taken}
+    """Two words that no name in the class has: "Amber Otter"."""
+    folded = {fold(name) for name in taken}
     while True:
         name = f"{random.choice(FIRST)} {random.choice(SECOND)}"
-        if len(known) > len(FIRST) * len(SECOND) // 2:
+        if len(folded) > len(FIRST) * len(SECOND) // 2:
             name += f" {random.randrange(100_000)}"
-        if alike(name) not in known:
+        if fold(name) not in folded:
             return name
 
 
 def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
-    """The name that somebody chose, tidied; ExplainedError where it can't be theirs.
+    """The name, tidied; ExplainedError for one that is taken or can't be a name.
 
-    What it is made of means nothing in Markdown, and turns no line around.
+    Its characters mean nothing in Markdown and don't change the writing direction.
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
     if not SHORTEST <= len(name) <= longest:
-        raise ExplainedError(LENGTH.format(longest))
+        raise ExplainedError(words("names.length", least=SHORTEST, most=longest))
     marks = 0
     for place, character in enumerate(name):
         kind = unicodedata.category(character)[0]
@@ -60,13 +43,13 @@ def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> st
         )
         is_list = character == "." and name[:place].isdigit()  # as in "1. Ada"
         if not fits or is_list:
-            raise ExplainedError(LETTERS)
-    if alike(name) in map(alike, taken):
-        raise ExplainedError(TAKEN)
+            raise ExplainedError(words("names.letters"))
+    if fold(name) in map(fold, taken):
+        raise ExplainedError(words("names.taken"))
     return name
 
 
-def alike(name: str) -> str:
-    """What is the same of names that a person would take for the same."""
+def fold(name: str) -> str:
+    """Letters and digits in one case: the same for names that look alike."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(filter(str.isalnum, folded))

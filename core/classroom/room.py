@@ -1,10 +1,10 @@
-"""The room: the class that is open on this server, who is in it, what it lets in.
+"""The room: the open class, its members, and which jobs it admits.
 
-What it decides by stays in memory, so that neither the queue nor a hundred people who
-look wait for a database; each change is written down as it is made. There is one room a
-server, as there is one writer.
+All that decides is in memory, so that neither the queue nor a hundred open pages wait
+for the database; each change is written as it is made. A server has one room.
 """
 
+import asyncio
 import logging
 import threading
 import time
@@ -15,117 +15,115 @@ from typing import Any
 from core.classroom import names
 from core.classroom.rules import NONE, RUN, Rules
 from core.errors import ExplainedError
+from core.jobs.admission import Gate, spoken
 from core.jobs.job import Job
-from core.jobs.limits import Gate, spoken
-from core.store.classes import Class, Classes, Member
+from core.store.classes import Classes
 from core.store.codec import StoreError
+from core.store.tables import Class, Member
 from core.store.visitors import as_code
+from core.words import Words
 
 logger = logging.getLogger(__name__)
+words = Words(__file__)
 
-WRONG = "No class has that code. Check it against the one your teacher shows."
-CLOSED = "That class is closed. Ask your teacher to open it."
-FULL = "That class is full. Ask your teacher to make room for more."
-NOT_IN = "You are not in a class that is open. Join it first."
-GONE = "That class is no longer there: another teacher may have deleted it."
-# Ends these runs of an owner and lets go of them, as Engine.forget does.
-Forget = Callable[[str, list[str]], object]
-OUTSIDE = "everybody outside"  # as whom those count together who have not joined
+EXPIRY_SECONDS = 3600.0  # from one look for expired classes to the next
+OUTSIDE = "everybody outside"  # one queue and one allowance for all who haven't joined
+Forget = Callable[[str, list[str]], object]  # ends an owner's runs: Engine.forget
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """The proof that somebody has signed in; nothing but a sign-in makes one."""
+    """Proof of a sign-in; only a sign-in makes one."""
 
     visitor: str
-    name: str  # that is written down with what they do
+    name: str  # for the log
 
 
 class Room(Gate):
-    """Safe to use from threads. No student calls what takes a Teacher."""
+    """Safe to use from threads. Whatever takes a Teacher is for teachers alone."""
 
     def __init__(self, classes: Classes) -> None:
-        """As it was when the server stopped; empty where that can't be read."""
+        """Restore what was open when the server stopped, if that can be read."""
         self._classes = classes
         self._lock = threading.RLock()  # for the rest
         self._open: Class | None = None
-        self._members: dict[str, Member] = {}  # of that, by visitor, as they came
-        self._teachers: set[str] = set()  # visitors that no rule holds for
+        self._members: dict[str, Member] = {}  # by visitor, in the order they joined
+        self._teachers: set[str] = set()  # visitors without rules
         try:
-            found = next((each for each in classes.all() if each.is_open), None)
-            if found:
-                self._take(found)
+            for one in classes.all():
+                if one.is_open:
+                    self._enter(one)
         except StoreError as error:
             logger.warning("no class is open: %s", error)
 
-    def _take(self, found: Class) -> None:
-        """Have this class open, with those who are in it. Raises StoreError."""
-        members = {each.visitor: each for each in self._classes.members(found.id)}
-        self._open, self._members = found, members
+    def _enter(self, opened: Class) -> None:
+        members = {each.visitor: each for each in self._classes.members(opened.id)}
+        self._open, self._members = opened, members
 
-    # To look at
+    def _leave(self, class_id: str) -> None:
+        if self._open and self._open.id == class_id:
+            self._open, self._members = None, {}
 
     @property
     def open(self) -> Class | None:
-        """The class that is open; None: there is none, and no rule holds."""
         return self._open
 
-    @property
-    def rules(self) -> Rules:
-        """Those that hold now; without a class, none."""
-        return self._open.rules if self._open else NONE
-
     def rules_for(self, visitor: str) -> Rules:
-        """Those that hold for this person: for a teacher, none."""
-        return NONE if visitor in self._teachers else self.rules
+        """Rules of the open class; none for a teacher, or without a class."""
+        opened = self._open
+        return opened.rules if opened and visitor not in self._teachers else NONE
 
     def member(self, visitor: str) -> Member | None:
-        """Who the visitor is in the class that is open; None: not in it."""
+        """The visitor as a member of the open class; None: not in it."""
         return self._members.get(visitor)
 
     def is_teacher(self, visitor: str) -> bool:
-        """Whether they have signed in."""
         return visitor in self._teachers
 
+    def may_see(self, visitor: str) -> bool:
+        """Whether a class is open, and the visitor in it or a teacher."""
+        return self._open is not None and (
+            visitor in self._members or visitor in self._teachers
+        )
+
     def members(self) -> list[Member]:
-        """Who is in the class that is open, as they came."""
         with self._lock:
             return list(self._members.values())
 
-    # What students do
+    # Acts of students
 
     def join(self, code: str, visitor: str) -> Member:
-        """Be in the class of this code, by a friendly name; whoever is in stays so.
+        """Join the class of this code under a friendly name; a member stays one.
 
         Raises ExplainedError: a wrong code, a class that is closed or full.
         """
         typed = as_code(code)
         with self._lock:
-            if self._open is not None and self._open.code == typed:
-                return self._members.get(visitor) or self._add(self._open, visitor)
-        raise ExplainedError(self.why_not(typed))
-
-    def _add(self, opened: Class, visitor: str) -> Member:
-        if opened.joined >= opened.size:
-            raise ExplainedError(FULL)
-        name = names.friendly([each.name for each in self._members.values()])
-        member = Member(opened.id, visitor, name, time.time(), runs=0)
-        self._open = replace(opened, joined=opened.joined + 1)
-        self._members[visitor] = member
-        self._classes.join(member, self._open.joined)
-        return member
+            opened = self._open
+            if opened is not None and opened.code == typed:
+                if member := self._members.get(visitor):
+                    return member
+                if opened.joined >= opened.size:
+                    raise ExplainedError(words("room.full"))
+                name = names.friendly([each.name for each in self._members.values()])
+                member = Member(opened.id, visitor, name, time.time(), runs=0)
+                self._open = replace(opened, joined=opened.joined + 1)
+                self._members[visitor] = member
+                self._classes.join(member, self._open.joined)
+                return member
+        raise ExplainedError(self.why_not(typed))  # reads the database: unlocked
 
     def why_not(self, code: str) -> str:
-        """Why nobody can join with that code, which is not that of the open class."""
+        """Why nobody can join by a code that isn't the open class's."""
         typed = as_code(code)
-        known = any(each.code == typed for each in self._classes.all())
-        return CLOSED if known else WRONG
+        is_closed = any(each.code == typed for each in self._classes.all())
+        return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
-        """Have the name that the visitor chose. Raises ExplainedError, see `names`."""
+        """Change a member's name. Raises ExplainedError, see `names.chosen`."""
         with self._lock:
             if (member := self._members.get(visitor)) is None:
-                raise ExplainedError(NOT_IN)
+                raise ExplainedError(words("room.not_in"))
             others = [each.name for each in self._members.values() if each != member]
             return self._change_member(member, name=names.chosen(name, others))
 
@@ -139,7 +137,7 @@ class Room(Gate):
         changed = self._members[member.visitor] = replace(member, **values)
         return changed
 
-    # What the queue asks: see core.jobs.limits.Gate
+    # The queue's gate: see core.jobs.admission.Gate
 
     @property
     def paused(self) -> bool:
@@ -155,39 +153,30 @@ class Room(Gate):
         return self.rules_for(owner).seconds if owner else None
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Refuse what the rules refuse; else count it, as the last check of all."""
+        """Refuse a job that breaks a rule; else count it, as the last check of all."""
         with self._lock:
             if self._open is None or job.owner in self._teachers:
                 return
             rules: Rules = self._open.rules
             rules.check(job.address, job.arguments)
             if rules.seconds and expected is not None and expected > rules.seconds:
-                raise ExplainedError(
-                    f"This would take about {spoken(expected)} here, and in this class "
-                    f"a job may take {spoken(rules.seconds)}. Choose less to do, such "
-                    "as fewer epochs."
-                )
-            if job.address == RUN:
-                self._count(job.owner, rules.runs)
+                about, most = spoken(expected), spoken(rules.seconds)
+                raise ExplainedError(words("room.seconds", expected=about, most=most))
+            if job.address != RUN:
+                return
+            member = self._members.get(job.owner)
+            begun = member.runs if member else self._open.outside
+            if rules.runs is not None and begun >= rules.runs:
+                whose = "You have" if member else "Those who have not joined have"
+                runs = f"{begun} {'run' if begun == 1 else 'runs'}"
+                raise ExplainedError(words("room.runs", whose=whose, runs=runs))
+            if member:
+                self._change_member(member, runs=begun + 1)
+            else:
+                self._open = replace(self._open, outside=begun + 1)
+                self._classes.count_outside(self._open.id, begun + 1)
 
-    def _count(self, owner: str, most: int | None) -> None:
-        """One more run of somebody; ExplainedError where they have had them all."""
-        assert self._open is not None
-        member = self._members.get(owner)
-        begun = member.runs if member else self._open.outside
-        if most is not None and begun >= most:
-            whose = "You have" if member else "Those who have not joined have"
-            raise ExplainedError(
-                f"{whose} begun {begun} {'run' if begun == 1 else 'runs'}, and in this "
-                "class nobody may begin more. Look at those you have."
-            )
-        if member:
-            self._change_member(member, runs=begun + 1)
-        else:
-            self._open = replace(self._open, outside=begun + 1)
-            self._classes.count_outside(self._open.id, begun + 1)
-
-    # What teachers do. Each act is written down; StoreError where it can't be done now
+    # Acts of teachers. Each is logged; StoreError where it can't be done now
 
     def welcome(self, teacher: Teacher) -> None:
         """No rule holds for this visitor, from signing in until signing out."""
@@ -198,61 +187,67 @@ class Room(Gate):
         self._teachers.discard(teacher.visitor)
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
-        """A new class, which is closed. ExplainedError for a name or size that is off.
-
-        Of its name the same is asked as of a person's.
-        """
+        """A new class, closed. ExplainedError for an invalid name or size."""
         if not 1 <= size <= 500:
-            raise ExplainedError("A class has room for 1 to 500.")
-        made = self._classes.create(
-            names.chosen(name, (), names.LONGEST_OF_CLASS), size, rules
-        )
-        self._tell(teacher, made.id, f"made the class {made.name}, for {size}")
+            raise ExplainedError(words("room.size"))
+        name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
+        made = self._classes.create(name, size, rules)
+        self.note(teacher, f"made the class {made.name}, for {size}", made.id)
         return made
 
     def start(self, teacher: Teacher, class_id: str) -> None:
         """Open a class; one that was open is closed."""
         with self._lock:
-            found = self._get(class_id)
-            if not found.is_open:
+            chosen = self._get(class_id)
+            if not chosen.is_open:
                 self._classes.change(class_id, is_open=True)
-                self._take(replace(found, is_open=True))
-                self._tell(teacher, class_id, "opened the class")
+                self._enter(replace(chosen, is_open=True))
+                self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:
-        """Nobody is in it until it is opened again, and what was paused goes on."""
+        """Close a class and resume the queue."""
         with self._lock:
             self._change(class_id, is_open=False, is_paused=False)
             self._leave(class_id)
-        self._tell(teacher, class_id, "closed the class")
-
-    def _leave(self, class_id: str) -> None:
-        if self._open and self._open.id == class_id:
-            self._open, self._members = None, {}
+        self.note(teacher, "closed the class", class_id)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
-        """Nothing of the queue gets its turn until it is resumed; what runs goes on."""
+        """Start no job until the queue is resumed; running ones go on."""
         with self._lock:
             if self._open is None:
-                raise ExplainedError("No class is open. Open one, then pause it.")
+                raise ExplainedError(words("room.none_open"))
             class_id = self._open.id
             self._change(class_id, is_paused=paused)
-        self._tell(teacher, class_id, f"{'paused' if paused else 'resumed'} the queue")
+        self.note(teacher, f"{'paused' if paused else 'resumed'} the queue", class_id)
 
-    def change(
-        self, teacher: Teacher, class_id: str, *, told: str = "", **values: Any
-    ) -> None:
-        """Another name, size, rules, or date from which on its data is deleted.
-
-        The rules hold for what is submitted from now on. `told` is written down.
-        """
+    def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
+        """Change columns of a class, logged as `told`; rules hold for later jobs."""
         self._change(class_id, **values)
-        every = ", ".join(f"{name} to {value}" for name, value in values.items())
-        self._tell(teacher, class_id, told or f"changed {every}")
+        self.note(teacher, told, class_id)
 
-    def note(self, teacher: Teacher, what: str) -> None:
-        """Write down what a teacher did by other hands: to the queue, or to a run."""
-        self._tell(teacher, self._open.id if self._open else None, what)
+    def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
+        """Log what a teacher did: in that class, or else in the open one."""
+        open_id = self._open.id if self._open else None
+        self._classes.write_down(teacher.name, act, class_id or open_id)
+
+    def delete(self, teacher: Teacher, class_id: str, forget: Forget) -> None:
+        """Delete a class with its members and their runs in it."""
+        self._delete(self._get(class_id), forget, teacher.name)
+
+    def delete_expired(self, forget: Forget) -> None:
+        """Delete the classes whose date has come."""
+        for each in self._classes.all():
+            if each.ends is not None and each.ends < time.time():
+                self._delete(each, forget, "The app")
+
+    async def watch_expiry(self, forget: Forget) -> None:
+        """Delete expired classes at once, after a day off, and then each hour."""
+        while True:
+            try:
+                await asyncio.to_thread(self.delete_expired, forget)
+            except StoreError as error:
+                logger.warning("no class was deleted: %s", error)
+            await asyncio.sleep(EXPIRY_SECONDS)
 
     def _change(self, class_id: str, **values: Any) -> None:
         with self._lock:
@@ -261,37 +256,22 @@ class Room(Gate):
             if self._open and self._open.id == class_id:
                 self._open = replace(self._open, **values)
 
-    def delete(self, teacher: Teacher, class_id: str, forget: Forget) -> None:
-        """Delete a class with its members and their runs in it."""
-        self._delete(self._get(class_id), forget, teacher.name)
-
-    def delete_ended(self, forget: Forget) -> None:
-        """Delete the classes whose date has come, as their teachers said."""
-        for each in self._classes.all():
-            if each.ends is not None and each.ends < time.time():
-                self._delete(each, forget, "The app")
-
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:
             self._leave(gone.id)  # so that no run is added to it
-        theirs: dict[str, list[str]] = {}
+        runs: dict[str, list[str]] = {}
         for run_id, owner in self._classes.runs(gone.id).items():
-            theirs.setdefault(owner, []).append(run_id)
-        self._forget(theirs, forget)
-        self._classes.delete(gone.id)
-        self._forget(theirs, forget)  # what somebody has looked at meanwhile
-        count = sum(map(len, theirs.values()))
-        self._classes.write_down(who, f"deleted the class {gone.name}, {count} runs")
-
-    def _forget(self, runs: dict[str, list[str]], forget: Forget) -> None:
+            runs.setdefault(owner, []).append(run_id)
         for owner, run_ids in runs.items():
             forget(owner, run_ids)
+        self._classes.delete(gone.id)
+        for owner, run_ids in runs.items():  # again: a page may have loaded them
+            forget(owner, run_ids)
+        count = sum(map(len, runs.values()))
+        self._classes.write_down(who, f"deleted the class {gone.name}, {count} runs")
 
     def _get(self, class_id: str) -> Class:
         for each in self._classes.all():
             if each.id == class_id:
                 return each
-        raise ExplainedError(GONE)
-
-    def _tell(self, teacher: Teacher, class_id: str | None, what: str) -> None:
-        self._classes.write_down(teacher.name, what, class_id)
+        raise ExplainedError(words("room.gone"))

@@ -7,7 +7,7 @@ import math
 import random
 
 TRAIN, TEST = 4000, 1000  # points
-LOW, HIGH = -3.0, 3.0  # of x
+LOW, HIGH = -3.0, 3.0  # range of x
 NOISE = 0.2  # standard deviation; the RMSE of f itself, but for chance
 POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # to draw a fit at
 

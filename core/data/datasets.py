@@ -1,9 +1,4 @@
-"""The datasets, whole, as uint8 tensors in memory.
-
-Where the files of Fashion-MNIST come from is in core.data.fashion_mnist, how the
-sprites are drawn in core.data.sprites, how images become batches in core.data.batches.
-The task regression has numbers in their place, of core.data.curve.
-"""
+"""The datasets, whole, as tensors in memory; core.data.batches makes batches."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +8,7 @@ import torch
 from torch import Tensor
 
 from core.data import curve, fashion_mnist, sprites
-from core.data.results import DatasetStatus
+from core.data.fashion_mnist import DatasetStatus
 from core.errors import ExplainedError
 
 SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # core.config.TRAIN_SAMPLES too
@@ -21,7 +16,7 @@ SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # core.config.TRAIN_SAMPLES too
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images with their labels; for regression, x in the place of images and y."""
+    """Images with their labels; for regression, x and y."""
 
     images: Tensor  # uint8 (N, 1, 28, 28), on the host; x: float32 (N, 1)
     labels: Tensor  # int64 (N,), 0 to 9; y: float32 (N, 1)
@@ -37,15 +32,15 @@ class Split:
 class Dataset:
     """One task's images, or points of a curve, and where they came from."""
 
-    source: str  # the folder that it was read from, the file that draws it
+    source: str  # the folder with its files, or the file that draws it
     classes: tuple[str, ...]  # none for regression
     train: Split
     test: Split
 
 
-@cache  # a dataset is read once in each process; a failure is not remembered
+@cache  # once in each process; failures are not cached
 def load(task: str) -> Dataset:
-    """The dataset of a task. Raises ExplainedError where its files are not whole."""
+    """The dataset of a task. Raises ExplainedError if its files are not whole."""
     return {
         "fashion-mnist": _fashion_mnist,
         "sprites": _sprites,
@@ -82,7 +77,7 @@ def _regression() -> Dataset:
 
 
 def status() -> DatasetStatus:
-    """Whether Fashion-MNIST is here; its files are read and checked."""
+    """Read and check the files of Fashion-MNIST."""
     folder = fashion_mnist.find()
     source, problem = None if folder is None else str(folder), None
     if folder is not None:

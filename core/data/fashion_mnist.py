@@ -1,6 +1,6 @@
-"""The files of Fashion-MNIST: find them, check that they are whole, fetch them.
+"""The files of Fashion-MNIST: find, check and fetch them, without torch.
 
-Nothing here imports torch. Zalando's dataset, 60,000 + 10,000 images of 28×28 pixels in
+Zalando's dataset, 60,000 + 10,000 images of 28×28 pixels in
 ten classes, is described at https://github.com/zalandoresearch/fashion-mnist.
 """
 
@@ -15,13 +15,14 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from http.client import HTTPException
 from math import prod
 from pathlib import Path
+from typing import ClassVar
 
 from filelock import FileLock
 
-from core.data.results import Download
 from core.errors import ExplainedError, quoted
 from core.watch import UNWATCHED, Watch
 
@@ -63,7 +64,7 @@ CLASSES = (
 DATA_FOLDER = Path(__file__).parents[2] / "data" / "FashionMNIST" / "raw"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-DOWNLOAD_BYTES = 30_878_645  # of the four archives at the mirror
+DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror
 NETWORK_TIMEOUT_SECONDS = 8.0  # without a byte
 DOWNLOAD_SECONDS = 900.0  # in all: at 35 kB/s they have come by then
 PIECE_SECONDS = 0.1
@@ -73,11 +74,33 @@ OTHER_WAYS = (
 )
 
 
+@dataclass(frozen=True)
+class Download:
+    """How far a download has come."""
+
+    passes: ClassVar[bool] = True  # replaced by the next one
+    done_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class DatasetStatus:
+    """Where a machine has Fashion-MNIST, and whether its files are whole."""
+
+    source: str | None = None  # its folder, if it has one
+    problem: str | None = None  # a sentence, if its files are not whole
+    named: bool = False  # FASHION_MNIST_DIR names the folder
+
+    @property
+    def usable(self) -> bool:
+        return self.source is not None and self.problem is None
+
+
 def find() -> Path | None:
-    """The folder that holds the files, packed or not; None where there is none."""
+    """The folder that holds the files, packed or not; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
-        return Path(named)  # also where it is wrong: it was asked for by name
-    # A folder that is being filled just now does not hide one that has all files.
+        return Path(named)  # even without the files
+    # A folder that is being filled does not hide one that has all files.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):
             if enough(os.path.exists(_file(folder, name)) for name in SHA256):
@@ -88,7 +111,7 @@ def find() -> Path | None:
 def read() -> tuple[Path, dict[str, bytes]]:
     """The folder, and the bytes of each file after its header.
 
-    Raises ExplainedError where files are missing, truncated or altered.
+    Raises ExplainedError if files are missing, truncated or altered.
     """
     folder = find()
     if folder is None:
@@ -98,15 +121,15 @@ def read() -> tuple[Path, dict[str, bytes]]:
         )
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
-        _unpack(contents)  # the next start is quicker, and torchvision finds it too
+        _unpack(contents)  # for a quicker next start, and for torchvision
     return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
 
 
 def download(watch: Watch = UNWATCHED) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
-    Raises ExplainedError where the mirror gives no answer within seconds, takes too
-    long in all, or has not the files that were published.
+    Raises ExplainedError if the mirror doesn't answer within seconds, takes too long
+    in all, or has other files than those that were published.
     """
     done, deadline = 0, time.monotonic() + DOWNLOAD_SECONDS
     try:
@@ -115,10 +138,10 @@ def download(watch: Watch = UNWATCHED) -> None:
             for name in SHA256:
                 with suppress(ExplainedError):
                     _checked(DATA_FOLDER / name, name)
-                    continue  # whoever held the lock before us has fetched it
+                    continue  # fetched by the lock's last owner
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
-                most = _bytes(name) * 101 // 100 + 1000  # what packing can add at worst
+                most = _bytes(name) * 101 // 100 + 1000  # room for what packing adds
                 for piece in watch.each(_pieces(url, most, deadline)):
                     packed += piece
                     done += len(piece)
@@ -132,23 +155,23 @@ def download(watch: Watch = UNWATCHED) -> None:
 
 
 def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
-    """The body of `url`, ten pieces a second, however small the network has them.
+    """The body of `url`, in at most ten pieces a second.
 
-    A silent network is an ExplainedError; so is one that goes on after the deadline, a
-    moment of time.monotonic(), or that brings more than `most` bytes.
+    Raises ExplainedError for a silent network, after the deadline (in terms of
+    time.monotonic()), and for more than `most` bytes.
     """
     try:
-        # Looking up a name has no timeout of its own, so it gets one from outside.
+        # Looking up a name has no timeout of its own.
         pool = ThreadPoolExecutor(1)
         opened = pool.submit(
             urllib.request.urlopen, url, timeout=NETWORK_TIMEOUT_SECONDS
         )
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
-            if response.chunked:  # a read could wait for the size of a chunk for ever
+            if response.chunked:  # reading the size of a chunk has no timeout
                 raise OSError("it doesn't say how long the file is")
             piece, due = b"", 0.0
-            while chunk := response.read1(1 << 18):  # what is there, without waiting
+            while chunk := response.read1(1 << 18):  # without waiting for more
                 piece += chunk
                 if (most := most - len(chunk)) < 0:
                     raise OSError("it sent more bytes than the file has")
@@ -167,13 +190,13 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
 
 
 def _file(folder: Path, name: str) -> Path:
-    """The file itself where it is there, else its archive."""
+    """The file if it exists, otherwise its archive."""
     plain = folder / name
     return plain if os.path.exists(plain) else folder / f"{name}.gz"
 
 
 def _checked(path: Path, name: str) -> bytes:
-    """The unpacked bytes of one file, known to be those that Zalando published."""
+    """The unpacked bytes of a file, checked to be the published ones."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -188,7 +211,7 @@ def _checked(path: Path, name: str) -> bytes:
 
 
 def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
-    """What is in the archive; at most a byte more than `most`, however much it is."""
+    """The archive's content, cut after `most` + 1 bytes."""
     try:
         with gzip.open(io.BytesIO(packed)) as file:
             return file.read(most + 1)
@@ -225,12 +248,12 @@ def _header(name: str) -> bytes:
 
 
 def _bytes(name: str) -> int:
-    """How large the file is, unpacked."""
+    """The size of the unpacked file."""
     return len(_header(name)) + prod(SHAPES[name])
 
 
 def _unpack(contents: dict[str, bytes]) -> None:
-    with suppress(OSError):  # without it, each start costs a second more
+    with suppress(OSError):  # it only saves a second at each start
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
         with FileLock(DATA_FOLDER / ".lock"):
             for name, data in contents.items():
@@ -239,7 +262,7 @@ def _unpack(contents: dict[str, bytes]) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All or nothing: nobody ever reads a file that is half written."""
+    """Write all or nothing: no reader gets half a file."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         aside.write_bytes(data)

@@ -3,14 +3,14 @@
     python -m core.jobs.cluster
 
 starts a scheduler and its workers on the loopback interface, prints the scheduler's
-address as its one line on standard output, and ends when its standard input closes. So
-whoever started it need not stop it: nothing outlives a server that is killed.
+address as its one line on standard output, and ends when its standard input closes: so
+nothing outlives a server that is killed.
 
     python -m core.jobs.cluster scheduler
     python -m core.jobs.cluster workers ADDRESS
 
 run until they are ended, whatever happens to each other and to the apps. With a folder
-of certificates all of them speak TLS only, see core.jobs.certificates.
+of certificates, which deploy/certificates makes, all of them speak TLS only.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dask
 from distributed import Nanny, Scheduler, Security
@@ -31,14 +32,14 @@ from distributed.core import connect
 from core import log
 from core.config import A_NAME, is_name
 from core.errors import ExplainedError
-from core.jobs.certificates import security as secured
 from core.jobs.job import on
 
 ROOT = Path(__file__).parents[2]
 
 LAB_THREADS = 4  # short jobs of several people at once
-PORT = 8786  # where Dask's own scheduler listens too
-AGAIN_SECONDS = 1.0  # until workers whose scheduler is away look for it again
+PORT = 8786  # Dask's default
+AGAIN_SECONDS = 1.0  # between two looks of workers for their scheduler
+CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 
 logger = logging.getLogger(__name__)
 
@@ -48,16 +49,16 @@ ASKED = "Run out-of-band function"  # for each scrape of /metrics
 LOGGING = "DASK_DISTRIBUTED__LOGGING"  # levels by logger, in an environment variable
 
 SETTINGS = {
-    # A run whose worker dies has failed; it must not silently run a second time.
+    # A run whose worker dies has failed: it must not silently run again.
     "distributed.scheduler.allowed-failures": 0,
-    # By default each worker gets one OpenMP thread; core.devices decides that here.
-    # What a worker logs before core.jobs.worker sets that up is no news.
+    # This also drops Dask's default of one OpenMP thread: core.devices decides that.
+    # Until core.jobs.worker sets logging up, only warnings are of interest.
     "distributed.nanny.pre-spawn-environ": {
         LOGGING: "{'distributed.preloading': 'warning'}"
     },
-    # The DataLoader of a worker may have processes of its own.
+    # A daemon could not start the processes of a DataLoader.
     "distributed.worker.daemon": False,
-    # Dask would pause or kill a worker by shares of memory that suit other work.
+    # Dask would pause or kill workers by their share of memory.
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
@@ -70,7 +71,7 @@ SETTINGS = {
 
 
 def gpus() -> list[str]:
-    """The NVIDIA GPUs to use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    """NVIDIA GPUs to use, by names for CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [name for name in visible.split(",") if name]
@@ -83,7 +84,7 @@ def gpus() -> list[str]:
 
 
 def workers() -> dict[str, dict]:
-    """Name and options of each worker: one for training on each device, one lab."""
+    """Options of each worker by its name: one for training on each GPU, one lab."""
 
     def options(resource: str, threads: int, env: dict[str, str]) -> dict:
         return {
@@ -101,27 +102,70 @@ def workers() -> dict[str, dict]:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Not that somebody has gone who was about to be told something.
-
-    A client has ended, or connects again; or the scheduler has, and its workers with
-    it. Dask tells both with a traceback.
-    """
+    """Log filter: drops Dask's tracebacks about clients that have disconnected."""
     return not record.getMessage().startswith((*GONE, ASKED))
 
 
-def listening(host: str, port: int, security: Security) -> Scheduler:
-    """A scheduler for this interface, without pages of its own."""
-    return Scheduler(
-        host=host,
-        port=port,
-        security=security,
-        dashboard=False,
-        dashboard_address="127.0.0.1:0",
+def listening(host: str, port: int, tls: Security) -> Scheduler:
+    """A scheduler without Dask's dashboard."""
+    no_pages: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    return Scheduler(host=host, port=port, security=tls, **no_pages)
+
+
+def security(address: str | None = None, folder: str | None = None) -> Security:
+    """TLS for a scheduler, or to reach the one at an address, by certificates.
+
+    The default folder is that of DASK_CERTIFICATES; without one, Dask's own settings
+    hold. ExplainedError where that can't be done.
+    """
+    folder = folder or os.environ.get("DASK_CERTIFICATES")
+    secured = _tls(folder) if folder else Security()
+    is_tls = address and address.startswith("tls://")
+    if address and secured.require_encryption and not is_tls:
+        raise ExplainedError(
+            f"With certificates the scheduler's address begins with tls://: "
+            f"{address} does not."
+        )
+    if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
+        raise ExplainedError(
+            f"The scheduler at {address} asks for a certificate. Name the folder with "
+            "this machine's in DASK_CERTIFICATES; deploy/certificates makes it."
+        )
+    return secured
+
+
+def _tls(folder: str) -> Security:
+    authority, certificate, key = (Path(folder, f).absolute() for f in CERTIFICATES)
+    for file in (authority, certificate, key):
+        if not os.access(file, os.R_OK):
+            raise ExplainedError(
+                f"{file} is not there, or can't be read. deploy/certificates makes a "
+                f"folder with {', '.join(CERTIFICATES)} for each machine."
+            )
+    if os.name == "posix" and key.stat().st_mode & 0o077:
+        raise ExplainedError(
+            f"Others on this machine can read the key {key}. If nobody has: "
+            f"chmod 600 {key}; else make new certificates."
+        )
+    roles = ("scheduler", "worker", "client")
+    secured = Security(
+        require_encryption=True,
+        tls_ca_file=str(authority),
+        **{f"tls_{role}_cert": str(certificate) for role in roles},
+        **{f"tls_{role}_key": str(key) for role in roles},
     )
+    try:
+        secured.get_connection_args("client")
+    except OSError as error:  # includes ssl's errors
+        raise ExplainedError(
+            f"The certificates in {folder} can't be used: {error}. "
+            "deploy/certificates makes new ones."
+        ) from None
+    return secured
 
 
 class Process:
-    """The local cluster as its parent holds it."""
+    """The local cluster, in a process of its own."""
 
     def __init__(self) -> None:
         """Start it and wait for its address; ExplainedError where none comes."""
@@ -132,7 +176,7 @@ class Process:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, LOGGING: "{'distributed': 'error'}"},
-            # Ctrl-C in the terminal is for the server; the cluster ends after it.
+            # Ctrl-C in the terminal is not for the cluster: the server ends it.
             start_new_session=True,
         )
         assert self._process.stdout is not None
@@ -145,7 +189,7 @@ class Process:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """End it, by closing what it reads from; by force where that does not help."""
+        """End it by closing its input, or by force if that does not help."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -154,23 +198,18 @@ class Process:
             self._process.kill()
 
 
-async def local(security: Security) -> None:
-    """The cluster of one server, which holds the other end of standard input."""
-    # Whatever the workers print goes to standard error. The address goes out through a
-    # copy of standard output that none of them inherits.
+async def local(tls: Security) -> None:
+    """The cluster of one server, until standard input closes."""
+    # What workers print goes to standard error. The address goes out by a copy of
+    # standard output that they don't inherit.
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    async with listening("127.0.0.1", 0, security) as scheduler:
+    async with listening("127.0.0.1", 0, tls) as scheduler:
         with address_output:
             print(scheduler.address, file=address_output)
+        here: dict[str, Any] = {"host": "127.0.0.1", "security": tls}
         nannies = [
-            Nanny(
-                scheduler.address,
-                name=name,
-                host="127.0.0.1",
-                security=security,
-                **options,
-            )
+            Nanny(scheduler.address, name=name, **here, **options)
             for name, options in workers().items()
         ]
         starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
@@ -179,27 +218,27 @@ async def local(security: Security) -> None:
             start.cancel()
         closing = (nanny.close(timeout=1) for nanny in nannies)
         await asyncio.gather(*closing, return_exceptions=True)
-    for child in multiprocessing.active_children():  # those that were just starting
+    for child in multiprocessing.active_children():  # they were just starting
         child.kill()
-    os._exit(0)  # whatever still runs here holds nothing that anybody waits for
+    os._exit(0)  # without waiting for threads
 
 
-async def schedule(host: str, port: int, security: Security) -> None:
-    """A scheduler, for as long as it is let."""
-    async with listening(host, port, security) as scheduler:
+async def schedule(host: str, port: int, tls: Security) -> None:
+    """A scheduler, until the process is ended."""
+    async with listening(host, port, tls) as scheduler:
         print(f"The scheduler listens at {scheduler.address}", flush=True)
         await scheduler.finished()
 
 
-async def work(address: str, lanes: list[str], name: str, security: Security) -> None:
-    """The workers of this machine, for as long as they are let."""
+async def work(address: str, lanes: list[str], name: str, tls: Security) -> None:
+    """The workers of this machine, until the process is ended."""
     keeping = []
     for number, options in workers().items():
         resources = options["resources"]
         if set(resources) & set(lanes):
             if "train" in resources:  # for jobs that ask for this machine
                 options["resources"] = resources | {on(name): 1}
-            options["security"] = security
+            options["security"] = tls
             keeping.append(keep(address, f"{name}-{number}", options))
     await asyncio.gather(*keeping)
 
@@ -207,8 +246,8 @@ async def work(address: str, lanes: list[str], name: str, security: Security) ->
 async def keep(address: str, name: str, options: dict) -> None:
     """One worker, started again whenever its scheduler is back.
 
-    A worker ends with its connection to the scheduler, and takes its nanny along; one
-    that hangs would not even notice. So this holds a connection of its own.
+    A worker ends with its connection, and its nanny too, but one that hangs would not
+    notice: so this holds a connection of its own.
     """
     arguments = options["security"].get_connection_args("worker")
     while True:
@@ -218,34 +257,32 @@ async def keep(address: str, name: str, options: dict) -> None:
                 lost = asyncio.ensure_future(comm.read())
                 ended = asyncio.ensure_future(nanny.finished())
                 await asyncio.wait({lost, ended}, return_when="FIRST_COMPLETED")
-        except Exception as error:  # the scheduler is away, or has another by this name
+        except Exception as error:  # the scheduler is away, or the name is taken
             logger.warning("%s can't work for %s: %s", name, address, error)
         await asyncio.sleep(AGAIN_SECONDS)
 
 
 def main() -> None:
-    """The command line."""
-    given = _given()
+    given = _parser().parse_args()
     dask.config.set(SETTINGS)
     log.set_up()
     logging.getLogger("distributed.scheduler").addFilter(is_news)
     try:
-        security = secured(getattr(given, "address", None), given.certificates)
+        tls = security(getattr(given, "address", None), given.certificates)
     except ExplainedError as error:
         sys.exit(str(error))
     with suppress(KeyboardInterrupt):
         if given.command == "scheduler":
-            # Where everybody has to show a certificate, everybody may knock.
-            everybody = security.require_encryption
-            host = given.host or ("0.0.0.0" if everybody else "127.0.0.1")
-            asyncio.run(schedule(host, given.port, security))
+            # All interfaces only if clients have to show a certificate.
+            host = given.host or ("0.0.0.0" if tls.require_encryption else "127.0.0.1")
+            asyncio.run(schedule(host, given.port, tls))
         elif given.command == "workers":
-            asyncio.run(work(given.address, given.lanes, given.name, security))
+            asyncio.run(work(given.address, given.lanes, given.name, tls))
         else:
-            asyncio.run(local(security))
+            asyncio.run(local(tls))
 
 
-def _given() -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--certificates",
@@ -286,11 +323,11 @@ def _given() -> argparse.Namespace:
         default=socket.gethostname(),
         help="what the workers' names begin with",
     )
-    return parser.parse_args()
+    return parser
 
 
 def machine_name(text: str) -> str:
-    """The name, if a run can ask for a machine that is called that."""
+    """The name, if a run can ask for a machine by it."""
     if text and is_name(text):
         return text
     raise argparse.ArgumentTypeError(f"it must be {A_NAME}, not {text!r}")

@@ -1,169 +1,157 @@
-"""What of a server's jobs goes into the database, and comes back from it.
+"""Jobs in the database, and back.
 
-Each job has a row from the click on. What it reports becomes rows while it goes on, and
-its end is written when it comes. Nothing here waits for the database but who says so.
+A job has a row from its submission on; what it reports and its end are written as they
+come. Only `wait` blocks on the database.
 """
 
 import logging
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.jobs.estimates import work
-from core.jobs.job import ENDED, Job, PickedUp, Stored
-from core.results import Epoch, Fit, LossPoint, RunResult, Started, StepProgress
+from core.jobs.admission import work
+from core.jobs.job import ENDED, Job, PickedUp, Progress, Stored
+from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import StoreError
-from core.store.results import KeptRun
-from core.store.runs import interrupted
+from core.store.runs import KeptRun, interrupted
 from core.store.store import Store
 from core.store.writer import Write
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_SECONDS = 2.0  # of a run that a crash may take, about
-LATE = 100  # jobs that have ended whose rows may still have to be written
-READ = 128  # jobs of earlier that stay in memory once somebody has looked at them
+PROGRESS_SECONDS = 2.0  # about as much of a run is lost in a crash
+LATE = 100  # ended jobs that are held until their rows are written
+READ = 128  # cache size: ended jobs that were read from the database
 
 GONE = "The checkpoint of that run is no longer kept. Choose another run."
 
 
-@dataclass
-class _Progress:
-    """What a run has reported since the last row."""
+class _Late(NamedTuple):
+    """A job that has ended, and its value with all bytes until that is written."""
 
-    written: float = 0.0
-    step: int = 0
-    losses: list[LossPoint] = field(default_factory=list)
-    fit: Fit | None = None
+    job: Job
+    value: Any
+    write: Write
 
 
 class History:
     """The rows of jobs; safe to use from threads.
 
-    What is told to it about one job has to come in order.
+    Calls about one job must come in order.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._progress: dict[str, _Progress] = {}  # of the runs that go on
+        self._written: dict[str, tuple[float, int]] = {}  # when, and how many losses
         self._lock = Lock()  # for the next
-        self._late: OrderedDict[str, tuple[Write, Job, Any]] = OrderedDict()
+        self._late: OrderedDict[str, _Late] = OrderedDict()
         self._read = lru_cache(READ)(self._read_ended)
 
-    # What happens to a job
+    # From jobs to rows
 
     def queue(self, job: Job, round: int) -> Write | None:
-        """A job waits, in this round; None where it is not kept.
+        """Write a job that waits in this round; None if it is not kept.
 
-        What the server measures by itself is not: it would do so again.
+        Measurements of the server itself are not: it would make them again.
         """
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
             return None
-        what = job.id, job.owner, job.address, job.arguments
+        call = job.id, job.owner, job.address, job.arguments
         try:
-            return self._store.runs.enqueue(*what, job.lane, round, job.submitted)
+            return self._store.runs.enqueue(*call, job.lane, round, job.submitted)
         except TypeError as error:
             logger.warning("job %s is not kept: %s", job.id, error)
             return None
 
     def wait(self, write: Write | None) -> None:
-        """Wait until it is committed, or can't be for now: then the problem is told."""
+        """Wait until it is committed, or the store has a problem."""
         try:
             if write is not None:
                 self._store.writer.wait(write)
-        except Exception:  # the database has something against it; the job goes on
+        except Exception:  # the database refuses the row; the job goes on
             logger.exception("a job is not kept")
 
-    def hear(self, job_id: str, event: Any) -> None:
-        """A job reports something."""
+    def hear(self, job: Job, event: Any) -> None:
+        """Write what the job has just reported, if it is time."""
         runs = self._store.runs
         match event:
             case PickedUp():
-                runs.begin(job_id)
+                runs.begin(job.id)
             case Started():
-                runs.started(job_id, event)
+                runs.started(job.id, event)
             case Epoch():
-                runs.epoch(job_id, event)
+                runs.epoch(job.id, event)
             case StepProgress() | Fit():
-                now = time.monotonic()
-                new = self._progress.setdefault(job_id, _Progress(now))
-                new.step = event.step
-                if isinstance(event, Fit):
-                    new.fit = event
-                else:
-                    new.losses += event.losses
-                if now - new.written >= PROGRESS_SECONDS:
-                    self._keep_progress(job_id)
-                    self._progress[job_id] = _Progress(now)
+                last, _ = self._written.setdefault(job.id, (time.monotonic(), 0))
+                if time.monotonic() - last >= PROGRESS_SECONDS:
+                    self._keep_progress(job)
 
-    def _keep_progress(self, job_id: str) -> None:
-        new = self._progress.pop(job_id, None)
-        if new is not None and new.step:
-            self._store.runs.progress(job_id, new.step, new.losses, new.fit)
+    def _keep_progress(self, job: Job) -> None:
+        _, count = self._written.get(job.id, (0.0, 0))
+        progress = job.progress
+        step = max((e.step for e in (progress.latest, progress.fit) if e), default=0)
+        if step:
+            new = progress.losses[count:]
+            self._store.runs.progress(job.id, step, new, progress.fit)
+        self._written[job.id] = time.monotonic(), len(progress.losses)
 
     def end(self, job: Job, value: Any) -> None:
-        """A job has ended, with this value: the job may have it without its bytes."""
-        self._keep_progress(job.id)
+        """Write how a job has ended, and its value with all bytes."""
+        if job.id in self._written and not isinstance(value, RunResult):
+            self._keep_progress(job)  # a result has all of it
+        self._written.pop(job.id, None)
         write = self._store.runs.end(job.id, job.status, value, job.message)
         with self._lock:
-            self._late[job.id] = write, job, value
-            while self._late and (len(self._late) > LATE or self._first_is_written()):
+            self._late[job.id] = _Late(job, value, write)
+            while len(self._late) > LATE or self._first_is_written():
                 self._late.popitem(last=False)
 
     def _first_is_written(self) -> bool:
-        return next(iter(self._late.values()))[0].ended
+        return any(late.write.ended for late in list(self._late.values())[:1])
 
     def forget(self, owner: str, *job_ids: str) -> None:
-        """Rows of an owner are deleted, and these of their jobs may go on."""
+        """Drop what is in memory: rows of an owner and of these jobs are deleted."""
         with self._lock:
-            for job_id in [k for k, v in self._late.items() if v[1].owner == owner]:
-                del self._late[job_id]
+            for job_id, late in list(self._late.items()):
+                if late.job.owner == owner:
+                    del self._late[job_id]
         for job_id in job_ids:
-            self._progress.pop(job_id, None)
+            self._written.pop(job_id, None)
         self._read.cache_clear()
 
-    # What comes back
+    # From rows to jobs
 
     def recover(self) -> list[tuple[Job, int]]:
-        """At the start: the jobs that wait, in their order, and the round of each."""
+        """At the start: the jobs that wait, in their order, and their rounds."""
         try:
-            kept = self._store.runs.recover()
+            runs = self._store.runs.recover()
         except StoreError as error:
-            logger.warning("what waited does not come back: %s", error)
+            logger.warning("waiting jobs don't come back: %s", error)
             return []
-        return [
-            (
-                Job(
-                    each.id,
-                    each.address,
-                    each.arguments,
-                    each.lane,
-                    each.visitor,
-                    submitted=each.submitted,
-                    work=work(each.address, each.arguments),
-                ),
-                each.round,
-            )
-            for each in kept
-        ]
+        waiting = []
+        for run in runs:
+            row = run.summary
+            call = row.id, row.address, run.arguments, row.lane, row.visitor or ""
+            todo = work(row.address, run.arguments)
+            waiting.append((Job(*call, submitted=row.submitted, work=todo), row.round))
+        return waiting
 
     def job(self, job_id: str) -> Job | None:
-        """A job that has ended, the same object at every look; None: not known.
+        """A job that has ended, the same object at every look; None: unknown.
 
         Raises StoreError where it can't be read.
         """
         with self._lock:
             if job_id in self._late:
-                return self._late[job_id][1]
+                return self._late[job_id].job
         try:
             return self._read(job_id)
-        except KeyError:  # which is not remembered, since it may come to be known
+        except KeyError:  # not cached: the row may still be written
             return None
 
     def _read_ended(self, job_id: str) -> Job:
@@ -175,9 +163,9 @@ class History:
     def checkpoint(self, stored: Stored) -> bytes:
         """The bytes; ExplainedError where they are no longer kept, or can't be read."""
         with self._lock:
-            _, _, value = self._late.get(stored.name, (None, None, None))
-        if isinstance(value, RunResult):
-            return value.checkpoint
+            late = self._late.get(stored.name)
+        if late and isinstance(late.value, RunResult):
+            return late.value.checkpoint
         found = self._store.runs.checkpoint(stored.name)
         if found is None:
             raise ExplainedError(GONE)
@@ -186,15 +174,13 @@ class History:
 
 def _job(kept: KeptRun) -> Job:
     """A job as it was when it ended."""
-    row = kept.summary
-    events: list[Any] = [kept.start] if kept.start else []
-    if kept.value is None:
-        if row.step:
-            seconds = kept.losses[-1].seconds if kept.losses else 0.0
-            events.append(StepProgress(row.step, kept.losses, 0.0, seconds))
-        events += [*kept.history, *filter(None, [kept.fit])]
+    row, value, latest = kept.summary, kept.value, None
+    if value is None and row.step:
+        seconds = kept.losses[-1].seconds if kept.losses else 0.0
+        latest = StepProgress(row.step, kept.losses, 0.0, seconds)
+    fit = value.fit if isinstance(value, RunResult) else kept.fit
     status, message = row.status, row.message
-    if status not in ENDED:  # a start at which the database could not be read
+    if status not in ENDED:  # at a start the database could not be read
         status, message = "interrupted", interrupted(row.step, row.steps)
     return Job(
         row.id,
@@ -203,8 +189,8 @@ def _job(kept: KeptRun) -> Job:
         row.lane,
         row.visitor or "",
         status,
-        events=tuple(events),
-        value=kept.value,
+        progress=Progress(kept.start, kept.losses, kept.history, latest, fit),
+        value=value,
         message=message,
         submitted=row.submitted,
         started=row.started,

@@ -1,75 +1,173 @@
-"""What the machines that have workers say of themselves."""
+"""The machines that have workers: what the scheduler and the workers tell of them.
+
+A machine that loses its power or its network says no goodbye, and the scheduler takes
+half a minute to be sure. A worker tells the scheduler twice a second that it is there,
+so the app knows sooner.
+"""
 
 import asyncio
 import logging
 import pickle
+import re
 import threading
-from collections.abc import Callable
-from typing import Any
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from distributed.core import connect, send_recv
 
 from core.jobs import worker
-from core.jobs.certificates import security
-from core.jobs.connection import in_background
-from core.jobs.roster import Host, Roster
+from core.jobs.cluster import security
 from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
 
+SILENT_SECONDS = 7.0  # after which a silent worker counts as gone
+
+
+class _Worker(NamedTuple):
+    word: float  # when it last said something, by the scheduler's clock
+    heard: float  # when that was news, by ours
+    takes: Counter[str]  # jobs at once, by lane
+    name: str
+
+    @property
+    def machine(self) -> str:
+        return host_of(self.name)
+
+    @property
+    def answers(self) -> bool:
+        return self.heard > time.monotonic() - SILENT_SECONDS
+
+
+class Host(NamedTuple):
+    """A machine that has workers."""
+
+    name: str  # "" where they are the app's own
+    speaker: str  # the address of one of them, of the lab where it has one
+    trains: int  # training workers
+    answers: bool  # one of them is heard
+    machine: Machine | None = None  # as it describes itself, once it has
+
+
+def host_of(worker: str) -> str:
+    """The machine of a worker of that name."""
+    return re.sub(r"-?(train-\d+|lab)$", "", worker)
+
+
+def first_gpu(worker: str) -> int:
+    """The number on its machine of the GPU that the worker calls its first."""
+    own = re.search(r"train-(\d+)$", worker)
+    return int(own[1]) if own else 0
+
 
 class Hosts:
-    """Nobody who looks waits: each is asked once, in the background, if not alone."""
+    """The machines of one connection at a time; one thread writes, any may read.
 
-    def __init__(self, roster: Roster, ask: Callable[[str], Machine]) -> None:
-        """`ask` gets the address of a worker, and says what its machine is."""
-        self._roster, self._ask = roster, ask
+    Each machine is described once, in the background; callers never wait.
+    """
+
+    def __init__(self, describe: Callable[[str], Machine]) -> None:
+        """`describe` is called with the address of a worker."""
+        self._describe = describe
         self._lock = threading.Lock()  # for the next
-        self._said: dict[str, Machine | None] = {}  # by worker; None: it is being asked
+        self._described: dict[str, Machine | None] = {}  # by speaker; None: asked
+        self.clear()
+
+    def clear(self) -> None:
+        """There is a new connection, through which nothing was heard yet."""
+        # Jobs that workers take, by lane; of training also by machine, see job.on.
+        self.capacity: Counter[str] = Counter()
+        self._workers: dict[str, _Worker] = {}
+        self._told = self._since = time.monotonic()
+        self._staffed: dict[str, float] = {}  # when a lane last had a worker
+
+    def hear(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take in what the scheduler says of its workers."""
+        now, workers = time.monotonic(), {}
+        for address, said in told.items():
+            word, known = said["last_seen"], self._workers.get(address)
+            heard = known.heard if known and known.word == word else now
+            takes = Counter({k: int(n) for k, n in said["resources"].items()})
+            workers[address] = _Worker(word, heard, takes, str(said["name"]))
+        self._workers, self._told = workers, now
+        self.capacity = sum((each.takes for each in workers.values()), Counter())
+        self._staffed.update(dict.fromkeys(self.capacity, now))
+
+    def seconds_without(self, lane: str) -> float:
+        """For how long there has been no worker that takes jobs of the lane."""
+        if self.capacity[lane]:
+            return 0.0
+        return time.monotonic() - self._staffed.get(lane, self._since)
+
+    def answering(self) -> Counter[str] | None:
+        """The capacity of the workers that are heard; None: the scheduler is silent."""
+        if time.monotonic() >= self._told + SILENT_SECONDS:
+            return None
+        takes = (each.takes for each in self._workers.values() if each.answers)
+        return sum(takes, Counter())
 
     def __call__(self) -> list[Host]:
-        """Those that the scheduler knows of, in the order of their names."""
-        found = self._roster.hosts()
-        if len(found) < 2:  # pages are about that one anyway
-            return found
+        """The machines, silent ones too, by name; described if there are several."""
+        workers, hosts = self._workers, []
+        for name in sorted({each.machine for each in workers.values()}):
+            own = {k: each for k, each in workers.items() if each.machine == name}
+            heard = [k for k, each in own.items() if each.answers]
+            speaker = max(heard or own, key=lambda k: (own[k].takes["lab"], k))
+            trains = sum(each.takes["train"] for each in own.values())
+            hosts.append(Host(name, speaker, trains, bool(heard)))
+        if len(hosts) < 2:  # pages are about that one anyway
+            return hosts
         with self._lock:
-            known = self._said
-            self._said = {each.speaker: known.get(each.speaker) for each in found}
-            said, new = dict(self._said), self._said.keys() - known.keys()
-        for address in new:
-            in_background(self._hear, address)
-        return [each._replace(machine=said[each.speaker]) for each in found]
+            known = self._described
+            self._described = {host.speaker: known.get(host.speaker) for host in hosts}
+            described = dict(self._described)
+        for address in described.keys() - known.keys():
+            threading.Thread(target=self._ask, args=(address,), daemon=True).start()
+        return [host._replace(machine=described[host.speaker]) for host in hosts]
+
+    def _ask(self, address: str) -> None:
+        machine = None
+        try:
+            machine = self._describe(address)
+        except Exception as error:  # it is gone, or the next call asks again
+            logger.warning("a machine does not describe itself: %s", error)
+        with self._lock:
+            if machine is None:
+                self._described.pop(address, None)
+            elif address in self._described:
+                self._described[address] = machine
+
+    def speakers(self) -> dict[str, str]:
+        """Names and addresses of workers that are heard, and see all devices.
+
+        The lab of a machine does; without one, its training workers do together.
+        """
+        heard = {k: each for k, each in self._workers.items() if each.answers}
+        labs = {each.machine for each in heard.values() if each.takes["lab"]}
+        return {
+            each.name: address
+            for address, each in heard.items()
+            if each.takes["lab"] or each.machine not in labs
+        }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
-        """What a quick function says on each machine, by the name of the worker.
+        """The answers of all `speakers` to a quick function, by their names.
 
-        That is one, or all that train where each sees but its own device. They answer
-        while they train, too. Who has not answered in time is left out.
+        They answer while they train, too; answers that come late are left out.
         """
-        return asyncio.run(_answers(self._roster.speakers(), question, seconds))
 
-    def _hear(self, address: str) -> None:
-        try:
-            said = self._ask(address)
-        except Exception as error:  # it has gone; if not, the next look asks again
-            logger.warning("a machine does not describe itself: %s", error)
-            with self._lock:
-                self._said.pop(address, None)
-            return
-        with self._lock:
-            if address in self._said:
-                self._said[address] = said
+        async def all_answers() -> list[Any]:
+            asked = (
+                asyncio.wait_for(_answer(address, question), seconds)
+                for address in speakers.values()
+            )
+            return await asyncio.gather(*asked, return_exceptions=True)
 
-
-async def _answers(
-    speakers: dict[str, str], question: str, seconds: float
-) -> dict[str, Any]:
-    asked = (
-        asyncio.wait_for(_answer(each, question), seconds) for each in speakers.values()
-    )
-    said = await asyncio.gather(*asked, return_exceptions=True)
-    together = zip(speakers, said, strict=True)
-    return {k: v for k, v in together if not isinstance(v, BaseException)}
+        speakers = self.speakers()
+        answers = zip(speakers, asyncio.run(all_answers()), strict=True)
+        return {k: v for k, v in answers if not isinstance(v, BaseException)}
 
 
 async def _answer(address: str, question: str) -> Any:

@@ -1,29 +1,27 @@
-"""A job, and all that a server knows of: plain data, without torch or Dask."""
+"""A job and what it reports: plain data, without torch or Dask."""
 
+import importlib
+import inspect
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import chain, compress
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Self
 
-from core.errors import ExplainedError
-from core.results import RunResult
+from core.errors import CancelledError, ExplainedError, explain
+from core.results import Epoch, Fit, LossPoint, RunResult, Started, StepProgress
+from core.watch import UNWATCHED, Watch
 
 logger = logging.getLogger(__name__)
 
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
 
-class InMemory(NamedTuple):
-    """How many of the ended jobs that call one function stay in memory."""
-
-    each: int  # of one person
-    all: int
-
-
-IN_MEMORY = InMemory(each=10, all=100)  # what is older comes from the database
+# Ended jobs of one function in memory; older ones come from the database.
+MOST_OF_ONE = 10  # person
+MOST_OF_ALL = 100
 
 
 def on(host: str) -> str:
@@ -33,14 +31,14 @@ def on(host: str) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """What stands for the checkpoint of a run, in the arguments of a job say."""
+    """Stands for the checkpoint of a run, in the arguments of a job."""
 
     name: str  # the id of the run
 
 
 @dataclass(frozen=True)
 class PickedUp:
-    """A worker has begun with a job; the first event of every job."""
+    """A worker has begun: the first report of every job."""
 
     worker: str  # its name
 
@@ -49,70 +47,116 @@ class PickedUp:
 class Outcome:
     """How work ended. An exception is a sentence: to read one might import torch."""
 
-    status: str  # one of ENDED; only a start finds a job interrupted
-    value: Any = None  # what the function returned
+    status: str  # one of ENDED; only a start of the server finds a job interrupted
+    value: Any = None  # the function's return value
     message: str = ""  # why it failed
-    machine: str = ""  # the identity of the machine that did it, see core.devices
+    machine: str = ""  # identity of the machine that did it, see core.devices
 
     def get(self) -> Any:
-        """The value; ExplainedError if the work failed."""
+        """Return the value; ExplainedError if the work failed."""
         if self.status == "failed":
             raise ExplainedError(self.message)
         return self.value
 
 
+def resolve(address: str) -> Any:
+    """Import "core.training:run", a module and a name in it; a method has dots.
+
+    Jobs are sent, and code is shown, by address: the server must not import torch.
+    Raises ImportError or AttributeError.
+    """
+    module, _, name = address.partition(":")
+    return attrgetter(name)(importlib.import_module(module))
+
+
+def outcome_of(
+    address: str, arguments: tuple[Any, ...], watch: Watch = UNWATCHED
+) -> Outcome:
+    """Call the function at the address; never raises.
+
+    It gets `watch` if it has a parameter of that name.
+    """
+    try:
+        watch.check()
+        function = resolve(address)
+        watched = "watch" in inspect.signature(function).parameters
+        value = function(*arguments, **({"watch": watch} if watched else {}))
+        return Outcome("finished", value)
+    except CancelledError:
+        return Outcome("cancelled")
+    except Exception as error:
+        return Outcome("failed", message=explain(error, arguments))
+
+
 @dataclass(frozen=True)
 class Work:
-    """What a job has to do, for estimates."""
+    """The size of a job, for estimates."""
 
     kind: str = ""  # jobs of one kind take as long for the same amount
     amount: float = 1.0
-    assumed: float = 60.0  # seconds, where nothing of this kind was ever done
+    assumed: float = 60.0  # seconds, if nothing of this kind was ever done
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run as far as it has come: its reports, added up."""
+
+    started: Started | None = None
+    losses: tuple[LossPoint, ...] = ()
+    history: tuple[Epoch, ...] = ()
+    latest: StepProgress | None = None
+    fit: Fit | None = None  # the newest, of the task regression
+
+    def after(self, event: object) -> Self:
+        """The same object if a run reports no such event."""
+        match event:
+            case StepProgress():
+                return replace(self, losses=self.losses + event.losses, latest=event)
+            case Epoch():
+                return replace(self, history=(*self.history, event))
+            case Started():
+                return replace(self, started=event)
+            case Fit():
+                return replace(self, fit=event)
+        return self
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A piece of work as it stood when it was looked at.
-
-    A job that has ended is the same object at every look.
-    """
+    """A snapshot of a piece of work: the same object until something changes."""
 
     id: str
-    address: str  # of the function
+    address: str  # "module:function"
     arguments: tuple[Any, ...]
     lane: str  # "train" or "lab"
-    owner: str = ""  # whoever started it, by a name that only they have; "": the server
+    owner: str = ""  # the visitor who started it; "": the server itself
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
-    events: tuple[Any, ...] = ()
-    value: Any = None  # what the function returned
-    message: str = ""  # why it failed
+    progress: Progress = Progress()  # only training runs have any
+    events: tuple[Any, ...] = ()  # other reports
+    value: Any = None  # the function's return value
+    message: str = ""  # why it failed, or has to wait
     submitted: float = field(default_factory=time.time)
     tries: int = 0  # how often it was given to a worker
     started: float | None = None  # seconds since 1970, as `submitted`
-    stopped: float | None = None  # likewise, when it ended
+    stopped: float | None = None
     work: Work = Work()
-    person: str = ""  # as whom the owner takes turns, if not as themselves
-    machine: str = ""  # the identity of the machine that did it, once it has ended
-    worker: str = ""  # the name of the one that has begun with it
+    person: str = ""  # fairness key where several owners share one
+    machine: str = ""  # identity of the machine that did it, once it has ended
+    worker: str = ""  # name of the worker that has begun
 
     @property
-    def hosts(self) -> list[str]:
-        """The machines that it is for; none: it may be done on any.
-
-        It is done on the first of them, which has parts of it done by the others: in
-        one order, so that no two jobs have what the other one waits for.
-        """
+    def host(self) -> str:
+        """The machine that was chosen for the run; empty: any."""
         if self.lane != "train":
-            return []
-        told = [each if isinstance(each, tuple) else (each,) for each in self.arguments]
-        named = {getattr(each, "host", "") for each in chain.from_iterable(told)}
-        return sorted(named - {""})
+            return ""
+        named = (getattr(argument, "host", "") for argument in self.arguments)
+        return next(filter(None, named), "")
 
     @property
     def resources(self) -> list[str]:
-        """One of each of these it takes of its worker."""
-        return [self.lane, *map(on, self.hosts[:1])]
+        """What the job takes of its worker, one of each."""
+        return [self.lane, on(self.host)] if self.host else [self.lane]
 
     @property
     def ended(self) -> bool:
@@ -120,161 +164,132 @@ class Job:
 
     @property
     def turn_of(self) -> str:
-        """Whose turn it takes: the owner's, or that of several together."""
+        """The fairness key: jobs that share it take turns as one person's."""
         return self.person or self.owner
 
     @property
     def seconds(self) -> float | None:
-        """How long its worker had it; None before it has ended, or if none had it."""
+        """Time at its worker; None until it has ended, or if no worker had it."""
         if self.started is None or self.stopped is None:
             return None
         return self.stopped - self.started
 
+    def after(self, event: object) -> "Job":
+        """The job once it has reported this event."""
+        progress = self.progress.after(event)
+        if progress is not self.progress:
+            return replace(self, progress=progress)
+        return replace(self, events=(*self.events, event))
+
+    def end(self, outcome: Outcome) -> "Job":
+        """The job as it ended, without checkpoint bytes, which the database has.
+
+        Of its events only those stay that are read later: with a result those that
+        `lasts` marks; without one all but those that `passes` marks and a newer one of
+        the same class has replaced, unless they carry losses.
+        """
+        value, progress = outcome.value, self.progress
+        if isinstance(value, RunResult):  # complete, where the last events may be late
+            started = progress.started
+            progress = Progress(started, value.losses, value.history, fit=value.fit)
+            value = replace(value, checkpoint=b"")
+        newest = {type(event): event for event in self.events}
+
+        def stays(event: Any) -> bool:
+            if outcome.status == "finished":
+                return getattr(event, "lasts", False)
+            is_replaced = event is not newest[type(event)]
+            passes = is_replaced and getattr(event, "passes", False)
+            return not passes or bool(getattr(event, "losses", ()))
+
+        return replace(
+            self,
+            status=outcome.status,
+            value=value,
+            message=outcome.message,
+            machine=outcome.machine,
+            progress=progress,
+            events=tuple(filter(stays, self.events)),
+            stopped=time.time(),
+        )
+
 
 class Jobs:
-    """The jobs of a server, with the events of those that go on.
+    """The jobs in memory: all that go on, and the newest that have ended.
 
-    Whoever uses it sees to it that only one thread does; `receive` is for any thread.
+    Callers hold a lock; `receive` is for any thread.
     """
 
-    def __init__(self, on_event: Callable[[str, Any], None]) -> None:
-        """`on_event` gets the id of a job and each event of it that is filed."""
+    def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
+        """`on_event` gets each event, and its job with the event in it."""
         self._on_event = on_event
         self._jobs: dict[str, Job] = {}
-        self._events: dict[str, list[Any]] = {}  # of jobs that have not ended
         self._inbox: deque[tuple[str, Any, float]] = deque()  # events not yet filed
 
-    def add(self, job: Job) -> None:
-        """Know this job from now on."""
-        self._jobs[job.id] = job
-        self._events[job.id] = []
-        _log(job)
-
     def receive(self, job_id: str, event: Any) -> None:
-        """Take an event in, without waiting; it is filed at the next look."""
+        """Take an event in without waiting; it is filed at the next look."""
         self._inbox.append((job_id, event, time.time()))
 
-    def get(self, job_id: str) -> Job | None:
-        """The job with what it has reported until now; None if it isn't known."""
-        self.file_events()
-        job = self._jobs.get(job_id)
-        if job is None or job.ended:
-            return job
-        return replace(job, events=tuple(self._events[job_id]))
+    def file_events(self) -> None:
+        """Give the events that came in to their jobs."""
+        while self._inbox:
+            job_id, event, at = self._inbox.popleft()
+            job = self._jobs.get(job_id)
+            if job is None or job.ended:
+                continue
+            if isinstance(event, PickedUp):
+                begun = {"status": "running", "started": at, "worker": event.worker}
+                self.add(replace(job, **begun))  # type: ignore[arg-type]
+            else:
+                self._jobs[job_id] = job.after(event)
+            self._on_event(self._jobs[job_id], event)
 
-    def of(self, address: str, owner: str | None = None) -> list[str]:
-        """The ids of jobs that call this function, of one owner or all, in order."""
+    def get(self, job_id: str) -> Job | None:
+        """The job with all that it has reported; None if it isn't in memory."""
+        self.file_events()
+        return self._jobs.get(job_id)
+
+    def ids(self, address: str | None = None, owner: str | None = None) -> list[str]:
+        """Ids of the jobs of one function or all, of one owner or all, in order."""
         return [
             job.id
             for job in self._jobs.values()
-            if job.address == address and owner in (None, job.owner)
+            if address in (None, job.address) and owner in (None, job.owner)
         ]
 
-    def owned_by(self, owner: str | None) -> list[str]:
-        """The ids of all jobs of one owner, or of all."""
-        mine = (owner in (None, job.owner) for job in self._jobs.values())
-        return list(compress(self._jobs, mine))
+    def add(self, job: Job) -> Job:
+        """Know a job, or its new status."""
+        self._jobs[job.id] = job
+        ids = {"run": job.id, "visitor": job.owner}
+        logger.info("%s: %s", job.status, job.address, extra=ids)
+        return job
 
-    def start(
-        self,
-        job_id: str,
-        status: str = "starting",
-        at: float | None = None,
-        worker: str = "",
-    ) -> None:
-        """A worker gets the job; the job's first event says that it has begun."""
+    def start(self, job_id: str) -> None:
+        """A worker gets the job; its first event says that it has begun."""
         job = self._jobs[job_id]
-        started, tries = at or time.time(), job.tries + (status == "starting")
-        now = dict[str, Any](status=status, started=started, tries=tries, worker=worker)
-        job = self._jobs[job_id] = replace(job, **now)
-        _log(job)
-
-    def worker(self, job_id: str) -> str:
-        """The name of the one that has begun with the job; empty where none has."""
-        return self._jobs[job_id].worker if job_id in self._jobs else ""
+        now = time.time()
+        self.add(replace(job, status="starting", started=now, tries=job.tries + 1))
 
     def put_back(self, job_id: str) -> None:
-        """The worker was lost before it had begun: the job waits again."""
+        """The worker was lost before it began: the job waits again."""
         self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
     def end(self, job_id: str, outcome: Outcome) -> Job:
-        """The job as it ended; what ends it a second time changes nothing.
+        """End a job that goes on; too many ended ones make room.
 
-        KeyError where it isn't known.
+        The owner's oldest goes, or the oldest of whoever has most.
         """
-        job = self.get(job_id) or self._jobs[job_id]
-        if job.ended:
-            return job
-        ended = replace(
-            job,
-            status=outcome.status,
-            value=_without_checkpoint(outcome.value),
-            message=outcome.message,
-            machine=outcome.machine,
-            events=lasting(job.events, outcome.status == "finished"),
-            stopped=time.time(),
-        )
-        self._jobs[job_id] = ended
-        _log(ended)
-        del self._events[job_id]
-        self._forget_one_like(ended)
+        self.file_events()
+        ended = self.add(self._jobs[job_id].end(outcome))
+        ids = self.ids(ended.address)
+        alike = [job for job in map(self._jobs.__getitem__, ids) if job.ended]
+        owners, owner = Counter(job.owner for job in alike), ended.owner
+        if owners[owner] <= MOST_OF_ONE:
+            owner = owners.most_common(1)[0][0]
+        if owners[ended.owner] > MOST_OF_ONE or len(alike) > MOST_OF_ALL:
+            self.remove(next(job.id for job in alike if job.owner == owner))
         return ended
 
-    def _forget_one_like(self, ended: Job) -> None:
-        """If too many stay: the owner's oldest, or that of whoever has most."""
-        alike = [
-            job
-            for job in self._jobs.values()
-            if job.ended and job.address == ended.address
-        ]
-        owners = Counter(job.owner for job in alike)
-        whose = ended.owner
-        if owners[whose] <= IN_MEMORY.each:
-            if len(alike) <= IN_MEMORY.all:
-                return
-            whose = owners.most_common(1)[0][0]
-        self.remove(next(job.id for job in alike if job.owner == whose))
-
     def remove(self, job_id: str) -> None:
-        """Forget the job; what it still reports is not taken in."""
+        """Forget the job, and what it still reports."""
         self._jobs.pop(job_id, None)
-        self._events.pop(job_id, None)
-
-    def file_events(self) -> None:
-        """Give what has come in to its jobs."""
-        while self._inbox:
-            job_id, event, at = self._inbox.popleft()
-            if job_id in self._events:  # else the job has ended
-                self._events[job_id].append(event)
-                self._on_event(job_id, event)
-                if isinstance(event, PickedUp):
-                    self.start(job_id, "running", at, event.worker)
-
-
-def _log(job: Job) -> None:
-    """What became of a job, for whoever looks after the server."""
-    ids = {"run": job.id, "visitor": job.owner}
-    logger.info("%s: %s", job.status, job.address, extra=ids)
-
-
-def _without_checkpoint(value: Any) -> Any:
-    """The value without most of its bytes, which the database has."""
-    return replace(value, checkpoint=b"") if isinstance(value, RunResult) else value
-
-
-def lasting(events: Sequence[Any], finished: bool) -> tuple[Any, ...]:
-    """Of a job's events, those that are read after its end.
-
-    What `lasts` tells is told by no result. Where there is no result all events count,
-    except for passing ones that a newer one has replaced and that carry no losses.
-    """
-    if finished:
-        return tuple(each for each in events if getattr(each, "lasts", False))
-    newest = {type(each): each for each in events}
-    return tuple(
-        each
-        for each in events
-        if each is newest[type(each)]
-        or not getattr(each, "passes", False)
-        or (hasattr(each, "losses") and each.losses)
-    )

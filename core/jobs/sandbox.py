@@ -1,13 +1,12 @@
-"""Call a function in a process of its own, which may die without harm to anybody.
+"""Call a function in a process of its own, which may die without harm to the caller.
 
-For what must not share a process with others: an error that poisons the GPU's context,
-memory that runs out, a file that a stranger sent. On Linux and macOS a server process
-that has imported torch forks such children in some hundredths of a second; on Windows
-each one starts afresh.
-
-Where there are process groups, whatever a child has started ends with it.
+For what must not share a process: an error that poisons the GPU's context, memory that
+runs out, a file that a stranger sent. On Linux and macOS a server process that has
+imported torch forks such children in some hundredths of a second; on Windows each one
+starts afresh. Where there are process groups, a child's own children end with it.
 """
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -19,12 +18,27 @@ from typing import Any
 
 from core import log
 from core.errors import ExplainedError
-from core.jobs.address import outcome_of
-from core.jobs.confinement import confine
-from core.jobs.job import Outcome
+from core.jobs.job import Outcome, outcome_of
 from core.watch import Watch
 
 SECONDS = 30.0
+
+# Drivers read these when a program first asks for a device: it must not have yet.
+NO_DEVICES = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "HIP_VISIBLE_DEVICES": "",
+    "ROCR_VISIBLE_DEVICES": "",
+    "ONEAPI_DEVICE_SELECTOR": "*:cpu",
+}
+
+# Numbers of <linux/landlock.h> and <sys/prctl.h>, the same on all processors.
+CREATE_RULESET, RESTRICT_SELF = 444, 446
+SET_NO_NEW_PRIVILEGES = 38
+READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are, by Landlock's version
+ALL_FILE_RIGHTS = 16  # since version 5
+NETWORK_RIGHTS = 1 << 0 | 1 << 1  # bind and connect TCP, since version 4
+SCOPES = 1 << 0 | 1 << 1  # abstract sockets and signals of others, since version 6
 
 
 class ChildDiedError(ExplainedError):
@@ -32,7 +46,7 @@ class ChildDiedError(ExplainedError):
 
 
 def warm_up() -> None:
-    """Start the server that forks the children, before somebody waits for one."""
+    """Start the server that forks the children."""
     call("os:getpid", seconds=120)
 
 
@@ -43,7 +57,7 @@ def call(
     memory_bytes: int | None = None,
     hostile: bool = False,
 ) -> Any:
-    """What the function at `address` returns for `arguments`, in a child.
+    """Return what the function at `address` does for `arguments`, called in a child.
 
     Raises ChildDiedError where the process dies or does not answer in time, and
     ExplainedError where the function fails.
@@ -65,8 +79,7 @@ class Child:
 
     It sends what the function reports, then an Outcome. With `memory_bytes` it may take
     that much more than it has at its start, and gets a MemoryError beyond; macOS and
-    Windows set no such limit. With `hostile`, for what a stranger sent, it also sees no
-    GPU and writes no file, as core.jobs.confinement says.
+    Windows set no such limit. With `hostile`, for what a stranger sent, it is confined.
     """
 
     def __init__(
@@ -97,8 +110,13 @@ class Child:
             return self.pipe.recv()
         except EOFError:
             self._process.join(5)
-            how = _how(self._process.exitcode)
-            raise ChildDiedError(f"Its process {how}.") from None
+        status = self._process.exitcode
+        how = f"ended with exit status {status}"
+        if status is None:
+            how = "does not answer"
+        elif status < 0:
+            how = f"was ended by {signal.Signals(-status).name}"
+        raise ChildDiedError(f"Its process {how}.")
 
     def end(self) -> None:
         """End it and whatever it has started."""
@@ -139,7 +157,7 @@ def _work(
     torch.set_num_threads(1)  # never slow down a training run that is measured
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own
-        signal.alarm(int(seconds) + 5)  # its last end, if the parent dies
+        signal.alarm(int(seconds) + 5)  # backstop if the parent dies
     if sys.platform == "linux":
         _end_with_parent()
         if memory_bytes is not None:
@@ -175,10 +193,61 @@ def _limit_memory(more_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _how(exitcode: int | None) -> str:
-    """How a process ended, in words."""
-    if exitcode is None:
-        return "does not answer"
-    if exitcode < 0:
-        return f"was ended by {signal.Signals(-exitcode).name}"
-    return f"ended with exit status {exitcode}"
+def confine() -> None:
+    """Give up rights for good: this process sees no GPU, writes no file, dumps no core.
+
+    On Linux since 5.13 it starts no program either and creates no file; since 6.7 it
+    opens no TCP connection, since 6.12 it sends no signal to others. Reading files and
+    UDP stay possible: there is nothing to send them to. On macOS MPS can't be hidden,
+    on Windows only the devices are given up.
+    """
+    hide_devices()
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with suppress(OSError):  # a kernel without Landlock
+            _restrict_files_and_network()
+
+
+def hide_devices() -> None:
+    """Let torch find no accelerator in this process."""
+    os.environ.update(NO_DEVICES)
+
+
+class _Ruleset(ctypes.Structure):
+    """Rights that are forbidden except by a rule; there are no rules."""
+
+    _fields_ = [
+        ("files", ctypes.c_uint64),
+        ("network", ctypes.c_uint64),
+        ("scopes", ctypes.c_uint64),
+    ]
+
+
+def _restrict_files_and_network() -> None:
+    """By Landlock, with which a process confines itself without being root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def checked(result: int) -> int:
+        if result < 0:
+            raise OSError(ctypes.get_errno(), "Landlock is not available")
+        return result
+
+    version = checked(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1))
+    rights = (1 << FILE_RIGHTS.get(version, ALL_FILE_RIGHTS)) - 1
+    ruleset = _Ruleset(
+        rights & ~READ_FILES_AND_FOLDERS,
+        NETWORK_RIGHTS if version >= 4 else 0,
+        SCOPES if version >= 6 else 0,
+    )
+    # An older kernel takes a longer struct than it knows if the rest of it is zeros.
+    size = ctypes.c_size_t(ctypes.sizeof(ruleset))
+    handle = checked(libc.syscall(CREATE_RULESET, ctypes.byref(ruleset), size, 0))
+    try:
+        checked(libc.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+        checked(libc.syscall(RESTRICT_SELF, handle, 0))
+    finally:
+        os.close(handle)

@@ -1,14 +1,11 @@
-"""What runs inside a worker process: warm up, do a job, hear that it is cancelled.
+"""Inside a worker process: warm up, do a job, hear that it is cancelled.
 
 A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
 module when the process starts and calls `dask_setup`.
 
-A job ends, at the latest in its next batch, when it is cancelled and when nobody waits
-for it any more: the app that started it is gone, or the scheduler is, which a worker
-does not outlive. So what still runs is what somebody knows of.
-
-Nothing but plain data leaves a worker, failures included: the web server must not have
-to import torch in order to read an exception.
+A job ends within a batch when it is cancelled, or when its app or the scheduler is
+gone. Only plain data leaves a worker, failures included: the web server must not have
+to import torch to read an exception.
 """
 
 import logging
@@ -18,26 +15,20 @@ import pickle
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from core import log
-from core.jobs.address import outcome_of
-from core.jobs.elsewhere import call_on
-from core.jobs.job import Outcome, PickedUp
-from core.jobs.roster import host_of
+from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.measure.environment import Machine
 from core.watch import Watch
 
-WARM_UP_SECONDS = 5.0  # until the workers have started, which is what people wait for
-# Where people look on while a model trains, the server's pages go first. A machine with
-# a core to spare trains as fast.
-NICE = 10
-_cancelled: set[str] = set()  # jobs to stop; asked by running jobs in every batch
+WARM_UP_SECONDS = 5.0  # the workers, which people wait for, have started by then
+NICE = 10  # the server's pages go first; with a core to spare, training is as fast
+_cancelled: set[str] = set()  # jobs to stop
 
 
 def dask_setup(worker: Any) -> None:
-    """Pay for slow first times now, so that the first click does not."""
+    """Do now what is slow the first time, so that the first click is quick."""
     import torch
 
     from core import devices
@@ -47,8 +38,8 @@ def dask_setup(worker: Any) -> None:
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)
     if hasattr(os, "nice"):  # not on Windows
         os.nice(NICE)
-    # A process that was spawned spawns its own children too, and a DataLoader's workers
-    # would take seconds each to import torch. They start as in a script of one's own.
+    # This process was spawned. With "spawn" for its children too, each worker of a
+    # DataLoader would import torch for seconds; now they start as in any script.
     multiprocessing.set_start_method(None, force=True)
     if "train" in worker.state.total_resources:
         devices.leave_a_core()
@@ -61,7 +52,7 @@ def dask_setup(worker: Any) -> None:
 
 
 def _rehearse() -> None:
-    """Load the default dataset and make one step, which sets up the device."""
+    """Load the default dataset and train one step, which sets up the device."""
     from core.config import RunConfig
     from core.data import datasets
     from core.training import Training
@@ -79,24 +70,9 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     from core import devices
 
     if not devices.usable(devices.resolve("auto")):
-        # An earlier job has spoiled it for this process. This job has not begun, so it
+        # An earlier job has spoiled it for this process. This job has not begun: it
         # goes to the process that the nanny starts instead.
         os._exit(1)
-
-    worker = get_worker()
-    _report(worker, job_id, topic, PickedUp(worker.name))
-    try:
-        return replace(
-            part(job_id, topic, address, arguments), machine=devices.identity()
-        )
-    finally:
-        _cancelled.discard(job_id)
-        _free_memory()
-
-
-def part(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Outcome:
-    """Call the function for a job, which may be one that another worker does."""
-    from distributed import get_worker
 
     worker = get_worker()
     key = worker.get_current_task()
@@ -104,26 +80,25 @@ def part(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> O
     def cancelled() -> bool:
         return job_id in _cancelled or not _is_wanted(worker, key)
 
-    def elsewhere(host: str, address: str, arguments: tuple[Any, ...]) -> Any:
-        what = job_id, topic, address, arguments
-        return call_on(host, part, what, cancelled)
+    def report(event: Any) -> None:
+        # Dask's event log takes bytes, not objects.
+        worker.log_event(topic, pickle.dumps((job_id, event)))
 
-    log.current_run.set(job_id)  # of this task: Dask gives each its own context
+    log.current_run.set(job_id)  # Dask gives each task a context of its own
     keep_threads()
-    report = partial(_report, worker, job_id, topic)
-    watch = Watch(report, cancelled, host_of(worker.name), elsewhere)
-    return outcome_of(address, arguments, watch)
-
-
-def _report(worker: Any, job_id: str, topic: str, event: Any) -> None:
-    # Dask's event log takes bytes, not objects.
-    worker.log_event(topic, pickle.dumps((job_id, event)))
+    report(PickedUp(worker.name))
+    try:
+        outcome = outcome_of(address, arguments, Watch(report, cancelled))
+        return replace(outcome, machine=devices.identity())
+    finally:
+        _cancelled.discard(job_id)
+        _free_memory()
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the scheduler is there and has a client that waits for the task.
+    """The scheduler is there, and a client of it waits for the task.
 
-    Dask does not stop a task that runs, but writes down that its result is not wanted.
+    Dask does not stop a running task, it only marks it as cancelled.
     """
     from distributed import Status
 
@@ -139,17 +114,17 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 
 
 def describe() -> Machine:
-    """This worker's machine; not as a task, which would wait for a run to end."""
+    """Not to be called as a task, which would wait for a run to end."""
     from core import devices
 
     return devices.describe()
 
 
 def keep_threads() -> None:
-    """Hold this thread to the number of CPU threads that the process was given.
+    """Hold this thread to the process's number of CPU threads.
 
-    Without it, matrix products take all cores until something else has asked torch in
-    this thread: jobs run in threads of Dask's, not in the one that set the number.
+    torch keeps that for each thread: matrix products of a thread that has not set it
+    take all cores, and Dask runs jobs in threads of its own.
     """
     import torch
 
@@ -157,26 +132,25 @@ def keep_threads() -> None:
 
 
 def cancel(job_id: str) -> None:
-    """Ask the job to stop; it hears of it in its next batch."""
+    """Let the job stop at its next batch."""
     _cancelled.add(job_id)
 
 
 def kill(dask_worker: Any) -> None:
-    """End a worker that hears nothing, and all that it started; its nanny calls this.
+    """End a worker that hangs, and all processes that it started.
 
-    The nanny then starts a new one. A worker that hangs can't be asked to do this
-    itself, and the processes of a DataLoader that hangs would outlive it.
+    Its nanny calls this, and then starts a new worker.
     """
     import psutil
 
     process = psutil.Process(dask_worker.pid)
-    for each in (*process.children(recursive=True), process):
+    for member in (*process.children(recursive=True), process):
         with suppress(psutil.NoSuchProcess):
-            each.kill()
+            member.kill()
 
 
 def _free_memory() -> None:
-    """Give cached device memory back, so that the next job starts with all of it."""
+    """Give cached device memory back for the next job."""
     import gc
 
     import torch

@@ -1,12 +1,9 @@
-"""What a measured number has to be read with: plain data, without torch.
-
-core.devices fills it.
-"""
+"""Where and when a number was measured: plain data without torch."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from core.data.results import DatasetStatus
+from core.data.fashion_mnist import DatasetStatus
 
 
 @dataclass(frozen=True)
@@ -14,9 +11,9 @@ class Environment:
     """Where and with what something was measured."""
 
     device: str  # "cpu", "cuda", "cuda:1"
-    device_name: str  # of the product: "NVIDIA H200"
+    device_name: str  # name of the product: "NVIDIA H200"
     backend: str  # "CPU", "CUDA", "ROCm", "XPU" or "MPS"
-    threads: int  # that torch gives to an operation on the CPU
+    threads: int  # torch's number of threads for an operation on the CPU
     torch: str  # version
     python: str  # version
     system: str  # "Linux x86_64"

@@ -1,6 +1,6 @@
-"""What the NVIDIA driver says of its GPUs, through NVML; nothing where there is none.
+"""The NVIDIA driver and its GPUs, through NVML.
 
-NVML asks the driver, not CUDA: it answers also where torch can't, and for all GPUs,
+NVML asks the driver, not CUDA: it answers even if torch can't, and for all GPUs,
 whatever CUDA_VISIBLE_DEVICES says.
 """
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NvidiaGpu:
-    """One GPU now. None where it does not tell."""
+    """One GPU now; None for readings that it doesn't have."""
 
     uuid: str  # identifies one piece of hardware: never to be shown
     name: str
@@ -37,7 +37,7 @@ NONE = Driver("", "", ())
 
 
 def read() -> Driver:
-    """What the driver says now; NONE without a driver or without nvidia-ml-py."""
+    """The driver now; NONE without one, or without nvidia-ml-py."""
     pynvml = _load()
     if pynvml is None:
         return NONE
@@ -56,10 +56,9 @@ def read() -> Driver:
 
 
 def energy_counter(uuid: str) -> Callable[[], float] | None:
-    """A function that answers the joules that a GPU has taken so far.
+    """A function that returns the joules that a GPU's whole board has used so far.
 
-    They are those of the whole board, idle or not, whoever uses it. None where nothing
-    counts them: older boards, and slices of one.
+    None if nothing counts them: older boards, and slices of one.
     """
     pynvml = _load() if uuid else None  # it stays loaded for what is returned
     if pynvml is None:
@@ -71,7 +70,7 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
     except pynvml.NVMLError as error:
         logger.info("no energy: %s", error)
         return None
-    return lambda: count() / 1000  # of millijoules, since the driver was loaded
+    return lambda: count() / 1000  # NVML counts millijoules since the driver was loaded
 
 
 def _load() -> Any:

@@ -1,13 +1,21 @@
-"""How much memory a piece of work takes at its peak, on a device or on the host."""
+"""The memory that a piece of work takes at its peak."""
 
 import json
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+
+# Autograd on, off, and off for good: what inference is compared in.
+MODES: dict[str, Callable[[], AbstractContextManager]] = {
+    "gradients": torch.enable_grad,
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+}
 
 
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:

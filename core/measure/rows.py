@@ -1,8 +1,4 @@
-"""Figures as flat rows, for CSV and JSON.
-
-Each row says all that a figure has to be read with: n, median, spread, device, torch,
-threads and date. Every result type makes its own, in its method `rows`.
-"""
+"""Figures as flat rows for CSV and JSON; each result type has a method `rows`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from statistics import median
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
-STEADY = 2.0  # ratios that differ by a larger factor have no typical one
+STEADY = 2.0  # ratios further apart than this factor have no typical value
 
 
 @dataclass(frozen=True)
 class Speedup:
     """How many times as fast the second candidate is as the first."""
 
-    ratios: tuple[float, ...]  # of paired repeats: seconds of the first over the second
+    ratios: tuple[float, ...]  # seconds of the first over the second, for each pair
 
     @property
     def n(self) -> int:
@@ -29,26 +29,25 @@ class Speedup:
 
     @property
     def steady(self) -> bool:
-        """Whether the ratios agree so well that one figure may stand for them."""
+        """The ratios agree so well that one figure may stand for them."""
         return agree(self.ratios)
 
     @property
     def is_sure(self) -> bool:
-        """Whether one figure may say by how much one of the two is faster."""
+        """One figure may say by how much one of the two is faster."""
         return self.steady and self.winner is not None
 
     @property
     def confidence(self) -> float:
-        """How often such an interval holds the true median, whatever the distribution.
+        """How often the interval holds the true median, by the sign test.
 
-        It misses only where all n ratios fall on one side of it: 1 - 2 (1/2)^n. This is
-        the interval of the sign test.
+        It misses only if all n ratios fall on one side: 1 - 2 (1/2)^n.
         """
         return 1 - 2 * 0.5**self.n
 
     @property
     def winner(self) -> int | None:
-        """0 or 1; None where it is too close to call."""
+        """0 or 1; None if it is too close to call."""
         low, high = self.interval
         if self.n < FEWEST_REPEATS or low <= 1 <= high:
             return None
@@ -56,7 +55,7 @@ class Speedup:
 
 
 def agree(values: Sequence[float]) -> bool:
-    """Whether positive values differ by no larger factor than STEADY."""
+    """Positive values differ by at most the factor STEADY."""
     return max(values) <= STEADY * min(values)
 
 
@@ -66,7 +65,6 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
 
 
 def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
-    """From the seconds of paired repeats; None where there is no pair."""
-    pairs = zip(first, second, strict=False)
-    ratios = tuple(a / b for a, b in pairs)
-    return Speedup(ratios) if ratios else None
+    """Like `paired`, for as many pairs as there are; None without any."""
+    n = min(len(first), len(second))
+    return paired(first[:n], second[:n]) if n else None

@@ -1,10 +1,9 @@
-"""How to time device work honestly: warm up, synchronize, repeat, take the median.
+"""Time device work honestly: warm up, synchronize, repeat.
 
-A device works through a queue, and the call that queues the work returns at once. Who
-looks at the clock without waiting for the device measures the queueing.
+A device works through a queue, and the call that queues the work returns at once: a
+clock that doesn't wait for the device measures the queueing.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,19 +18,6 @@ class Timing:
     """The seconds of each counted repeat, in the order they were taken."""
 
     seconds: tuple[float, ...]
-
-    @property
-    def n(self) -> int:
-        return len(self.seconds)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """Least and most seconds."""
-        return min(self.seconds), max(self.seconds)
 
 
 def measure(

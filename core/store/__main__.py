@@ -5,24 +5,55 @@ The database is that of DATABASE_URL, else the file in data/.
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
-from core.store import maintenance
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from core.store.backup import backup, restore
 from core.store.codec import StoreError
+from core.store.runs import GOING_ON
 from core.store.store import Store
+from core.store.tables import Measurement, RunSummary, Visitor
+
+DAY_SECONDS = 86_400.0
+
+
+def purge(store: Store, days: float) -> int:
+    """Delete ended runs, measurements, and visitors without runs that are older.
+
+    Returns how many of them there were. Raises StoreError.
+    """
+    before = time.time() - days * DAY_SECONDS
+    has_runs = select(RunSummary.id).where(RunSummary.visitor == Visitor.id).exists()
+    old = [
+        delete(RunSummary).where(
+            RunSummary.submitted < before, RunSummary.status.not_in(GOING_ON)
+        ),
+        delete(Measurement).where(Measurement.measured_at < before),
+        delete(Visitor).where(Visitor.seen < before, ~has_runs),
+    ]
+
+    def work(session: Session) -> int:
+        connection = session.connection()
+        return sum(connection.execute(statement).rowcount for statement in old)
+
+    return store.writer.now(work, erases=True)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, not with the whole usage."""
+    """Says what is wrong in one line, without the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command says. Exits with 2 where that can't be."""
+    """Do what the command says, or exit with 2 and a line that says why not."""
     parser = Parser(prog="python -m core.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, what in (
@@ -36,26 +67,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--older-than-days", type=_days, required=True, metavar="N")
     given = parser.parse_args(arguments)
     try:
-        print(_do(given))
+        if given.command == "backup":
+            backup(None, given.file)
+            print(f"The backup is in {given.file}.")
+        elif given.command == "restore":
+            restore(None, given.file)
+            print(f"The database was restored from {given.file}.")
+        else:
+            with closing(Store()) as store:
+                if given.command == "purge":
+                    number = purge(store, given.older_than_days)
+                    print(f"{number:,} rows were deleted.")
+                else:
+                    print(f"{store.database.where} is up to date.")
     except StoreError as error:
         parser.error(str(error))
     return 0
-
-
-def _do(given: argparse.Namespace) -> str:
-    """What was done, in a line."""
-    if given.command == "backup":
-        return f"{maintenance.backup(None, given.file):,} rows are in {given.file}."
-    if given.command == "restore":
-        return f"{maintenance.restore(None, given.file):,} rows were restored."
-    store = Store()
-    try:
-        if given.command == "purge":
-            number = maintenance.purge(store, given.older_than_days)
-            return f"{number:,} rows were deleted."
-        return f"{store.database.where} is up to date."
-    finally:
-        store.close()
 
 
 def _days(text: str) -> float:

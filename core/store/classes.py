@@ -1,110 +1,74 @@
-"""Classes: who is in one, what it allows, and what its teacher did.
+"""Classes: their rules, members, and what their teachers did.
 
-This keeps them; core.classroom decides.
+core.classroom decides; this stores.
 """
 
 import time
 import uuid
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
 
 from core.store import codec
 from core.store.database import Database
-from core.store.tables import acts, add, classes, clean, members, runs
+from core.store.tables import Act, Class, Member, RunSummary, clean
 from core.store.visitors import know, new_code
 from core.store.writer import Write, Writer
 
-CODE_WORDS = 2  # of 16 bits each: it is read from a wall and typed, and may be changed
+CODE_WORDS = 2  # 16 bits each; few, as it is typed from a wall and can be changed
 
 
-@dataclass(frozen=True)
-class Class:
-    """Columns of core.store.tables are named the same."""
-
-    id: str
-    code: str  # to join with: "lusab-babad"
-    name: str
-    size: int  # how many may join
-    rules: Any  # a core.classroom.rules.Rules
-    is_open: bool  # one at a time
-    is_paused: bool
-    created: float  # seconds since 1970, as all times here
-    ends: float | None  # when all of it is to be deleted; None: never
-    joined: int  # how many ever, the deleted too
-    outside: int  # runs of those who have not joined, all together
-
-
-@dataclass(frozen=True)
-class Member:
-    """Somebody in a class."""
-
-    class_id: str
-    visitor: str
-    name: str
-    joined: float
-    runs: int  # begun in this class, the deleted too
-
-
-@dataclass(frozen=True)
-class Act:
-    """What a teacher did."""
-
-    id: str
-    class_id: str | None
-    at: float
-    who: str
-    what: str
-
-
+@dataclass(eq=False)
 class Classes:
-    """Reads anywhere, writes through the one writer.
+    """Reads in any thread, writes through the one writer.
 
-    Reads raise StoreError; so do the writes that wait, where the database is away.
+    Reads raise StoreError, and so do the writes that wait while the database is away.
     """
 
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database, self._writer = database, writer
+    database: Database
+    writer: Writer
 
-    # To look at
+    # Reading
 
     def all(self) -> list[Class]:
         """The newest first."""
-        return [
-            Class(**row | {"rules": codec.loads(row["rules"], "This class")})
-            for row in self._rows(classes, classes.c.created.desc())
-        ]
+        with self.database.read() as session:
+            return [
+                replace(row, rules=codec.loads(row.rules, "This class"))
+                for row in session.scalars(select(Class).order_by(Class.created.desc()))
+            ]
 
     def members(self, class_id: str) -> list[Member]:
-        """Who is in a class, in the order they came."""
-        found = self._rows(members, members.c.joined, members.c.class_id == class_id)
-        return [Member(**row) for row in found]
+        """The members of a class, in the order they came."""
+        query = select(Member).where(Member.class_id == class_id)
+        with self.database.read() as session:
+            return list(session.scalars(query.order_by(Member.joined)))
 
     def of(self, visitor: str) -> list[dict[str, Any]]:
-        """The classes that a visitor is or was in, and as whom."""
-        mine = select(classes.c.name.label("class"), members.c.name, members.c.joined)
-        query = mine.join(members).where(members.c.visitor == visitor)
-        with self._database.read() as connection:
-            return [row._asdict() for row in connection.execute(query)]
+        """The classes that a visitor is or was in, with the name there."""
+        query = select(Class.name.label("class"), Member.name, Member.joined)
+        mine = query.where(Member.class_id == Class.id, Member.visitor == visitor)
+        with self.database.read() as session:
+            return [row._asdict() for row in session.execute(mine)]
 
     def acts(self, class_id: str | None = None) -> list[Act]:
-        """What was done in a class, or in all and beside them; the newest first."""
-        which = () if class_id is None else (acts.c.class_id == class_id,)
-        return [Act(**row) for row in self._rows(acts, acts.c.at.desc(), *which)]
+        """The log of a class, or all entries; the newest first."""
+        query = select(Act).order_by(Act.at.desc())
+        if class_id is not None:
+            query = query.where(Act.class_id == class_id)
+        with self.database.read() as session:
+            return list(session.scalars(query))
 
     def runs(self, class_id: str) -> dict[str, str]:
-        """The runs of a class, by id, with whose each is."""
-        query = select(runs.c.id, runs.c.visitor).where(runs.c.class_id == class_id)
-        with self._database.read() as connection:
-            return {row.id: row.visitor for row in connection.execute(query)}
+        """The ids of a class's runs, with the visitor of each."""
+        query = select(RunSummary.id, RunSummary.visitor)
+        with self.database.read() as session:
+            rows = session.execute(query.where(RunSummary.class_id == class_id))
+            return {row.id: row.visitor for row in rows}
 
-    def _rows(self, table: Table, order: Any, *which: Any) -> list[dict[str, Any]]:
-        with self._database.read() as connection:
-            found = connection.execute(select(table).where(*which).order_by(order))
-            return [row._asdict() for row in found]
-
-    # To change; each may be done twice
+    # Changes; each may be made twice
 
     def create(self, name: str, size: int, rules: Any) -> Class:
         """A new class, which is closed."""
@@ -113,7 +77,7 @@ class Classes:
             code=new_code(CODE_WORDS),
             name=clean(name),
             size=size,
-            rules=rules,
+            rules=codec.dumps(rules),
             is_open=False,
             is_paused=False,
             created=time.time(),
@@ -121,57 +85,57 @@ class Classes:
             joined=0,
             outside=0,
         )
-        row = _row(made) | {"rules": codec.dumps(rules)}
-        self._writer.now(lambda connection: add(connection, classes, **row))
-        return made
+        self.writer.now(lambda session: session.merge(made))
+        return replace(made, rules=rules)
 
     def change(self, class_id: str, **values: Any) -> None:
-        """New values of some columns; the class that opens closes the others."""
+        """New values of some columns; a class that opens closes the others."""
         if "rules" in values:
             values["rules"] = codec.dumps(values["rules"])
+        this = update(Class).where(Class.id == class_id).values(values)
 
-        def work(connection: Connection) -> None:
+        def work(session: Session) -> None:
             if values.get("is_open"):
-                connection.execute(update(classes).values(is_open=False))
-            this = classes.c.id == class_id
-            connection.execute(update(classes).where(this).values(values))
+                session.execute(update(Class).values(is_open=False))
+            session.execute(this)
 
-        self._writer.now(work)
+        self.writer.now(work)
 
     def delete(self, class_id: str) -> None:
-        """Delete a class with its members, its runs, and what its teacher did."""
-        this = delete(classes).where(classes.c.id == class_id)
-        self._writer.now(lambda connection: connection.execute(this), erases=True)
+        """Delete a class with its members, its runs, and its log."""
+        this = delete(Class).where(Class.id == class_id)
+        self.writer.now(lambda session: session.execute(this), erases=True)
 
     def join(self, member: Member, joined: int) -> Write:
-        """Somebody is in a class, which so many have joined now; nobody waits."""
+        """Add a member, without waiting; so many have joined the class now."""
+        this = update(Class).where(Class.id == member.class_id).values(joined=joined)
 
-        def work(connection: Connection) -> None:
-            know(connection, member.visitor)
-            add(connection, members, **_row(member))
-            this = classes.c.id == member.class_id
-            connection.execute(update(classes).where(this).values(joined=joined))
+        def work(session: Session) -> None:
+            know(session, member.visitor)
+            session.merge(member)
+            session.execute(this)
 
-        return self._writer.put(work)
+        return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        """New values of some columns; nobody waits."""
-        this = members.c.class_id == member.class_id
-        whose = members.c.visitor == member.visitor
-        statement = update(members).where(this, whose).values(values)
-        return self._writer.put(lambda connection: connection.execute(statement))
+        """New values of some columns, without waiting."""
+        this = Member.class_id == member.class_id
+        whose = Member.visitor == member.visitor
+        statement = update(Member).where(this, whose).values(values)
+        return self.writer.put(lambda session: session.execute(statement))
 
     def count_outside(self, class_id: str, number: int) -> Write:
-        """So many runs were begun by people who have not joined; nobody waits."""
-        this = classes.c.id == class_id
-        statement = update(classes).where(this).values(outside=number)
-        return self._writer.put(lambda connection: connection.execute(statement))
+        """Store how many runs people have begun who have not joined; never waits."""
+        statement = update(Class).where(Class.id == class_id).values(outside=number)
+        return self.writer.put(lambda session: session.execute(statement))
 
     def write_down(self, who: str, what: str, class_id: str | None = None) -> None:
-        """Who did what, now; nobody waits."""
-        act = Act(uuid.uuid4().hex, class_id, time.time(), clean(who), clean(what))
-        self._writer.put(lambda connection: add(connection, acts, **_row(act)))
-
-
-def _row(of: Any) -> dict[str, Any]:
-    return {field.name: getattr(of, field.name) for field in fields(of)}
+        """Add an entry to the log, without waiting."""
+        row = Act(
+            id=uuid.uuid4().hex,
+            class_id=class_id,
+            at=time.time(),
+            who=clean(who),
+            what=clean(what),
+        )
+        self.writer.put(lambda session: session.merge(row))

@@ -1,7 +1,7 @@
 """Values to text and back: JSON with a version, never a pickle.
 
-A dataclass of ours is kept with its address, "core.config:RunConfig", and read back by
-its type hints. Curves are many numbers, so they are kept as packed bytes.
+A dataclass of the app is stored with its address, "core.config:RunConfig", and read by
+its type hints. Curves are packed bytes.
 """
 
 import base64
@@ -10,24 +10,23 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
+from functools import cache
 from itertools import chain
 from pkgutil import resolve_name
 from typing import Any
 
 from core.errors import ExplainedError
-from core.measure.records import from_json
 from core.results import LossPoint
 
-VERSION = 1  # of the texts; raised, with a migration, when their form changes
+UNREADABLE = (ImportError, AttributeError, KeyError, TypeError, ValueError)
+VERSION = 1  # raised, with a migration, when the format changes
 
 
 class StoreError(ExplainedError):
-    """What is wrong with what is kept, and what to do: a sentence for the person."""
+    """A sentence on what is wrong with the database or a row, and what to do."""
 
 
 class DamagedError(StoreError):
-    """A row that this version of the app can't read."""
-
     def __init__(self, what: str) -> None:
         super().__init__(
             f"{what} was kept by another version of this app, and this one can't "
@@ -36,26 +35,29 @@ class DamagedError(StoreError):
 
 
 def dumps(value: Any) -> str:
-    """The value as text. TypeError for what is no plain data, as a tensor is not."""
+    """The value as text. TypeError if it is no plain data: a tensor, say."""
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
 def loads(text: str, what: str) -> Any:
-    """The value that `dumps` made the text of; `what` begins the sentence if it can't.
-
-    Raises DamagedError.
-    """
+    """Read a text that `dumps` wrote; `what` names it in a DamagedError."""
     try:
-        kept = json.loads(text, object_hook=_unpacked)
-        if kept["version"] != VERSION:
-            raise ValueError(f"is of version {kept['version']}, not {VERSION}")
-        return _untagged(kept["value"])
-    except (ImportError, AttributeError, KeyError, TypeError, ValueError) as error:
+        stored = json.loads(text, object_hook=_unpacked)
+        if stored["version"] != VERSION:
+            raise ValueError(f"is of version {stored['version']}, not {VERSION}")
+        return _untagged(stored["value"])
+    except UNREADABLE as error:
         raise DamagedError(what) from error
 
 
+def joined(texts: Iterable[str]) -> str:
+    """The text of a tuple, made of the texts of its values."""
+    values = [json.loads(text)["value"] for text in texts]
+    return json.dumps({"version": VERSION, "value": {"tuple": values}})
+
+
 def _tagged(value: Any) -> Any:
-    """JSON has one kind of sequence, and no classes: these are wrapped with a name."""
+    """Name tuples, dicts and classes: JSON has one kind of sequence, and no classes."""
     if is_dataclass(value):
         kind = type(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
@@ -63,36 +65,52 @@ def _tagged(value: Any) -> Any:
             raise TypeError(f"{name} is not of this app")
         return {"class": name, "value": asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, tuple):
-        return {"tuple": [_tagged(each) for each in value]}
+        return {"tuple": [_tagged(item) for item in value]}
     if isinstance(value, list):
-        return [_tagged(each) for each in value]
+        return [_tagged(item) for item in value]
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             raise TypeError("the keys of a dict must be texts")
-        return {"dict": {name: _tagged(each) for name, each in value.items()}}
+        return {"dict": {name: _tagged(item) for name, item in value.items()}}
     return value
 
 
 def _untagged(value: Any) -> Any:
     if isinstance(value, list):
-        return [_untagged(each) for each in value]
+        return [_untagged(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "class" in value:
-        return from_json(_class(value["class"]), value["value"])
+        return _converter().structure(value["value"], _class(value["class"]))
     if "tuple" in value:
-        return tuple(_untagged(each) for each in value["tuple"])
-    return {name: _untagged(each) for name, each in value["dict"].items()}
+        return tuple(map(_untagged, value["tuple"]))
+    return {name: _untagged(item) for name, item in value["dict"].items()}
+
+
+@cache
+def _converter() -> Any:
+    """Imported late: `core.bench` writes texts on machines that have torch alone."""
+    from cattrs import Converter
+    from cattrs.errors import StructureHandlerNotFoundError
+
+    class Reader(Converter):
+        def structure(self, obj: Any, cl: Any) -> Any:
+            try:
+                return super().structure(obj, cl)
+            except StructureHandlerNotFoundError as error:
+                raise TypeError(str(error)) from error
+
+    return Reader(detailed_validation=False)
 
 
 def _class(name: str) -> Any:
-    """The dataclass at the address; nothing that is not ours is ever imported."""
+    """The dataclass at an address; no module but the app's own is ever imported."""
     if not name.startswith("core."):
         raise ValueError(f"{name} is not of this app")
-    found = resolve_name(name)
-    if not (isinstance(found, type) and is_dataclass(found)):
+    kind = resolve_name(name)
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{name} is no dataclass")
-    return found
+    return kind
 
 
 def _bytes(value: Any) -> dict[str, str]:
@@ -115,13 +133,13 @@ def pack(points: Sequence[LossPoint]) -> bytes:
 
 
 def unpack(packed: Iterable[bytes], what: str) -> tuple[LossPoint, ...]:
-    """The points of a curve that was kept in parts. Raises DamagedError as `loads`."""
-    found = []
+    """The points of a curve that was stored in parts. DamagedError as in `loads`."""
+    points = []
     try:
         for part in packed:
             data = zlib.decompress(part)
             for step, seconds, loss in struct.iter_unpack("<3d", data):
-                found.append(LossPoint(int(step), seconds, loss))
+                points.append(LossPoint(int(step), seconds, loss))
     except (ValueError, struct.error, zlib.error) as error:
         raise DamagedError(what) from error
-    return tuple(found)
+    return tuple(points)

@@ -1,94 +1,105 @@
-"""What a visitor takes along: their runs as a table, all that is theirs as JSON."""
+"""What a visitor takes along: their runs as a table, all of their data as JSON."""
 
 import csv
 import io
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from core.store.codec import StoreError
-from core.store.results import RunSummary
-from core.store.store import Store
+from cattrs import Converter
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet would run begins
+from core.store.codec import StoreError
+from core.store.store import Store
+from core.store.tables import SETTINGS, RunSummary
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs cells that begin so
 TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
+RUN = (
+    *("id", "address", "status", "message", "submitted", "started", "ended", "step"),
+    *("steps", *SETTINGS, "device_name", "parameters", "accuracy", "r2", "seconds"),
+    *("name", "hidden", "withheld"),
+)
 INTERNAL = ("seq", "visitor", "lane", "round")
+PLAIN = Converter()  # to what strict JSON takes
+PLAIN.register_unstructure_hook(bytes, lambda data: f"{len(data):,} bytes")
+PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None)
 
 
 def runs_csv(
-    found: Iterable[RunSummary], people: Mapping[str, str] | None = None
+    runs: Iterable[RunSummary], people: Mapping[str, str] | None = None
 ) -> str:
-    """A row a run, with its settings and figures, and a first row of names.
+    """A row for each run, with its settings and figures, below a row of names.
 
-    With `people`, what each visitor is called, whose run it is comes first.
+    `people` are the names of visitors: with them the first column has the owner's.
     """
     text = io.StringIO()
     rows = csv.writer(text)
-    names = [name for name in RunSummary.__annotations__ if name not in INTERNAL]
-    rows.writerow(names if people is None else ["student", *names])
-    for each in found:
-        row = _dated(vars(each))
-        whose = [] if people is None else [people.get(each.visitor or "", "")]
-        rows.writerow(map(_harmless, (*whose, *(row[name] for name in names))))
+    rows.writerow(RUN if people is None else ["student", *RUN])
+    for run in runs:
+        student = [] if people is None else [people.get(run.visitor or "", "")]
+        cells = [*student, *_row(run).values()]
+        rows.writerow(
+            f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+            for cell in cells
+        )
     return text.getvalue()
 
 
-def runs_json(store: Store, found: Iterable[RunSummary]) -> str:
+def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
     """Runs with their epochs and curves. Raises StoreError."""
-    return _json([_run(store, each) for each in found])
+    return _json([_run(store, run) for run in runs])
 
 
 def everything(store: Store, visitor: str) -> str:
-    """All that is kept of a visitor, as JSON; checkpoints only by their size.
+    """All data of a visitor, as JSON; of checkpoints only their size.
 
     Raises StoreError.
     """
     known = store.visitors.get(visitor)
+    runs = store.runs.find(visitor, hidden=True)
+    measurements = store.measurements.of(visitor)
     content = {
         "visitor": known and _dated(asdict(known)),
-        "runs": [_run(store, each) for each in store.runs.find(visitor, hidden=True)],
-        "measurements": [_dated(vars(each)) for each in store.measurements.of(visitor)],
+        "runs": [_run(store, run) for run in runs],
+        "measurements": [_dated(asdict(measurement)) for measurement in measurements],
         "answers": store.answers.of(visitor),
-        "classes": [_dated(each) for each in store.classes.of(visitor)],
+        "classes": [_dated(row) for row in store.classes.of(visitor)],
     }
     return _json(content)
 
 
 def _json(content: Any) -> str:
-    """A figure that is no number, as a loss that diverged, is null."""
-    return json.dumps(_plain(content), indent=1, allow_nan=False)
+    """Strict JSON: a loss that is no number is null."""
+    return json.dumps(PLAIN.unstructure(content), indent=1, allow_nan=False)
 
 
 def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
-    found = {"summary": _dated(vars(summary))}
+    row = {"summary": _row(summary, (*RUN, *INTERNAL))}
     try:
-        kept = store.runs.get(summary.id)
+        run = store.runs.get(summary.id)
     except StoreError as error:
-        return {**found, "problem": str(error)}
-    if kept is None:  # deleted in another tab just now
-        return found
-    value = _plain(kept.value)
+        return {**row, "problem": str(error)}
+    if run is None:  # deleted in another tab just now
+        return row
+    value = PLAIN.unstructure(run.value)
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if k not in ("history", "losses")}
     return {
-        **found,
-        "arguments": kept.arguments,
-        "start": kept.start,
-        "epochs": kept.history,
-        "curve": [point._asdict() for point in kept.losses],
-        "fit": kept.fit,
+        **row,
+        "arguments": run.arguments,
+        "start": run.start,
+        "epochs": run.history,
+        "curve": [point._asdict() for point in run.losses],
+        "fit": run.fit,
         "result": value,
     }
 
 
-def _harmless(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value
+def _row(run: RunSummary, names: Iterable[str] = RUN) -> dict[str, Any]:
+    return _dated({name: getattr(run, name) for name in names})
 
 
 def _dated(row: dict[str, Any]) -> dict[str, Any]:
@@ -99,18 +110,3 @@ def _dated(row: dict[str, Any]) -> dict[str, Any]:
         else value
         for name, value in row.items()
     }
-
-
-def _plain(value: Any) -> Any:
-    """What strict JSON takes."""
-    if is_dataclass(value):
-        return _plain(vars(value))
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, bytes):
-        return f"{len(value):,} bytes"
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

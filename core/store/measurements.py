@@ -1,42 +1,30 @@
-"""Measurements: pages open with the newest of this machine, and say when it was."""
+"""Measurements: pages open with the newest one of this machine, and say its age."""
 
 import logging
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.database import Database
-from core.store.tables import add, measurements
+from core.store.tables import Measurement
 from core.store.visitors import know
 from core.store.writer import Writer
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """Something that was measured, and what it has to be read with."""
-
-    id: str
-    kind: str  # the address of what measured it: "core.compare.race:race"
-    machine: str  # an identity that no two machines share
-    subject: str  # what of, where a kind has several; else empty
-    visitor: str | None  # who asked for it; None: the app itself
-    measured_at: float  # seconds since 1970
-    provenance: Any  # the environment, or what else the reader must know
-    value: Any  # the result
-
-
+@dataclass(eq=False)
 class Measurements:
-    """Reads anywhere, writes through the one writer."""
+    """Reads in any thread, writes through the one writer."""
 
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database, self._writer = database, writer
+    database: Database
+    writer: Writer
 
     def keep(
         self,
@@ -49,8 +37,8 @@ class Measurements:
         visitor: str = "",
         measured_at: float | None = None,
     ) -> None:
-        """Keep a result; nobody waits. TypeError where it is no plain data."""
-        row = dict(
+        """Store a result, without waiting. TypeError if it is no plain data."""
+        row = Measurement(
             id=uuid.uuid4().hex,
             kind=kind,
             machine=machine,
@@ -61,65 +49,50 @@ class Measurements:
             value=codec.dumps(value),
         )
 
-        def work(connection: Connection) -> None:
+        def work(session: Session) -> None:
             if visitor:
-                know(connection, visitor)
-            add(connection, measurements, **row)
+                know(session, visitor)
+            session.merge(row)
 
-        self._writer.put(work, len(str(row["value"])))
-
-    def newest(
-        self, kind: str, machine: str, subject: str | None = None
-    ) -> Measurement | None:
-        """The newest of a machine, of one subject or of any; None: there is none.
-
-        One that this version can't read counts as none. Raises StoreError.
-        """
-        newest = self.newest_id(kind, machine, subject)
-        return None if newest is None else self.get(newest)
+        self.writer.put(work, len(row.value))
 
     def newest_id(
         self, kind: str, machine: str, subject: str | None = None
     ) -> str | None:
-        """The id of the newest, for whoever has read it before. Raises StoreError."""
-        query = (
-            select(measurements.c.id)
-            .where(measurements.c.kind == kind, measurements.c.machine == machine)
-            .order_by(measurements.c.measured_at.desc())
-            .limit(1)
-        )
-        if subject is not None:
-            query = query.where(measurements.c.subject == subject)
-        with self._database.read() as connection:
-            return connection.execute(query).scalar()
-
-    def get(self, measurement_id: str) -> Measurement | None:
-        """The measurement; None where there is none that this version can read.
+        """The id of the newest of a machine, of one subject or of any.
 
         Raises StoreError.
         """
-        query = select(measurements).where(measurements.c.id == measurement_id)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else _read(row._asdict())
+        query = (
+            select(Measurement.id)
+            .where(Measurement.kind == kind, Measurement.machine == machine)
+            .order_by(Measurement.measured_at.desc())
+        )
+        if subject is not None:
+            query = query.where(Measurement.subject == subject)
+        with self.database.read() as session:
+            return session.scalars(query).first()
+
+    def get(self, measurement_id: str) -> Measurement | None:
+        """None if there is none, or this version can't read it. Raises StoreError."""
+        return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:
-        """All that a visitor measured, the oldest first."""
-        query = (
-            select(measurements)
-            .where(measurements.c.visitor == visitor)
-            .order_by(measurements.c.measured_at)
-        )
-        with self._database.read() as connection:
-            rows = [row._asdict() for row in connection.execute(query)]
-        return [found for row in rows if (found := _read(row)) is not None]
+        """All that a visitor measured, the oldest first. Raises StoreError."""
+        return self._read(Measurement.visitor == visitor)
 
-
-def _read(row: dict[str, Any]) -> Measurement | None:
-    try:
-        for name in ("provenance", "value"):
-            row[name] = codec.loads(row[name], "This measurement")
-    except DamagedError:
-        logger.warning("a measurement of %s can't be read", row["kind"], exc_info=True)
-        return None
-    return Measurement(**row)
+    def _read(self, condition: Any) -> list[Measurement]:
+        query = select(Measurement).where(condition).order_by(Measurement.measured_at)
+        readable = []
+        with self.database.read() as session:
+            for row in session.scalars(query):
+                try:
+                    provenance, value = (
+                        codec.loads(text, "This measurement")
+                        for text in (row.provenance, row.value)
+                    )
+                    readable.append(replace(row, provenance=provenance, value=value))
+                except DamagedError:
+                    what = "a measurement of %s can't be read"
+                    logger.warning(what, row.kind, exc_info=True)
+        return readable

@@ -1,29 +1,25 @@
-"""What is remembered: the one object that a server opens at its start.
-
-It does not import torch, Dask or Streamlit.
-"""
+"""The store: runs, visitors, classes and measurements in a database."""
 
 import tempfile
 from pathlib import Path
 from typing import Self
 
-from core.store.answers import Answers
 from core.store.classes import Classes
 from core.store.database import Database
 from core.store.measurements import Measurements
 from core.store.runs import Runs
-from core.store.visitors import Visitors
+from core.store.visitors import Answers, Visitors
 from core.store.writer import Writer
 
 
 class Store:
-    """What visitors did, in a database; safe to use from threads."""
+    """A server opens one at its start; safe to use from threads."""
 
     def __init__(self, url: str | None = None) -> None:
         """Open the database at `url`, else DATABASE_URL, else the file in data/.
 
-        It is made and upgraded where that is needed. Raises StoreError, a sentence,
-        where it can't be used, or another app uses it.
+        Makes or upgrades it first. Raises StoreError if it can't be used, or another
+        app uses it.
         """
         self.database = Database(url)
         self.writer = Writer(self.database)
@@ -37,7 +33,7 @@ class Store:
 
     @classmethod
     def passing(cls, why: str) -> Self:
-        """A store that forgets all when it closes, and why there is no other."""
+        """A store that forgets all when it closes, for lack of a database."""
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
@@ -46,15 +42,15 @@ class Store:
 
     @property
     def problem(self) -> str:
-        """What is not being kept right now, and why: a sentence; empty: all is."""
+        """A sentence on what is not being kept right now, and why; empty: all is."""
         return self.writer.problem or self._why_passing
 
     def is_there(self, seconds: float) -> bool:
-        """Whether what is new is being kept; no longer than that is waited."""
+        """Whether the database takes changes, asked for so many seconds at most."""
         return not self._why_passing and self.writer.answers(seconds)
 
     def close(self) -> None:
-        """Write what waits, and let another app have the database."""
+        """Write what waits, and let another app own the database."""
         self.database.readers.dispose()
         self.writer.close()
         self.database.close()

@@ -1,247 +1,221 @@
-"""The tables, as the newest migration leaves them.
+"""The tables, and their rows as dataclasses.
 
-Large things stand in tables of their own, so that a list of runs never loads them.
-Times are seconds since 1970. Values are texts of core.store.codec, not the JSON type of
-a database, which knows no NaN, as a loss may be.
+Times are seconds since 1970. Values of the app are texts of core.store.codec: the JSON
+of a database has no NaN, which a loss may be.
 """
 
-from typing import Any
+from dataclasses import fields
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
-from sqlalchemy.dialects import postgresql, sqlite
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-METADATA = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_name)s",
+from core.config import RunConfig
+
+SETTINGS = tuple(field.name for field in fields(RunConfig))
+
+
+class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
+    """A row that was read: changing it changes nothing in the database."""
+
+    metadata = sa.MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+        }
+    )
+    type_annotation_map: ClassVar = {
+        float: sa.Float(53),
+        dict[str, Any]: sa.JSON(none_as_null=True),
     }
+
+
+Key = Annotated[str, mapped_column(primary_key=True)]
+Prose = Annotated[str, mapped_column(sa.Text)]
+# Lists of runs don't load these.
+large = partial(
+    mapped_column, sa.Text, deferred=True, repr=False, compare=False, default=None
 )
 
 
-def _of_a_run() -> Column[str]:
-    """Rows that go when their run goes."""
-    key = ForeignKey("runs.id", ondelete="CASCADE")
-    return Column("run_id", String, key, primary_key=True)
+def owner(column: str) -> sa.ForeignKey:
+    """The row is deleted with the one that this column names."""
+    return sa.ForeignKey(column, ondelete="CASCADE")
 
 
-visitors = Table(
-    "visitors",
-    METADATA,
-    Column("id", String, primary_key=True),
-    Column("code", String, nullable=False, unique=True),  # to come back with
-    Column("created", Float(53), nullable=False),
-    Column("seen", Float(53), nullable=False),  # last
-)
+class Visitor(Row):
+    """A browser, or several that share a code."""
 
-classes = Table(
-    "classes",
-    METADATA,
-    Column("id", String, primary_key=True),
-    Column("code", String, nullable=False, unique=True),  # to join with
-    Column("name", Text, nullable=False),
-    Column("size", Integer, nullable=False),  # how many may join
-    Column("rules", Text, nullable=False),  # a core.classroom.rules.Rules
-    Column("is_open", Boolean, nullable=False),  # one at a time
-    Column("is_paused", Boolean, nullable=False),  # nobody's turn comes meanwhile
-    Column("created", Float(53), nullable=False),
-    Column("ends", Float(53)),  # when all of it is to be deleted; None: never
-    Column("joined", Integer, nullable=False),  # how many ever, the deleted too
-    Column("outside", Integer, nullable=False),  # runs of those who have not joined
-)
+    __tablename__ = "visitors"
 
-members = Table(
-    "members",
-    METADATA,
-    Column(
-        "class_id",
-        String,
-        ForeignKey("classes.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
-    Column(
-        "visitor",
-        String,
-        ForeignKey("visitors.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
-    Column("name", Text, nullable=False),
-    Column("joined", Float(53), nullable=False),
-    Column("runs", Integer, nullable=False),  # begun in this class, the deleted too
-)
-
-acts = Table(  # what teachers did
-    "acts",
-    METADATA,
-    Column("id", String, primary_key=True),
-    Column(
-        "class_id",
-        String,
-        ForeignKey("classes.id", ondelete="CASCADE"),
-    ),  # None: it was about no class, or about one that is deleted
-    Column("at", Float(53), nullable=False),
-    Column("who", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Index(None, "class_id", "at"),
-)
-
-runs = Table(  # every job that waits in the queue: training runs, races, labs
-    "runs",
-    METADATA,
-    Column("id", String, primary_key=True),
-    Column("seq", BigInteger, nullable=False, unique=True),  # the order they came in
-    Column(
-        "visitor",
-        String,
-        ForeignKey("visitors.id", ondelete="CASCADE"),
-    ),  # None: the app itself
-    Column(
-        "class_id",
-        String,
-        ForeignKey("classes.id", ondelete="CASCADE"),
-    ),  # that the visitor was in
-    # What the queue needs
-    Column("address", String, nullable=False),  # of the function
-    Column("arguments", Text, nullable=False),
-    Column("lane", String, nullable=False),
-    Column("round", Integer, nullable=False),  # of the fair order
-    Column("status", String, nullable=False),
-    Column("message", Text, nullable=False),  # why it failed, or was interrupted
-    Column("submitted", Float(53), nullable=False),
-    Column("started", Float(53)),
-    Column("ended", Float(53)),
-    Column("step", Integer, nullable=False),  # reached
-    Column("steps", Integer),  # in the whole run
-    # What lists show of training runs: the settings of RunConfig
-    Column("task", String),
-    Column("model", String),
-    Column("criterion", String),
-    Column("device", String),
-    Column("host", String),
-    Column("feed", String),
-    Column("epochs", Integer),
-    Column("batch_size", Integer),
-    Column("learning_rate", Float(53)),
-    Column("weight_decay", Float(53)),
-    Column("schedule", String),
-    Column("augment", Boolean),
-    Column("seed", BigInteger),
-    Column("num_workers", Integer),
-    Column("pin_memory", Boolean),
-    Column("non_blocking", Boolean),
-    # and what came of them
-    Column("device_name", Text),
-    Column("parameters", BigInteger),
-    Column("accuracy", Float(53)),  # on the test set, 0 to 1
-    Column("r2", Float(53)),
-    Column("seconds", Float(53)),
-    Column("name", Text, nullable=False),  # that the visitor gave it
-    Column("hidden", Boolean, nullable=False),  # by the visitor, from lists
-    Column("withheld", Boolean, nullable=False),  # by a teacher, from the class
-    Index(None, "visitor", "seq"),
-    Index(None, "address", "seq"),
-    Index(None, "class_id", "seq"),
-    Index(None, "status"),
-)
-
-epochs = Table(
-    "epochs",
-    METADATA,
-    _of_a_run(),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),  # from 1
-    Column("value", Text, nullable=False),  # a core.results.Epoch
-)
-
-curves = Table(
-    "curves",
-    METADATA,
-    _of_a_run(),
-    # The last step of this part; when the run has ended there is one part.
-    Column("step", Integer, primary_key=True, autoincrement=False),
-    Column("points", LargeBinary, nullable=False),  # see core.store.codec.pack
-)
-
-checkpoints = Table(
-    "checkpoints",
-    METADATA,
-    _of_a_run(),
-    Column("state_dict", LargeBinary, nullable=False),  # as torch.save writes it
-)
-
-details = Table(
-    "details",
-    METADATA,
-    _of_a_run(),
-    Column("started", Text),  # a core.results.Started
-    Column("value", Text),  # what the function returned, without what stands elsewhere
-    Column("fit", Text),  # the newest core.results.Fit, until the value has it
-)
-
-measurements = Table(
-    "measurements",
-    METADATA,
-    Column("id", String, primary_key=True),
-    Column("kind", String, nullable=False),  # the address of what measured it
-    Column("machine", String, nullable=False),  # where: an identity, not a name
-    Column("subject", String, nullable=False),  # what of, where a kind has several
-    Column(
-        "visitor",
-        String,
-        ForeignKey("visitors.id", ondelete="SET NULL"),
-    ),
-    Column("measured_at", Float(53), nullable=False),
-    Column("provenance", Text, nullable=False),
-    Column("value", Text, nullable=False),
-    Index(None, "kind", "machine", "subject", "measured_at"),
-)
-
-answers = Table(
-    "answers",
-    METADATA,
-    Column(
-        "visitor",
-        String,
-        ForeignKey("visitors.id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
-    Column("question", String, primary_key=True),  # its key
-    Column("value", Text, nullable=False),
-)
+    id: Mapped[Key]
+    code: Mapped[str] = mapped_column(unique=True)  # "lusab-babad-gutih-tugad"
+    created: Mapped[float]
+    seen: Mapped[float]  # last, to the hour
 
 
-def add(connection: Connection, table: Table, **row: Any) -> bool:
-    """Insert a row; False where there is one by that key, which stays as it is."""
-    statement = _insert(connection, table).values(row).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount == 1
+class Answer(Row):
+    """The newest answer of a visitor to a question, or a guess."""
+
+    __tablename__ = "answers"
+
+    visitor: Mapped[str] = mapped_column(owner("visitors.id"), primary_key=True)
+    question: Mapped[Key]
+    value: Mapped[Prose]
 
 
-def put(connection: Connection, table: Table, **row: Any) -> None:
-    """Insert a row, or change these columns of the one that is there."""
-    statement = _insert(connection, table).values(row)
-    key = [column.name for column in table.primary_key]
-    new = {name: statement.excluded[name] for name in row if name not in key}
-    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=new))
+class Class(Row):
+    """A class, and what its teacher has set."""
+
+    __tablename__ = "classes"
+
+    id: Mapped[Key]
+    code: Mapped[str] = mapped_column(unique=True)  # to join with: "lusab-babad"
+    name: Mapped[Prose]
+    size: Mapped[int]  # how many may join
+    rules: Mapped[Any] = mapped_column(sa.Text)  # a core.classroom.rules.Rules
+    is_open: Mapped[bool]  # one at a time
+    is_paused: Mapped[bool]
+    created: Mapped[float]
+    ends: Mapped[float | None]  # when all of it is to be deleted; None: never
+    joined: Mapped[int]  # people so far, also those who deleted their data
+    outside: Mapped[int]  # runs of all who have not joined
 
 
-def _insert(connection: Connection, table: Table) -> Any:
-    """Both databases have ON CONFLICT, SQLAlchemy has it for each by itself."""
-    dialects = {"sqlite": sqlite, "postgresql": postgresql}
-    return dialects[connection.dialect.name].insert(table)
+class Member(Row):
+    """A visitor in a class."""
+
+    __tablename__ = "members"
+
+    class_id: Mapped[str] = mapped_column(owner("classes.id"), primary_key=True)
+    visitor: Mapped[str] = mapped_column(owner("visitors.id"), primary_key=True)
+    name: Mapped[Prose]
+    joined: Mapped[float]
+    runs: Mapped[int]  # begun in this class, the deleted too
+
+
+class Act(Row):
+    """An entry of the log of what teachers did."""
+
+    __tablename__ = "acts"
+    __table_args__ = (sa.Index(None, "class_id", "at"),)
+
+    id: Mapped[Key]
+    class_id: Mapped[str | None] = mapped_column(owner("classes.id"))
+    at: Mapped[float]
+    who: Mapped[Prose]
+    what: Mapped[Prose]
+
+
+class RunSummary(Row, kw_only=True):
+    """A job of the queue (a training run, a race, a lab) as lists show it.
+
+    A training run also has its settings as attributes: `run.task`, `run.batch_size`.
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        sa.Index(None, "visitor", "seq"),
+        sa.Index(None, "address", "seq"),
+        sa.Index(None, "class_id", "seq"),
+        sa.Index(None, "status"),
+    )
+
+    id: Mapped[Key]
+    seq: Mapped[int] = mapped_column(sa.BigInteger, unique=True)  # order of arrival
+    visitor: Mapped[str | None] = mapped_column(owner("visitors.id"))  # None: the app
+    class_id: Mapped[str | None] = mapped_column(owner("classes.id"), default=None)
+    address: Mapped[str]  # the function that a worker calls
+    lane: Mapped[str]
+    round: Mapped[int]  # place in the fair order, see core.jobs.queue
+    status: Mapped[str]  # "queued", "running", or as it ended
+    message: Mapped[Prose]  # why it failed or was interrupted
+    submitted: Mapped[float]
+    started: Mapped[float | None] = mapped_column(default=None)
+    ended: Mapped[float | None] = mapped_column(default=None)
+    step: Mapped[int]  # reached
+    steps: Mapped[int | None] = mapped_column(default=None)  # in the whole run
+    # Of training runs; None for other jobs
+    settings: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    device_name: Mapped[str | None] = mapped_column(sa.Text, default=None)
+    parameters: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
+    accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
+    r2: Mapped[float | None] = mapped_column(default=None)
+    seconds: Mapped[float | None] = mapped_column(default=None)
+    # What people did with it
+    name: Mapped[Prose]  # given by the visitor; empty: none
+    hidden: Mapped[bool]  # by the visitor, from lists
+    withheld: Mapped[bool]  # by a teacher, from what a class sees
+    # Read by Runs.get
+    arguments: Mapped[str] = large(nullable=False)
+    start: Mapped[str | None] = large()  # a core.results.Started
+    value: Mapped[str | None] = large()  # the function's return value
+    fit: Mapped[str | None] = large()  # the newest one, until the value has it
+
+    def __getattr__(self, name: str) -> Any:
+        """A setting; one that is newer than the run has its default."""
+        if name not in SETTINGS:
+            raise AttributeError(f"a run has no {name}")
+        return self.settings and self.settings.get(name, getattr(RunConfig, name))
+
+    @property
+    def config(self) -> RunConfig | None:
+        """None for a job that is no training run."""
+        if self.settings is None:
+            return None
+        return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
+
+
+class EpochOfRun(Row):
+    """An epoch that has ended, from 1."""
+
+    __tablename__ = "epochs"
+
+    run_id: Mapped[str] = mapped_column(owner("runs.id"), primary_key=True)
+    epoch: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    value: Mapped[Prose]  # a core.results.Epoch
+
+
+class Curve(Row):
+    """A part of a run's losses up to a step; a run that has ended has one part."""
+
+    __tablename__ = "curves"
+
+    run_id: Mapped[str] = mapped_column(owner("runs.id"), primary_key=True)
+    step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    points: Mapped[bytes]  # see core.store.codec.pack
+
+
+class Checkpoint(Row):
+    """The weights of a finished run."""
+
+    __tablename__ = "checkpoints"
+
+    run_id: Mapped[str] = mapped_column(owner("runs.id"), primary_key=True)
+    state_dict: Mapped[bytes]  # as torch.save writes it
+
+
+class Measurement(Row):
+    """A measurement, and what it has to be read with."""
+
+    __tablename__ = "measurements"
+    __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
+
+    id: Mapped[Key]
+    kind: Mapped[
+        str
+    ]  # the address of what measured it: "core.lessons.speed...:measure"
+    machine: Mapped[str]  # an identity that no two machines share
+    subject: Mapped[str]  # thing measured, where a kind has several; else empty
+    visitor: Mapped[str | None] = mapped_column(  # None: the app itself
+        sa.ForeignKey("visitors.id", ondelete="SET NULL")
+    )
+    measured_at: Mapped[float]
+    provenance: Mapped[Any] = mapped_column(sa.Text)  # environments, arguments
+    value: Mapped[Any] = mapped_column(sa.Text)
 
 
 def clean(text: str) -> str:

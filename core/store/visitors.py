@@ -1,108 +1,143 @@
-"""Visitors: who came, known by an id in a cookie and a code to come back with."""
+"""Visitors, known by an id in a cookie and a code to come back with; their answers."""
 
 import secrets
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy.orm import Session
 
+from core.store import codec
 from core.store.database import Database
-from core.store.tables import add, measurements, visitors
+from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Writer
 
-SEEN_SECONDS = 3600.0  # a visit is written down once in it, not at every click
+SEEN_SECONDS = 3600.0  # a visit is written once in it, not at every click
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
-WORDS = 4  # of a code, 16 bits each: nobody guesses 64
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """A browser, or several that share a code."""
-
-    id: str
-    code: str  # to come back with: "lusab-babad-gutih-tugad"
-    created: float  # seconds since 1970
-    seen: float  # last, to the hour
+WORDS = 4  # words in a code; 64 bits, 16 in each, can't be guessed
 
 
 def new_code(count: int = WORDS) -> str:
-    """Words that can be read aloud and that nobody guesses: proquints."""
+    """Random words that can be read aloud: proquints."""
     letters = (CONSONANTS, VOWELS, CONSONANTS, VOWELS, CONSONANTS)
     words = ("".join(map(secrets.choice, letters)) for _ in range(count))
     return "-".join(words)
 
 
 def as_code(typed: str) -> str:
-    """The code that somebody typed, in whatever case and with whatever between."""
+    """The code that was typed, in any case and with anything between its words."""
     letters = "".join(filter(str.isalpha, typed.lower()))
     words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
-def know(connection: Connection, visitor: str) -> None:
-    """Part of a write: have a row of this visitor."""
-    now = time.time()
-    add(connection, visitors, id=visitor, code=new_code(), created=now, seen=now)
+def know(session: Session, visitor: str) -> None:
+    """Add the visitor's row if it is missing, as a part of a write."""
+    if session.get(Visitor, visitor) is None:
+        now = time.time()
+        session.add(Visitor(id=visitor, code=new_code(), created=now, seen=now))
+        session.flush()
 
 
+@dataclass(eq=False)
 class Visitors:
-    """Reads anywhere, writes through the one writer."""
+    """Reads in any thread, writes through the one writer."""
 
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database, self._writer = database, writer
-        self._lock = threading.Lock()
-        self._seen: dict[str, float] = {}  # when each was written down last
-
-    def new(self) -> str:
-        """The id of a new visitor, whose row follows; it never waits."""
-        visitor = secrets.token_hex(16)
-        self.touch(visitor)
-        return visitor
+    database: Database
+    writer: Writer
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _seen: dict[str, float] = field(default_factory=dict)  # the last that was written
 
     def touch(self, visitor: str) -> None:
-        """The visitor is here; one that was forgotten is known again."""
+        """Note a visit, without waiting; a visitor whose row is gone gets a new one."""
         now = time.time()
         with self._lock:
             if now - self._seen.get(visitor, 0.0) < SEEN_SECONDS:
                 return
-            old = [each for each, t in self._seen.items() if now - t > SEEN_SECONDS]
-            for each in old:
-                del self._seen[each]
+            for old in [k for k, t in self._seen.items() if now - t > SEEN_SECONDS]:
+                del self._seen[old]
             self._seen[visitor] = now
 
-        def work(connection: Connection) -> None:
-            know(connection, visitor)
-            here = visitors.c.id == visitor
-            connection.execute(update(visitors).where(here).values(seen=now))
+        def work(session: Session) -> None:
+            know(session, visitor)
+            here = Visitor.id == visitor
+            session.execute(update(Visitor).where(here).values(seen=now))
 
-        self._writer.put(work)
+        self.writer.put(work)
 
     def get(self, visitor: str) -> Visitor | None:
-        """None where the id is not known. Raises StoreError."""
-        return self._one(visitors.c.id == visitor)
+        """None if the id is not known. Raises StoreError."""
+        return self._first(Visitor.id == visitor)
 
     def by_code(self, code: str) -> Visitor | None:
-        """Whose code it is, however it was typed; None: nobody's. Raises StoreError."""
-        return self._one(visitors.c.code == as_code(code))
+        """The visitor of a code, in any spelling; None if it is wrong.
 
-    def _one(self, condition: object) -> Visitor | None:
-        query = select(visitors).where(condition)  # type: ignore[arg-type]
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else Visitor(*row)
+        Raises StoreError.
+        """
+        return self._first(Visitor.code == as_code(code))
+
+    def _first(self, condition: ColumnElement[bool]) -> Visitor | None:
+        with self.database.read() as session:
+            return session.scalars(select(Visitor).where(condition)).first()
 
     def delete(self, visitor: str) -> None:
-        """Delete a visitor with all their runs and measurements, for good.
+        """Delete a visitor with all runs, answers and measurements, for good.
 
-        Raises StoreError where that has to wait until the database is back.
+        Raises StoreError while the database is away.
         """
 
-        def work(connection: Connection) -> None:
-            theirs = measurements.c.visitor == visitor
-            connection.execute(delete(measurements).where(theirs))
-            connection.execute(delete(visitors).where(visitors.c.id == visitor))
+        def work(session: Session) -> None:
+            theirs = Measurement.visitor == visitor
+            session.execute(delete(Measurement).where(theirs))
+            session.execute(delete(Visitor).where(Visitor.id == visitor))
 
-        self._writer.now(work, erases=True)
+        self.writer.now(work, erases=True)
         with self._lock:
             self._seen.pop(visitor, None)
+
+
+@dataclass(eq=False)
+class Answers:
+    """The newest answer of each visitor to each question, guesses among them."""
+
+    database: Database
+    writer: Writer
+
+    def keep(self, visitor: str, question: str, answer: Any) -> None:
+        """Store an answer in the place of the last one, and wait for the commit.
+
+        While the database is away it is stored later. TypeError if it is no plain data.
+        """
+        value = codec.dumps(answer)
+
+        def work(session: Session) -> None:
+            know(session, visitor)
+            session.merge(Answer(visitor=visitor, question=question, value=value))
+
+        self.writer.write(work, len(value))
+
+    def of(self, visitor: str) -> dict[str, Any]:
+        """The answers of a visitor, by question. Raises StoreError."""
+        query = select(Answer).where(Answer.visitor == visitor)
+        with self.database.read() as session:
+            rows = session.scalars(query).all()
+        return {row.question: codec.loads(row.value, "This answer") for row in rows}
+
+    def of_class(
+        self, class_id: str, questions: Collection[str]
+    ) -> dict[str, dict[str, Any]]:
+        """Answers of a class, by question, then by visitor. Raises StoreError."""
+        query = (
+            select(Answer)
+            .join(Member, Member.visitor == Answer.visitor)
+            .where(Member.class_id == class_id, Answer.question.in_(questions))
+        )
+        answers: dict[str, dict[str, Any]] = {key: {} for key in questions}
+        with self.database.read() as session:
+            for row in session.scalars(query):
+                value = codec.loads(row.value, "This answer")
+                answers[row.question][row.visitor] = value
+        return answers

@@ -1,9 +1,9 @@
 """The one writer: a thread with one connection, and a queue of small writes.
 
-Who must know that a row is kept waits for its commit; nobody else waits. While the
-database is away the writes stay in memory, in order, and are made once it is back. So
-every write must be one that may be made twice: a connection that breaks during a commit
-does not tell whether it happened.
+Callers that need durability wait for the commit; others don't. While the database is
+away the writes stay in memory, in order, and are made once it is back. Every write must
+be one that may be made twice: a connection that breaks during a commit does not tell
+whether it happened.
 """
 
 import logging
@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
 from core.store.database import LOST, Database, cause
@@ -22,34 +23,34 @@ logger = logging.getLogger(__name__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
-PATIENCE_SECONDS = 5.0  # of who waits for a commit, and of close
-MOST_BYTES = 256 * 2**20  # that wait in memory; some 500 runs with their checkpoints
-ROW_BYTES = 1024  # what a write without large values is counted as
+PATIENCE_SECONDS = 5.0  # for a commit, and in close
+MOST_BYTES = 256 * 2**20  # waiting in memory: some 500 runs with checkpoints
+ROW_BYTES = 1024  # size of a write without large values
 
-Work = Callable[[Connection], Any]
+Work = Callable[[Session], Any]
 
 
 class Write:
-    """A change that is made once the ones before it are."""
+    """A change that waits for the ones before it."""
 
     def __init__(self, work: Work, size: int, erases: bool) -> None:
         self.work, self.size = work, size
-        self.erases = erases  # what it deletes is to be gone from the disk as well
+        self.erases = erases  # whether deleted data must leave the disk
         self.ended = False  # committed, or refused by the database
-        self.result: Any = None  # what `work` returned
-        self.error: Exception | None = None  # why it was refused
+        self.result: Any = None  # the return value of `work`
+        self.error: Exception | None = None  # the reason, if it was refused
 
 
 class Writer:
     """Makes all changes of a database; safe to use from threads."""
 
     def __init__(self, database: Database) -> None:
-        """Raises StoreError where the database can't be owned."""
+        """Raises StoreError if the database can't be owned."""
         self._database = database
         self._connection: Connection | None = database.own()
-        self._changed = threading.Condition()  # holds the lock of all that follows
+        self._changed = threading.Condition()  # its lock guards the fields below
         self._waiting: deque[Write] = deque()
-        self._bytes = 0  # of those
+        self._bytes = 0  # total size of the waiting writes
         self._lost = 0  # writes that did not fit
         self._cause = ""  # why nothing can be written now
         self._closed = False
@@ -60,22 +61,22 @@ class Writer:
 
     @property
     def problem(self) -> str:
-        """What is not being kept, and why: a sentence; empty while all is well."""
+        """A sentence on what is not being kept, and why; empty while all is well."""
         with self._changed:
             if not self._cause:
                 return ""
             count = len(self._waiting) - (not self._question.ended)
-            found = (
+            sentence = (
                 f"Runs are not being kept right now: {self._cause}. Training goes on; "
                 f"what is new waits in memory ({count} change{'s' * (count != 1)}) and "
                 "will be kept once that is fixed."
             )
             if self._lost:
-                found += f" {self._lost} more did not fit and are lost."
-            return found
+                sentence += f" {self._lost} more did not fit and are lost."
+            return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write, of so many bytes; nobody waits for it."""
+        """Queue a write of so many bytes, without waiting."""
         write = Write(work, size + ROW_BYTES, erases)
         with self._changed:
             if self._closed or self._bytes + write.size > MOST_BYTES:
@@ -87,16 +88,16 @@ class Writer:
         return write
 
     def write(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write and wait for it; raises what `wait` does."""
+        """Queue a write and `wait` for it."""
         write = self.put(work, size, erases)
         self.wait(write)
         return write
 
     def wait(self, write: Write) -> bool:
-        """Wait until a write is committed; whether it is.
+        """Wait until a write is committed; returns whether it is.
 
-        Where that can't be now it stays queued, and has not `ended`: see `problem`.
-        Raises what the database has against it.
+        While the database is away it stays queued: see `problem`. Raises the error of a
+        write that the database refuses.
         """
         with self._changed:
             self._changed.wait_for(
@@ -107,9 +108,9 @@ class Writer:
         return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
-        """Make a write, and answer what `work` returns.
+        """Make a write; returns what `work` does.
 
-        Raises StoreError where it has to wait until the database is back.
+        Raises StoreError while the database is away.
         """
         write = self.write(work, erases=erases)
         if not write.ended:
@@ -117,10 +118,10 @@ class Writer:
         return write.result
 
     def answers(self, seconds: float) -> bool:
-        """Whether the database takes changes now; no longer than that is waited.
+        """Whether the database takes changes, asked for so many seconds at most.
 
-        It is asked by a change of nothing, in its turn; one question at a time, so that
-        a database that hangs is not asked again and again.
+        The question is a change of nothing in the queue, and only one at a time, so
+        that they don't pile up while a database hangs.
         """
         with self._changed:
             question = self._question
@@ -132,13 +133,13 @@ class Writer:
             return question.ended and not self._cause
 
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
-        """Wait until all that was put so far is written; whether it is."""
+        """Wait until all writes so far are made; returns whether they are."""
         with self._changed:
             last = self._waiting[-1] if self._waiting else None
             return self._changed.wait_for(lambda: not last or last.ended, seconds)
 
     def close(self) -> None:
-        """Write what waits, if that can be, and end."""
+        """Write what waits, if the database takes it, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -151,7 +152,7 @@ class Writer:
     # In the thread
 
     def _run(self) -> None:
-        single = 0  # so many writes to come are made one by one
+        single = 0  # writes left to make one at a time after a failed batch
         while batch := self._next(1 if single else BATCH):
             fresh = self._connection is None
             try:
@@ -163,7 +164,7 @@ class Writer:
                     if (why == LOST and not fresh) or self._pause(why):
                         continue
                     break
-                if len(batch) > 1:  # one of them is wrong
+                if len(batch) > 1:  # one of the writes is wrong
                     single = len(batch)
                     continue
                 logger.exception("a change can't be kept")
@@ -173,7 +174,7 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """The next to be written, which stay queued until they are; none at the end."""
+        """The next writes, which stay queued until they are made; none at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))
@@ -184,26 +185,28 @@ class Writer:
             self._connection = self._database.connect()
         with self._connection.begin():
             for write in batch:
-                write.result = write.work(self._connection)
+                with Session(self._connection) as session:
+                    write.result = write.work(session)
+                    session.flush()
         if any(write.erases for write in batch):
             self._database.erase(self._connection)
 
     def _drop_connection(self) -> None:
-        """The next try has a new one."""
+        """Make the next try open a new one."""
         if self._connection is not None:
             try:
                 self._connection.close()
-            except Exception:  # it is gone already
+            except Exception:  # broken already
                 logger.debug("the connection was closed by the other side")
             self._connection = None
 
     def _pause(self, why: str) -> bool:
-        """Tell why nothing is written, and wait for the next try; False: no more."""
+        """Wait for the next try, with a problem; False if the writer was closed."""
         with self._changed:
             if why != self._cause:
                 logger.warning("nothing is kept right now: %s", why)
             self._cause = why
-            self._changed.notify_all()  # nobody need wait for a commit now
+            self._changed.notify_all()  # waiting for a commit is no use now
             return not self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
 
     def _end(self, batch: list[Write]) -> None:
@@ -218,6 +221,6 @@ class Writer:
             self._changed.notify_all()
 
 
-def _ask(connection: Connection) -> None:
-    """Postgres hears of a transaction only once something is said in it."""
-    connection.execute(text("SELECT 1"))
+def _ask(session: Session) -> None:
+    """Reach the database: Postgres hears of a transaction with its first statement."""
+    session.execute(text("SELECT 1"))

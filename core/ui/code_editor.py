@@ -1,7 +1,6 @@
 """A field for code: one width for all letters, and a number beside each line.
 
-Streamlit has none. Its text areas are in the font of the page, which no setting and no
-theme changes.
+Streamlit's text areas have the page's font, which no setting and no theme changes.
 """
 
 import re
@@ -10,13 +9,12 @@ from pathlib import Path
 
 import streamlit as st
 
-_HERE = Path(__file__)
 _FIELD = st.components.v2.component(
     "code_editor",
     html='<div class="code"><ol aria-hidden="true"></ol>'
     '<textarea wrap="off" spellcheck="false" autocapitalize="off"></textarea></div>',
-    css=_HERE.with_suffix(".css").read_text("utf-8"),
-    js=_HERE.with_suffix(".js").read_text("utf-8"),
+    css=Path(__file__).with_suffix(".css").read_text("utf-8"),
+    js=Path(__file__).with_suffix(".js").read_text("utf-8"),
 )
 
 
@@ -29,31 +27,31 @@ def draw(
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
-    """The field, in a form: what is in it counts once that is sent.
+    """The field, in a form: its text counts once the form is sent.
 
-    It holds `value` until somebody writes; of the lines `marked`, until they write on.
+    It has `value` until somebody writes, and marks the lines `marked` until they do;
+    `most` is the limit in characters.
     """
-    shown = {
-        "label": label,
-        "value": text(key, value),
-        "most": most,
-        "placeholder": placeholder,
-        "marked": list(marked),
-    }
     _FIELD(
         key=key,
-        data=shown,
+        data={
+            "label": label,
+            "value": text(key, value),
+            "most": most,
+            "placeholder": placeholder,
+            "marked": list(marked),
+        },
         default={"value": value},
-        on_value_change=lambda: None,  # without one Streamlit takes no default
+        on_value_change=lambda: None,  # Streamlit takes no default without one
     )
 
 
-def text(key: str, otherwise: str = "") -> str:
-    """What is written in the field of that key, as far as its form was sent."""
-    written: str = st.session_state.get(key, {}).get("value", otherwise)
+def text(key: str, default: str = "") -> str:
+    """The text in the field of that key, as sent last."""
+    written: str = st.session_state.get(key, {}).get("value", default)
     return written
 
 
 def lines_in(hint: str) -> list[int]:
     """The lines that a hint is about: "Line 8: ..."."""
-    return [int(each) for each in re.findall(r"\bLine (\d+)", hint)]
+    return [int(number) for number in re.findall(r"\bLine (\d+)", hint)]

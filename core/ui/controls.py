@@ -8,14 +8,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
-from core.ui import format
-from core.ui.classroom import held
+from core.ui import class_rules, format
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
 
 def on_phone() -> bool:
-    """Whether what stands side by side elsewhere stands one below the other here."""
+    """In this browser columns stand one below the other."""
     return "Mobi" in st.context.headers.get("User-Agent", "")
 
 
@@ -31,23 +30,19 @@ def choice(
 
     A class may leave fewer of a `setting` to choose, or hide the control.
     """
-    allowed = held.among(setting, options)
+    allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
         default = options[more.pop("index", 0)]
         more["index"] = allowed.index(default) if default in allowed else 0
-        options = allowed
-    if held.hides(setting):
-        kept = _kept().get(key)
-        return kept if kept in options else options[more.get("index", 0)]
+    if class_rules.hides(setting):
+        before = st.session_state.get(key)
+        return before if before in allowed else allowed[more.get("index", 0)]
     settings: dict[str, Any] = {
         "format_func": lambda value: format.NAMES.get(value, value),
         "width": WIDTH,
+        "persist_state": "session",
     }
-    if _kept().get(key) in options:
-        more["index"] = list(options).index(_kept()[key])
-    found = st.selectbox(label, options, key=key, **settings | more)
-    _kept()[key] = found
-    return found
+    return st.selectbox(label, allowed, key=key, **settings | more)
 
 
 def task(key: str, has_data: bool, **more: Any) -> str:
@@ -74,27 +69,20 @@ def number(
 
     A class may fix a `setting`, or hide the control.
     """
-    value = _kept().get(key, held.at_most(setting, value))
-    if (fixed := held.shared(setting)) is not None:
+    value = st.session_state.get(key, class_rules.at_most(setting, value))
+    if (fixed := class_rules.shared(setting)) is not None:
         value = st.session_state[key] = fixed
         more["disabled"] = True
-    if held.hides(setting):
+    if class_rules.hides(setting):
         return int(value)
-    found = st.number_input(
-        label, value=value, step=step, key=key, **{"width": WIDTH} | more
-    )
-    _kept()[key] = int(found)
-    return int(found)
-
-
-def _kept() -> dict[str, Any]:
-    """What controls say, by key: Streamlit forgets it of one that is not drawn."""
-    return st.session_state.setdefault("controls", {})
+    settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
+    settings |= more
+    return int(st.number_input(label, value=value, step=step, key=key, **settings))
 
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """What a ValueError in it says is told in that place: nothing can be started."""
+    """Show a ValueError in that place: nothing can be started."""
     try:
         yield
     except ValueError as error:

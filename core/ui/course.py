@@ -1,10 +1,13 @@
-"""The course: its lessons in order, from course.toml, which a teacher can edit."""
+"""The course's pages in order, from course.toml, which a teacher can edit."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import streamlit as st
 
 from core.errors import ExplainedError
 from core.ui import questions
@@ -18,40 +21,38 @@ class Lesson:
     file: str  # from the project's root
     title: str
     icon: str
-    promise: str  # what you will be able to do after it, one sentence
-    package: str = ""  # whose functions do what one asks for on this page
+    promise: str  # one sentence on what you will be able to do after it
     asks: str = ""  # the question that it answers, in some eight words
-    minutes: int = 0  # that it takes
+    minutes: int = 0
     questions: tuple[Question, ...] = ()  # at its end
-    read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's own, by title
+    read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
 
     def solved(self, given: Mapping[str, Any]) -> int:
-        """How many of its questions were answered right, at whatever try."""
-        return sum(each.is_solved(given) for each in self.questions)
+        """How many of its questions were answered right, on any try."""
+        return sum(question.is_solved(given) for question in self.questions)
 
     def is_done(self, given: Mapping[str, Any]) -> bool:
-        """Whether all of them were."""
         return bool(self.questions) and self.solved(given) == len(self.questions)
 
 
-def _lesson(file: str, told: dict[str, Any]) -> Lesson:
-    icon, asked = f":material/{told['icon']}:", _bank.get(told["title"], ())
-    return Lesson(file, **told | {"icon": icon, "questions": asked})
+def _lesson(file: str, entry: dict[str, Any]) -> Lesson:
+    icon, questions = f":material/{entry['icon']}:", _bank.get(entry["title"], ())
+    return Lesson(file, **entry | {"icon": icon, "questions": questions})
 
 
 ROOT = Path(__file__).parents[2]
 _course = tomllib.loads(ROOT.joinpath("course.toml").read_text(encoding="utf-8"))
 _bank: dict[str, tuple[Question, ...]] = {}
-BROKEN = ""  # why nothing is asked, in a sentence; the lessons are there all the same
+BROKEN = ""  # why the questions can't be used; the lessons work without them
 try:
-    _titles = [each["title"] for each in _course["lessons"]]
+    _titles = [lesson["title"] for lesson in _course["lessons"]]
     _bank = questions.read(ROOT / questions.FILE, _titles)
 except ExplainedError as error:
     BROKEN = str(error)
 HOME = _lesson("home.py", _course["home"])
 LESSONS = tuple(
-    _lesson(f"pages/{number}_{told['title']}.py", told)
-    for number, told in enumerate(_course["lessons"], 1)
+    _lesson(f"pages/{number}_{lesson['title']}.py", lesson)
+    for number, lesson in enumerate(_course["lessons"], 1)
 )
 RUNS = _lesson("pages/10_Runs.py", _course["runs"])
 CLASS = _lesson("pages/11_Class.py", _course["class"])
@@ -60,18 +61,31 @@ PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 
 def page(title: str) -> Lesson:
-    """The page of that title: a lesson, or one that stands apart."""
+    """The page of that title, a lesson or another one."""
     return next(each for each in PAGES if each.title == title)
 
 
 def of_address(address: str) -> Lesson | None:
     """The lesson that a job belongs to, by the address of its function."""
-    module = address.partition(":")[0]
-    named = (each for each in LESSONS if each.package)
-    return next((each for each in named if module.startswith(each.package)), None)
+    if address.startswith("core.training:"):
+        return page("Train")
+    packages = {f"core.lessons.{lesson.title.lower()}.": lesson for lesson in LESSONS}
+    return next((packages[each] for each in packages if address.startswith(each)), None)
 
 
 def after(this: Lesson) -> Lesson | None:
     """The next lesson; None after the last."""
     place = LESSONS.index(this) + 1
     return LESSONS[place] if place < len(LESSONS) else None
+
+
+def link(to: Lesson, label: str = "", **more: Any) -> None:
+    """A link to a page, with the page's own title and icon by default."""
+    given = {"label": label or to.title, "icon": to.icon} | more
+    st.page_link(_streamlit_page(to.file), **given)
+
+
+@cache
+def _streamlit_page(file: str) -> Any:
+    """Streamlit's page; for a name it would search each time, twenty times a page."""
+    return st.Page(file, default=file == HOME.file)

@@ -1,21 +1,20 @@
-"""What a page says where Fashion-MNIST is missing or damaged, and how it is fetched."""
+"""The notice that Fashion-MNIST is missing or damaged, and its download."""
 
 import streamlit as st
 
-from core.data.results import Download
+from core.data.fashion_mnist import Download
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import format, job_panel, looks
+from core.ui import format, job_panel, polling
 from core.ui.server import engine, explained, visitor
+from core.words import Words
 
 FETCH = "core.data.fashion_mnist:download"
-CANCELLED = (
-    "Cancelled. Files that had arrived whole stay; fetch the rest when you like."
-)
+words = Words(__file__)
 
 
 def is_here(machine: Machine | None) -> bool:
-    """Whether Fashion-MNIST can be trained on; taken for granted until it is known."""
+    """Fashion-MNIST can be trained on; assumed until the workers have answered."""
     return machine is None or machine.fashion_mnist.usable
 
 
@@ -25,7 +24,7 @@ def default_task(machine: Machine | None) -> str:
 
 
 def offer(machine: Machine) -> None:
-    """Say what is the matter with the data, and offer to fetch it where that helps."""
+    """Say what is wrong with the data, and offer to fetch it where that helps."""
     status = machine.fashion_mnist
     if status.problem:
         st.error(
@@ -34,26 +33,14 @@ def offer(machine: Machine) -> None:
             icon=":material/error:",
         )
     else:
-        st.info(
-            "Fashion-MNIST is not on this machine, so you train on the **sprites**: "
-            "the same ten kinds of clothes, drawn by a program. Everything else is "
-            "the same.",
-            icon=":material/info:",
-        )
+        st.info(words("dataset.missing"), icon=":material/info:")
     if status.named:
-        st.markdown(
-            "The folder is the one that `FASHION_MNIST_DIR` names. Correct the "
-            "variable, or unset it and start the app again."
-        )
+        st.markdown(words("dataset.named"))
         return
-    job = _job()
+    job, label = _job(), "Fetch Fashion-MNIST (31 MB)"
     if job is None or job.ended:
         with explained("Fashion-MNIST was not fetched"):
-            if st.button(
-                "Fetch Fashion-MNIST (31 MB)",
-                icon=":material/download:",
-                key="fetch_data",
-            ):
+            if st.button(label, icon=":material/download:", key="fetch_data"):
                 engine().submit(FETCH, lane="lab", owner=visitor())
                 job = _job()
     if job is None:
@@ -64,27 +51,26 @@ def offer(machine: Machine) -> None:
 
 
 def _job() -> Job | None:
-    """The fetching that goes on, whoever started it; else the last of this visitor."""
+    """The download in progress, anybody's; without one, this visitor's last."""
     going_on = [job for job in engine().jobs(FETCH) if not job.ended]
     return next(iter(going_on or engine().jobs(FETCH, visitor())[-1:]), None)
 
 
 def _show(job: Job) -> None:
-    job_panel.ended_badly(job, "Fashion-MNIST was not fetched", CANCELLED)
+    cancelled = words("dataset.cancelled")
+    job_panel.ended_badly(job, "Fashion-MNIST was not fetched", cancelled)
     if job.status == "finished":
         st.success("Fashion-MNIST has arrived and is being checked.")
         _show_when_checked()
+    elif not job.ended and (now := job_panel.latest(job, Download)):
+        share = min(1.0, now.done_bytes / now.total_bytes)
+        done, total = map(format.size, (now.done_bytes, now.total_bytes))
+        st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
     elif not job.ended:
-        now = job_panel.latest(job, Download)
-        if now is not None:
-            share = min(1.0, now.done_bytes / now.total_bytes)
-            done, total = map(format.size, (now.done_bytes, now.total_bytes))
-            st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
-        else:
-            st.progress(0.0, "Asking the mirror for Fashion-MNIST")
+        st.progress(0.0, "Asking the mirror for Fashion-MNIST")
 
 
-@st.fragment(run_every=looks.POLL_SECONDS)
+@st.fragment(run_every=polling.POLL_SECONDS)
 def _show_when_checked() -> None:
     """Draw the page anew as soon as the workers have seen the data."""
     if is_here(engine().machine()):

@@ -1,6 +1,7 @@
 """Files to take away."""
 
 import json
+from mimetypes import guess_type
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ def button(label: str, data: Any, name: str, key: str, **more: Any) -> None:
         name,
         key=key,
         on_click="ignore",
-        **{"icon": ":material/download:"} | more,
+        **{"icon": ":material/download:", "mime": guess_type(name)[0]} | more,
     )
 
 
@@ -28,5 +29,5 @@ def both(name: str, rows: list[Row]) -> None:
     table = pd.DataFrame(rows).to_csv(index=False)
     text = json.dumps(rows, indent=1)
     with st.container(horizontal=True):
-        button("CSV", table, f"{name}.csv", f"{name}_csv", mime="text/csv")
-        button("JSON", text, f"{name}.json", f"{name}_json", mime="application/json")
+        button("CSV", table, f"{name}.csv", f"{name}_csv")
+        button("JSON", text, f"{name}.json", f"{name}_json")

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core.measure.environment import Environment
 from core.ui import format
-from core.ui.charts.base import faded
+from core.ui.charts import faded
 from core.ui.server import engine
 
 # How wide the characters of a metric are, and what is around them.

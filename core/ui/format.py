@@ -34,7 +34,7 @@ NAMES = {
     "constant": "Constant",
     "one-cycle": "One-cycle",
 }
-# The class of each in core/models.py and core/criteria.py, or in torch.nn.
+# Classes in core/models.py, core/criteria.py or torch.nn.
 CLASSES = {
     "ann": "ANN",
     "cnn": "CNN",
@@ -63,7 +63,7 @@ SETTINGS = {
 }
 
 
-SAID = {  # of values whose name says too little away from their control
+SAID = {  # values whose name says too little without their control
     "memory": "data in memory",
     "device": "data on the device",
     "dataloader": "data from a DataLoader",
@@ -74,7 +74,7 @@ SAID = {  # of values whose name says too little away from their control
 
 
 def setting(config: Any, field: str) -> str:
-    """One setting of what has them, in a word or two: "batch 64", "CNN", "lr 0.001"."""
+    """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
     if field == "epochs" and value:
         return counted(value, "epoch")
@@ -88,7 +88,7 @@ def setting(config: Any, field: str) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """What each run has in those settings in which they differ; else its model."""
+    """Each run's values of the settings that differ; without any, its model."""
     differing = [
         field.name
         for field in fields(RunConfig)
@@ -101,14 +101,14 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def run_line(config: RunConfig) -> str:
-    """What was trained and how, in a line: Sprites · ANN · batch 64 · 30 epochs."""
+    """A run in a line: Sprites · ANN · batch 64 · 30 epochs."""
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
     told.append(counted(config.epochs, "epoch"))
     return " · ".join([*told, setting(config, "host")] if config.host else told)
 
 
 def describe(name: str, config: RunConfig, accuracy: float) -> str:
-    """A finished run on images in a line that no other run has: names differ."""
+    """A finished run on images in a line; it begins with its name, which is unique."""
     return (
         f"{name} · {NAMES[config.model]} on {NAMES[config.task]}, "
         f"{counted(config.epochs, 'epoch')}, "
@@ -118,7 +118,7 @@ def describe(name: str, config: RunConfig, accuracy: float) -> str:
 
 
 def quality(result: RunResult) -> str:
-    """How good a finished run's model is: 87.60%, or for regression R² 0.946."""
+    """The quality of a finished run: 87.60%, or for regression R² 0.946."""
     if result.test_accuracy is not None:
         return f"{result.test_accuracy:.2%}"
     return f"R² {result.r2:.3f}"
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long it has been: just now, 5 minutes ago, 3 hours ago, 2 days ago."""
+    """Just now, 5 minutes ago, 3 hours ago, 2 days ago."""
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             return f"{counted(int(seconds // length), unit)} ago"
@@ -143,12 +143,12 @@ def ago(seconds: float) -> str:
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """From the least to the most: 3.41 ms to 3.62 ms."""
+    """Least to most: 3.41 ms to 3.62 ms."""
     return f"{precise(min(seconds))} to {precise(max(seconds))}"
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:
-    """Where the middle half of at least two values begins and ends."""
+    """The quartiles around the middle half of at least two values."""
     first, _, third = quantiles(values, method="inclusive")
     return first, third
 
@@ -165,7 +165,7 @@ def size(count: float | None) -> str:
 
 
 def power_of_two(count: int) -> str:
-    """Bytes that are a power of two, as people say it of memory: 4 KB is 4096."""
+    """A power of two in bytes: 4 KB is 4096."""
     units = iter(("B", "KB", "MB", "GB"))
     unit = next(units)
     while count >= 1024:
@@ -174,17 +174,17 @@ def power_of_two(count: int) -> str:
 
 
 def shape(dimensions: tuple[int, ...]) -> str:
-    """(64, 1, 28, 28) as 64 × 1 × 28 × 28; a tensor without dimensions is a scalar."""
+    """64 × 1 × 28 × 28; without dimensions, scalar."""
     return " × ".join(map(str, dimensions)) or "scalar"
 
 
 def counted(count: int, noun: str, several: str = "") -> str:
-    """1 core, 2 cores, 1,000 points; `several` for a plural with more than an s."""
+    """1 core, 2 cores, 1,000 points; `several` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def provenance(environment: Environment) -> str:
-    """Where a number was measured, for the caption under it."""
+    """The hardware and software behind a number, for its caption."""
     return (
         f"{environment.device_name} ({environment.backend}), "
         f"{counted(environment.threads, 'CPU thread')}, "

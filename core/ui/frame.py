@@ -1,37 +1,42 @@
-"""What every page has: its configuration, the course map, the way to the next one."""
+"""The frame of every page: sidebar, title, machine, and the way to the next page."""
 
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import streamlit as st
 
+from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.store.codec import StoreError
 from core.ui import (
     answers,
     course,
     format,
     hosts,
     people,
-    quiz,
-    sidebar_jobs,
+    practice,
+    runs,
     your_data,
-    your_turn,
 )
-from core.ui.classroom import held
-from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after
-from core.ui.links import link
+from core.ui import class_rules as held
+from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import engine, room, store, visitor, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
-PROSE = 700  # pixels: how wide a text is at most
+LOADING = ":material/hourglass: The workers are loading torch."
+PROSE = 700  # pixels: the most that a text is wide
+JOBS_SECONDS = 5.0  # between two updates of the sidebar; a job's own page has its own
+JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str, wide: bool = True) -> None:
-    """The first call of the page of that title: sidebar, title, the page's promise.
+    """The first call of the page of that title: sidebar, title, promise.
 
-    Home draws title and promise itself. The page is drawn anew once the workers have
-    said what is here, or why not.
+    Home draws title and promise itself. The page is drawn again once the workers have
+    described the machine, or failed.
     """
     lesson = course.page(title)
     st.set_page_config(
@@ -46,14 +51,14 @@ def begin(title: str, wide: bool = True) -> None:
     st.logo(LOGO, size="large")
     with st.sidebar:
         _course()
-        st.space("small")  # what follows is no lesson
+        st.space("small")  # after the lessons
         link(RUNS)
         if room().open is not None:
             link(CLASS)
         if room().is_teacher(visitor()):
             link(TEACHER)
         _machine_badge()
-        sidebar_jobs.draw()
+        _jobs()
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
@@ -64,14 +69,14 @@ def begin(title: str, wide: bool = True) -> None:
 
 
 def end(title: str) -> None:
-    """The last call of the lesson of that title: what it asks for, then the way on."""
+    """The last call of the lesson of that title: practice, then the next page."""
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
     st.markdown("An exercise and some questions on everything on this page.")
-    your_turn.draw(title)
+    practice.exercise(title)
     with st.container(width=PROSE):
-        quiz.draw(lesson)
+        practice.questions(lesson)
     if lesson.read:
         pages = (f"[{name}]({address})" for name, address in lesson.read.items())
         st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)
@@ -81,6 +86,21 @@ def end(title: str) -> None:
             link(following, f"Next: {following.title}", icon=":material/arrow_forward:")
     else:
         link(HOME, "Back to the course map")
+
+
+def sections(
+    drawn: Mapping[str, Callable[[], None]], always: Collection[str] = ()
+) -> None:
+    """Tabs by their names, with functions that draw them; the address has the open one.
+
+    Those in `always` are drawn even if they are closed: an upload's file is lost with
+    its field.
+    """
+    tabs = st.tabs(list(drawn), key="tab", bind="query-params")
+    for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):
+        if tab.open or name in always:
+            with tab:
+                draw()
 
 
 def device_color(backend: str) -> Color:
@@ -101,19 +121,19 @@ def _wait_for_machine() -> None:
 
 
 def machine() -> Machine:
-    """What the workers say of this machine; the page ends here until they do.
+    """This machine, with the devices that an open class allows.
 
-    With the devices alone that the class allows, if one is open.
+    The page ends here until the workers have described it.
     """
     found = engine().machine()
     if found is None:
-        st.markdown(":material/hourglass: The workers are loading torch.")
+        st.markdown(LOADING)
         st.stop()
     return held.machine(found)
 
 
 def _course() -> None:
-    """The way through the lessons, and how much of it this visitor has done."""
+    """The lessons, with those that this visitor has done or begun."""
     given = answers.given()
     done = [each for each in LESSONS if each.is_done(given)]
     begun = [
@@ -134,7 +154,7 @@ def _course() -> None:
 
 
 def _machine_badge() -> None:
-    """What is here; pressed, it tells with what everything is measured."""
+    """The best device; pressed, everything that figures are measured with."""
     machine = engine().machine()
     st.space("small")
     if machine is None:
@@ -152,3 +172,37 @@ def _machine_badge() -> None:
         if several:
             st.markdown("Training runs go to whichever of these is free:")
             hosts.table()
+
+
+def _jobs() -> None:
+    """A link to the page of each of this visitor's jobs, kept up to date."""
+    ids = [job.id for job in engine().going_on(visitor())]
+    if not ids:
+        return
+
+    @st.fragment(run_every=JOBS_SECONDS)
+    def live() -> None:
+        for job_id in ids:
+            job = None
+            with suppress(StoreError):
+                job = engine().job(job_id)
+            lesson = course.of_address(job.address) if job else None
+            if job and lesson:
+                icon = JOB_ICONS.get(job.status, ":material/info:")
+                link(
+                    lesson,
+                    f"{lesson.title}: {_progress(job)}",
+                    icon=icon if job.ended else "spinner",
+                    query_params={"run": job.id} if job.address == runs.RUN else None,
+                )
+
+    live()
+
+
+def _progress(job: Job) -> str:
+    """How far a job is, in a word or two."""
+    if job.place:
+        return f"place {job.place}"
+    if job.status == "running" and job.address == runs.RUN:
+        return f"{runs.view(job).share:.0%}"
+    return job.status if job.ended else "running"

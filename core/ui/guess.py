@@ -1,8 +1,7 @@
 """A guess before a measurement, and what it was worth after it.
 
-Nobody has to guess: where there is a result, or one is on its way, "Just show me" shows
-it, now and whenever the page is opened again. Nothing waits for a guess but the result:
-it is measured meanwhile.
+Guessing is optional: "Just show me" shows a result for good. The measurement itself
+never waits for a guess.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +22,9 @@ def ask(
     say: Callable[[Any], str] = str,
     ran: bool = True,
 ) -> Any | None:
-    """What the learner expects, or SHOWN; None until they have said, for all tabs.
+    """Ask for a guess; returns it, SHOWN, or None until the learner has answered.
 
-    Before it `ran` there is nothing to show, so nobody is offered that.
+    "Just show me" is offered once it `ran`, when there is something to show.
     """
     if made(key) == SHOWN:
         return SHOWN
@@ -44,12 +43,12 @@ def ask(
 
 
 def made(key: str) -> Any | None:
-    """What was guessed before, if anything."""
+    """The earlier guess; None if there is none."""
     return kept.given().get(key)
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
-    """Whether the learner has yet to guess, who is then asked to."""
+    """True, with a notice, until the learner has guessed."""
     if guessed is None:
         st.info(
             f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",
@@ -59,7 +58,7 @@ def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
 
 
 def scale(factor: float) -> int:
-    """Which of three answers is right: about as long, up to ten times, or more."""
+    """The right one of three answers: about as long, up to ten times, or more."""
     return 0 if factor < 2 else 1 if factor <= 10 else 2
 
 
@@ -69,20 +68,19 @@ def within(answer: str) -> str:
 
 
 def judge(
-    found: str,
+    finding: str,
     guessed: Any | None,
     right: Any,
     say: Callable[[Any], str] = within,
     among: Sequence[Any] | None = None,
 ) -> None:
-    """What was found, in a sentence, beside what was guessed, if anything was.
+    """Show the finding, and whether the guess was right.
 
     A guess that is not `among` the answers was about something else.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
-        st.info(found, icon=":material/lightbulb:")
+        st.info(finding, icon=":material/lightbulb:")
     elif guessed == right:
-        st.success(f"{found} You guessed right.", icon=":material/check:")
+        st.success(f"{finding} You guessed right.", icon=":material/check:")
     else:
-        told = f"{found} You guessed: {say(guessed)}."
-        st.info(told, icon=":material/lightbulb:")
+        st.info(f"{finding} You guessed: {say(guessed)}.", icon=":material/lightbulb:")

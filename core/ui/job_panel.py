@@ -1,8 +1,7 @@
 """A long job on a page: start and cancel it, follow it, see the newest result.
 
-A panel belongs to one function that workers call. It shows the newest job of this
-visitor, so that results survive a reload and are the same in all tabs. Who has none is
-shown what was measured on this machine last, by whomever.
+A panel shows the visitor's newest job, so results survive a reload and are the same in
+all tabs. Visitors without a job see the newest measurement of this machine.
 """
 
 import time
@@ -15,7 +14,8 @@ import streamlit as st
 from core.errors import ExplainedError
 from core.jobs.engine import PAUSED
 from core.jobs.job import Job
-from core.ui import format, looks, measured
+from core.jobs.measurements import KINDS
+from core.ui import format, last_measurement, polling
 from core.ui.server import engine, visitor
 
 CANCELLED = "Cancelled. What was measured until then stays here."
@@ -24,70 +24,63 @@ Draw = Callable[[Job], None]
 Event = TypeVar("Event")
 
 
-def anything(*_arguments: Any) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class JobPanel:
-    """The jobs of this visitor that call the function at `address`.
+    """The visitor's jobs that call the function at `address`: started, followed, shown.
 
-    Of those whose arguments are what the page is `about`; without it, of all of them.
+    With `about`, only those whose arguments it accepts.
     """
 
     address: str
-    what: str  # how sentences about it begin: "The race"
-    key: str  # of the start button; that of Cancel is made of it
+    what: str  # the subject of sentences about it: "The race"
+    key: str  # for the start button; Cancel has "cancel_" before it
     icon: str = ":material/timer:"
-    primary: bool = True  # not where a view has a more important button
-    about: Callable[..., bool] = anything
-    failed: str = ""  # the title where it failed, if "The race failed" does not fit
+    primary: bool = True  # False where the view has a more important button
+    about: Callable[..., bool] = lambda *_: True
+    failed: str = ""  # a title instead of "The race failed"
     cancelled: str = CANCELLED
     lane: str = "train"
-    several: bool = False  # whether one that is about something else may go on too
-    subject: str | None = None  # of what was measured here before; None: of whatever
+    several: bool = False  # a job about something else doesn't block the start button
+    subject: str | None = None  # shows only earlier measurements about it; None: all
+    measures: bool = False  # its results are kept, and shown to visitors without a job
+
+    def __post_init__(self) -> None:
+        if self.measures:
+            KINDS.add(self.address)
 
     @property
     def job(self) -> Job | None:
-        """The newest."""
-        return self._newest(self._jobs())
+        """The visitor's newest job."""
+        return self._newest_and_going_on()[0]
 
     @property
     def before(self) -> Job | None:
-        """What was measured on this machine last, for a visitor without a job."""
-        return measured.newest(self.address, self.subject)
+        """The newest measurement of this machine, for a visitor without a job."""
+        if not self.measures:
+            return None
+        return last_measurement.newest(self.address, self.subject)
 
     @property
     def going_on(self) -> Job | None:
-        """The one that has not ended, whatever it is about: after a reload too."""
-        return self._unfinished(self._jobs())
+        """The visitor's job that has not ended, whatever it is about."""
+        return self._newest_and_going_on()[1]
+
+    def _newest_and_going_on(self) -> tuple[Job | None, Job | None]:
+        jobs = engine().jobs(self.address, visitor())[::-1]
+        newest = next((job for job in jobs if self.about(*job.arguments)), None)
+        blocks = self.about if self.several else lambda *_: True
+        alive = (job for job in jobs if not job.ended and blocks(*job.arguments))
+        return newest, next(alive, None)
 
     @property
     def ran(self) -> bool:
-        """Whether there is something to follow: a job, or what was measured here."""
+        """True if there is something to follow: a job or an earlier measurement."""
         return self.job is not None or self.before is not None
 
-    @property
-    def code_title(self) -> str:
-        """What the code is called that its jobs run, on a page that shows it."""
-        return "The code that ran" if self.ran else "The code that will run"
-
-    def _jobs(self) -> list[Job]:
-        """All of this visitor, about whatever."""
-        return engine().jobs(self.address, visitor())
-
-    def _newest(self, jobs: list[Job]) -> Job | None:
-        return next((job for job in reversed(jobs) if self.about(*job.arguments)), None)
-
-    def _unfinished(self, jobs: list[Job]) -> Job | None:
-        if self.several:
-            jobs = [job for job in jobs if self.about(*job.arguments)]
-        return next((job for job in reversed(jobs) if not job.ended), None)
-
     def submit(self, *arguments: Any) -> None:
-        """Queue a job, unless one goes on: a double click comes twice.
+        """Queue a job; nothing while one goes on, since a double click comes twice.
 
-        Why it is refused is shown beside the button.
+        A refusal is shown beside the button.
         """
         if self.going_on:
             return
@@ -99,15 +92,15 @@ class JobPanel:
     def start_button(
         self, label: str, arguments: tuple | None, key: str = "", **more: Any
     ) -> None:
-        """The button that queues a job; without arguments there is nothing to start."""
-        self._start(label, arguments, key, self.going_on is not None, **more)
+        """The button that queues a job; None for `arguments` disables it."""
+        self._start(label, arguments, self.going_on is not None, key=key, **more)
 
     def _start(
         self,
         label: str,
         arguments: tuple | None,
-        key: str,
-        going_on: bool,
+        blocked: bool,
+        key: str = "",
         **more: Any,
     ) -> None:
         options = {
@@ -119,54 +112,52 @@ class JobPanel:
             label,
             on_click=self.submit,
             args=arguments,
-            disabled=arguments is None or going_on,
+            disabled=arguments is None or blocked,
             **options | more,
         )
-        if why := st.session_state.pop(f"refused_{self.key}", ""):
-            st.warning(why, icon=":material/block:")
+        if refusal := st.session_state.pop(f"refused_{self.key}", ""):
+            st.warning(refusal, icon=":material/block:")
 
     def cancel_button(self) -> None:
-        """The button that ends the job, while there is one that goes on."""
+        """The button that ends the job, while one goes on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
 
-    def buttons(self, label: str, arguments: tuple | None, key: str = "") -> None:
-        """Start; in its place, while a job goes on, Cancel."""
+    def buttons(self, label: str, arguments: tuple | None) -> None:
+        """Start, or Cancel while a job goes on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
         else:
-            self._start(label, arguments, key, going_on=False)
+            self._start(label, arguments, False)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
-        """The newest job, drawn by `draw`, and above it how it ended badly.
+        """Draw the newest job live, or the newest measurement with when and by whom.
 
-        Without one, what was measured here last, and when that was and by whom. Answers
-        whether there is either; if not, `empty` says what will appear.
+        Returns False where there is neither; `empty` then says what will appear.
         """
-        jobs = self._jobs()
-        job, going_on = self._newest(jobs), self._unfinished(jobs)
+        job, going_on = self._newest_and_going_on()
         if going_on and (job is None or going_on.id != job.id):
-            follow(going_on, self.what, self._elsewhere)
+            follow(going_on, self.what, self._draw_other)
         if job is None:
-            if (before := self.before) is not None:
-                measured.tell(before)
+            before = self.before
+            if before is not None:
+                last_measurement.tell(before)
                 draw(before)
             elif empty:
                 st.markdown(empty)
             return before is not None
 
-        def with_end(now: Job) -> None:
-            ended_badly(now, self.failed or f"{self.what} failed", self.cancelled)
-            if now.status == "finished":
-                ago = format.ago(time.time() - (now.stopped or now.submitted))
+        def with_end(job: Job) -> None:
+            ended_badly(job, self.failed or f"{self.what} failed", self.cancelled)
+            if job.status == "finished":
+                ago = format.ago(time.time() - (job.stopped or job.submitted))
                 slot(f"Done {ago}.", 1.0)
-            draw(now)
+            draw(job)
 
         follow(job, self.what, with_end)
         return True
 
-    def _elsewhere(self, job: Job) -> None:
-        """In the place of a job that goes on and that this page is not about."""
+    def _draw_other(self, job: Job) -> None:
         if not job.ended:
             text = "is still running with other settings. You can start one after it."
             st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
@@ -185,19 +176,18 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 
 
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
-    """Draw a job, live while it runs; before that its place in the queue.
+    """Draw a job live; while it waits, its place in the queue.
 
-    `draw` begins with a `slot`, while it runs and when it has ended, so that what is
-    below stays where it is.
+    `draw` begins with a `slot` always, so that what follows stays where it is.
     """
 
-    # Of one that has ended too: a chart in another place would be drawn anew.
+    # An ended job is drawn in the fragment too: elsewhere its charts would flicker.
     @st.fragment
     def live() -> None:
         now = job if job.ended else engine().job(job.id)
         if now is None or now.ended != job.ended:
             st.rerun()
-        looks.every(looks.interval(now))
+        polling.every(polling.interval(now))
         if now.status == "queued":
             slot(f"{place_in_queue(now)}. {what} will start by itself.")
         elif now.message and not now.ended:  # why it has not begun
@@ -212,12 +202,12 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 
 
 def slot(text: str, share: float = 0.0) -> None:
-    """How far a job is, or how it ended; as high before, while and after it runs."""
+    """How far a job is, or how it ended, always as high."""
     st.progress(share, text)
 
 
 def place_in_queue(job: Job) -> str:
-    """Where a job waits, and about how long, where the like was done here before.
+    """Its place, and about how long it waits if similar jobs have run here.
 
     Or what else it waits for.
     """
@@ -236,17 +226,17 @@ def place_in_queue(job: Job) -> str:
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:
-    """What a job has reported of a kind, in order."""
+    """The events of a kind that a job has reported, in order."""
     return [event for event in job.events if isinstance(event, kind)]
 
 
 def latest(job: Job, kind: type[Event]) -> Event | None:
-    """The newest that a job has reported of a kind."""
+    """The newest event of a kind that a job has reported."""
     return next((e for e in reversed(job.events) if isinstance(e, kind)), None)
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
-    """The slot of a job that did not come to its end; `failed` is a title."""
+    """The slot of a job that failed or was cancelled; `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")

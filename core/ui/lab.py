@@ -1,45 +1,247 @@
-"""What the labs of Speed and Scale have in common; each is a module of its own."""
+"""A lab: a question, a guess, settings, a job, a chart, a finding, its code.
 
-from dataclasses import dataclass
+A lesson declares its labs in `_page` modules; docs/adding-a-lab.md shows how. What all
+labs do stands here once: a result stays hidden until the learner has guessed, a job is
+followed live, its finding is held against the guess, figures have captions and files.
+"""
+
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
 
 import streamlit as st
 
+from core.jobs import reference_records
+from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.ui import controls, downloads, figures, format, guess
 from core.ui.frame import PROSE
-from core.ui.job_panel import Draw, JobPanel
-from core.ui.source import code_tabs
+from core.ui.job_panel import JobPanel, reported, slot
+from core.ui.source import Part, code_tabs, show
+from core.words import Words
 
-SIDES = [6, 4]  # a chart, and beside it what it says
+SIDES = [6, 4]  # widths of a chart and of the words beside it
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What the learner is asked; `key` is the widget's and the kept answer's."""
+
+    key: str
+    question: str
+    options: Sequence[Any]
+    say: Callable[[Any], str] = str  # an option, as the learner reads it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result in one sentence, and the option that it proves right.
+
+    `right` is None where the readings leave that open. A guess that is not `among` the
+    options of this result was about something else.
+    """
+
+    sentence: str
+    right: Any = None
+    say: Callable[[Any], str] = guess.within
+    among: Sequence[Any] | None = None
+    close: Mapping[Any, str] = field(default_factory=dict)  # guesses that tie: why
+
+    def judge(self, guessed: Any | None) -> None:
+        """Show the sentence, and beside it what the guess was worth."""
+        sentence = self.close.get(guessed, self.sentence)
+        if self.right is None or guessed in self.close:
+            guessed = None
+        guess.judge(sentence, guessed, self.right, self.say, self.among)
+
+
 class Lab:
-    """Something to measure: why, where it is started and shown, and its code."""
+    """A measurement that learners start; its page asks, draws and judges with this.
 
-    title: str  # of its tab
-    text: str
-    what: str  # is measured: "loaders"
-    panel: JobPanel
-    empty: str  # what will appear
-    code: str  # what is said of it
-    tabs: tuple[tuple[str, str], ...]  # a name and the address of the code
-    on_a_cpu: str = ""  # what the text also says where there is no accelerator
+    A subclass stands in `<name>_page.py` and declares what differs. Its texts are the
+    table `name` of the folder's words.toml: title (of its tab), heading, text, start
+    (the button), empty (what will appear), code (said above the code), code_of. All but
+    start may be missing. The methods take what `gather` makes of a job.
+    """
 
-    def begin(self, machine: Machine, more: str = "") -> None:
-        """What it is about."""
-        alone = machine.devices[0].backend == "CPU"
-        text = self.text + (self.on_a_cpu if alone else "")
-        st.markdown(f"{text} {more}", width=PROSE)
+    name = ""  # default: of the file, without _page
+    address = ""  # function that measures; default: `measure` in the file without _page
+    key = ""  # for the start button
+    panel: Mapping[str, Any] = {}  # further fields of its JobPanel
+    event: type = object  # class of its progress reports
+    noun = "reading"  # one of these
+    code: Sequence[tuple[str, *tuple[Part, ...]]] = ()  # a tab's name, and its parts
+    asks_below = False  # the settings, instead of beside them
+    finding_above = False  # above the chart, instead of above the words
+    judged: Literal["finished", "ended", "always"] = "finished"  # from then on
+    file = ""  # name of the CSV and JSON
+    idle = False  # measure with the default settings when no one needs the workers
+    order = 0  # position of its tab in the lesson
+    words: Mapping[str, Any]  # its table
+    suffix = ""  # keeps widget keys unique where a recorded result is shown too
 
-    def buttons(self, arguments: tuple | None) -> None:
-        """Start and Cancel."""
-        self.panel.buttons(f"Measure {self.what}", arguments)
+    def __init_subclass__(cls) -> None:
+        module = sys.modules[cls.__module__]
+        measuring = cls.__module__.removesuffix("_page")
+        cls.name = cls.name or measuring.rpartition(".")[2]
+        cls.address = cls.address or f"{measuring}:measure"
+        cls.words = Words(str(module.__file__)).table(cls.name)
 
-    def follow(self, draw: Draw) -> None:
-        """The newest result as `draw` draws it, and the code that ran."""
-        self.panel.follow(draw, self.empty)
-        with st.expander(
-            f"{self.panel.code_title}: {self.what}", icon=":material/code:"
-        ):
-            st.markdown(self.code)
-            code_tabs(*self.tabs)
+    def __init__(self, **panel: Any) -> None:
+        fields: dict[str, Any] = {"what": "The measurement", "measures": True}
+        fields |= dict(self.panel) | panel
+        self.job = JobPanel(self.address, key=self.key, **fields)
+
+    # What a lab declares
+
+    def settings(self, machine: Machine) -> tuple:
+        """Draw them; return the job's arguments, or raise ValueError with why not."""
+        return self.defaults(machine)
+
+    def defaults(self, machine: Machine) -> tuple:
+        """The job's arguments where no one has chosen any."""
+        return (machine.devices[0].device,)
+
+    def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:
+        """What to ask; `arguments` are those of the settings if it asks below them."""
+
+    def progress(self, job: Job) -> str | tuple[str, float]:
+        """How far the job is, and which share of it, 0 to 1."""
+        count = format.counted(len(reported(job, self.event)), self.noun)
+        return f"Measuring: {count} so far"
+
+    def gather(self, job: Job) -> Any:
+        """The result, or as much of it as was reported; None hides everything."""
+        return job.value
+
+    def chart(self, result: Any) -> None: ...
+
+    def finding(self, result: Any) -> Finding | None: ...
+
+    def lines(self, result: Any) -> Sequence[str] | None:
+        """Bullets beside the chart; None where it has drawn there itself."""
+
+    def below(self, result: Any) -> None:
+        """What follows at full width."""
+
+    def caption(self, result: Any) -> str | None:
+        """How it was measured; None where it has drawn that itself."""
+
+    def more(self, machine: Machine) -> str | None:
+        """What the introduction adds for this machine."""
+
+    def example(self, arguments: tuple | None) -> None:
+        """Draw made-up figures in the place of a result."""
+
+    # What all labs do
+
+    @property
+    def title(self) -> str:
+        return self.words["title"]
+
+    def draw(self, machine: Machine) -> None:
+        """Draw the whole lab for that machine."""
+        if heading := self.words.get("heading"):
+            st.subheader(heading)
+        if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
+            st.markdown(text, width=PROSE)
+        ran = self.job.ran
+        guessed = arguments = None
+        row, refusal = controls.row(), st.container()
+        with row:
+            if not self.asks_below:
+                guessed = self._ask(machine, None, ran)
+            with controls.startable(refusal):
+                arguments = self.settings(machine)
+            self.job.buttons(self.words["start"], arguments)
+        if self.asks_below:
+            with controls.row():
+                guessed = self._ask(machine, arguments, ran)
+        empty = self.words.get("empty", "")
+        if not self.job.follow(lambda job: self.show(job, guessed), empty):
+            self.before(arguments)
+        for recorded in reference_records.of(self.address):
+            with st.expander(f"Recorded: {reference_records.label(recorded)}"):
+                another = copy(self)
+                another.suffix = f"_{recorded.id}"
+                another.show(recorded)
+        self._draw_code(ran)
+
+    def _ask(self, machine: Machine, arguments: tuple | None, ran: bool) -> Any | None:
+        asked = self.asks(machine, arguments)
+        if asked is None:
+            return guess.SHOWN
+        return guess.ask(asked.key, asked.question, asked.options, asked.say, ran)
+
+    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+        """Draw a job: its progress, then its result once the learner has guessed."""
+        if not job.ended:
+            progress = self.progress(job)
+            slot(*((progress,) if isinstance(progress, str) else progress))
+        result = self.gather(job)
+        if not result:
+            return
+        if guess.missing(guessed):
+            if job.ended:
+                self.before(job.arguments)
+            return
+        finished = job.status == "finished"
+        judged = {"finished": finished, "ended": job.ended, "always": True}[self.judged]
+        finding = self.finding(result) if judged else None
+        if finding and self.finding_above:
+            finding.judge(guessed)
+        chart, words = st.columns(SIDES)
+        with chart:
+            self.chart(result)
+        with words:
+            if finding and not self.finding_above:
+                finding.judge(guessed)
+            if judged and (lines := self.lines(result)):
+                figures.bullets(lines)
+        self.below(result)
+        if finished:
+            results = result if isinstance(result, tuple) else (result,)
+            if caption := self.caption(result):
+                figures.caption(caption, results[0])
+            if self.file:
+                rows = [row for each in results for row in each.rows()]
+                downloads.both(f"{self.file}{self.suffix}", rows)
+
+    def before(self, arguments: tuple | None) -> None:
+        """Draw what stands in the place of a result: the example, if there is one."""
+        if type(self).example is not Lab.example:
+            with figures.example(self.words["start"]):
+                self.example(arguments)
+
+    def _draw_code(self, ran: bool) -> None:
+        title = "The code that ran" if ran else "The code that will run"
+        if name := self.words.get("code_of"):
+            title = f"{title}: {name}"
+        with st.expander(title, icon=":material/code:"):
+            if text := self.words.get("code"):
+                st.markdown(text)
+            if len(self.code) == 1:
+                show(*self.code[0][1:])
+            else:
+                code_tabs(*self.code)
+
+
+@cache
+def labs(lesson: str) -> tuple[Lab, ...]:
+    """The labs in the folder of a lesson, "speed", in the order of their tabs."""
+    folder = f"core.lessons.{lesson}"
+    for file in pkgutil.iter_modules(import_module(folder).__path__):
+        if file.name.endswith("_page"):
+            import_module(f"{folder}.{file.name}")
+    kinds = sorted(Lab.__subclasses__(), key=lambda kind: kind.order)
+    return tuple(kind() for kind in kinds if kind.__module__.startswith(f"{folder}."))
+
+
+def all_labs() -> list[Lab]:
+    lessons = pkgutil.iter_modules(import_module("core.lessons").__path__)
+    return [lab for lesson in lessons for lab in labs(lesson.name)]

@@ -5,15 +5,15 @@ from typing import Literal
 
 import numpy as np
 import streamlit as st
-from PIL import Image
+from PIL import Image, ImageColor
 
-from core.ui.charts.base import Palette
+from core.ui.charts import Palette
 
 COLUMNS = 10
 Width = int | Literal["stretch", "content"]
 ZOOM = 3  # pixels of the picture for a pixel of an image
 FRAME, GAP = 5, 5  # pixels of the picture
-WIDEST = 1460  # pixels: what is wider, Streamlit shrinks anew at every look
+WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
 
 
 def montage(
@@ -25,11 +25,11 @@ def montage(
 ) -> np.ndarray:
     """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the ink of the theme.
 
-    Those at the places `wrong` are framed. Where the row would be too wide, the zoom
-    is less.
+    Those at the places `wrong` are framed. The zoom is less where a row would be wider
+    than WIDEST.
     """
     ground, ink, frame, page = (
-        np.array(Image.new("RGB", (1, 1), color).getpixel((0, 0)), float)
+        np.array(ImageColor.getrgb(color), float)
         for color in (colors.ground, colors.text, colors.wrong, colors.page)
     )
     columns = min(columns, len(images))
@@ -52,11 +52,10 @@ def montage(
 
 
 def png(picture: np.ndarray) -> bytes:
-    """The file that a browser gets."""
     Image.fromarray(picture).save(file := io.BytesIO(), "PNG")
     return file.getvalue()
 
 
 def show(file: bytes, alt: str, width: Width = "stretch") -> None:
-    """A picture as `png` made it: by itself, Streamlit makes a JPEG of it each time."""
+    """Draw a picture of `png` as it is; of an array Streamlit would make a JPEG."""
     st.image(file, alt=alt, width=width, output_format="PNG")

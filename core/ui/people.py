@@ -1,55 +1,34 @@
-"""How many people have a page of this course open now."""
+"""Visitors who have a page of this course open now."""
 
 from collections import Counter
-from functools import cache
 from threading import Lock
 
 import streamlit as st
 
 from core.ui.server import visitor
 
-
-class People:
-    """Who is here, each with the number of their tabs; safe to use from threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._tabs: Counter[str] = Counter()
-
-    def come(self, who: str) -> None:
-        """Another tab of theirs is open."""
-        with self._lock:
-            self._tabs[who] += 1
-
-    def go(self, who: str) -> None:
-        """One of their tabs was closed."""
-        with self._lock:
-            self._tabs[who] -= 1
-            self._tabs += Counter()  # without those that are at 0
-
-    def who(self) -> set[str]:
-        """The visitors who have a page open."""
-        with self._lock:
-            return set(self._tabs)
-
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._tabs)
+_tabs: Counter[str] = Counter()  # open ones, by visitor
+_lock = Lock()
 
 
-@cache
-def people() -> People:
-    """Those of this server."""
-    return People()
+def who() -> set[str]:
+    with _lock:
+        return set(_tabs)
 
 
-def _go(who: str) -> None:
-    people().go(who)
+def count(visitor: str, tabs: int) -> None:
+    """So many tabs more of a visitor, or fewer."""
+    with _lock:
+        _tabs[visitor] += tabs
+        if not _tabs[visitor]:
+            del _tabs[visitor]
 
 
-@st.cache_resource(show_spinner=False, scope="session", on_release=_go)
+@st.cache_resource(
+    show_spinner=False, scope="session", on_release=lambda who: count(who, -1)
+)
 def come() -> str:
-    """Count this tab until it is closed; returns whose it is."""
+    """Count this tab until it is closed; returns its visitor."""
     who = visitor()
-    people().come(who)
+    count(who, 1)
     return who

@@ -1,10 +1,10 @@
-"""A training job as the pages see it: its progress gathered from its events."""
+"""Training runs as the pages see them: jobs with names, numbers, curves and tables."""
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
-from threading import Lock
+from itertools import accumulate, chain
 from typing import Any
 
 import pandas as pd
@@ -22,7 +22,7 @@ from core.results import (
     StepProgress,
 )
 from core.store.codec import StoreError
-from core.store.results import RunSummary
+from core.store.tables import RunSummary
 from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
@@ -30,9 +30,9 @@ UNKNOWN = (
     "There is no such run here: the link is incomplete, or whoever trained it has "
     "deleted it."
 )
-LOOKED_BACK = 12  # runs among which some have losses to compare with
+LOOKED_BACK = 12  # earlier runs that are read to find some with losses
 OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
-# Of what charts draw: Streamlit sends Arrow tables as they are, in a hundredth of the
+# Charts draw Arrow tables: Streamlit sends these as they are, in a hundredth of the
 # time that a DataFrame takes, and a look at a run that goes on should cost nothing.
 RUN_NAME = pa.field("run", pa.string())
 CURVE = pa.schema(
@@ -40,16 +40,16 @@ CURVE = pa.schema(
     + [(name, pa.float32()) for name in ("seconds", "loss", "epoch", "smoothed")]
 )
 EPOCHS = pa.schema(
-    [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string())]
-    + [(name, pa.float64()) for name in ("loss", "accuracy", "r2")]
+    [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string()), ("step", pa.int32())]
+    + [(name, pa.float64()) for name in ("seconds", "loss", "accuracy", "r2")]
 )
-FORETOLD_SHARE = 0.05  # of a run that is done before the time left is told
-SMOOTHED_SHARE = 1 / 20  # of a run's drawn losses that the running mean looks back on
+FORETOLD_SHARE = 0.05  # part of a run after which the time left is shown
+SMOOTHED_SHARE = 1 / 20  # part of a run's drawn losses in the running mean
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What is known of a run so far."""
+    """A training job and its progress."""
 
     job: Job
     started: Started | None
@@ -72,7 +72,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What it is called beside the others of its owner."""
+        """Its name among the runs of its owner."""
         return f"Run {self.number}"
 
     @property
@@ -81,7 +81,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Stored:
-        """What stands for the checkpoint of a run with a result."""
+        """Stands for the checkpoint of a run with a result."""
         return Stored(self.id)
 
     @cached_property
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def smoothed_loss(self) -> float | None:
-        """The running mean of the losses, where it stands now."""
+        """The newest running mean of the losses."""
         return self.curve["smoothed"][-1].as_py() if self.losses else None
 
     @property
@@ -110,14 +110,14 @@ class Run:
 
     @property
     def seconds_left(self) -> float | None:
-        """None at first, when a step with the device's set-up in it says too little."""
+        """None at first, while the device's set-up dominates the time."""
         if self.latest is None or self.share < FORETOLD_SHARE:
             return None
         return self.latest.seconds * (1 - self.share) / self.share
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run as it stands now; None where `why_none` says why."""
+    """The run as it stands now; without one, `why_none` says why."""
     try:
         job = engine().job(job_id) if job_id else None
     except StoreError:
@@ -126,7 +126,7 @@ def run(job_id: str | None) -> Run | None:
 
 
 def why_none(job_id: str) -> str:
-    """Why there is no run of this id to see, in a sentence."""
+    """Why `run` has none of this id, in a sentence."""
     try:
         engine().job(job_id)
     except StoreError as error:
@@ -134,80 +134,20 @@ def why_none(job_id: str) -> str:
     return UNKNOWN
 
 
+@lru_cache(maxsize=256)  # so that all who watch a run share its curve
 def view(job: Job) -> Run:
-    """A training job with its events gathered: each is read once, for all who look."""
-    return _ended(job) if job.ended else _gathering(job.id).view(job)
-
-
-class _Gathering:
-    """What the events of a run add up to, as far as they have been read."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()  # people look at the same run at once
-        self._run: Run | None = None
-        self._forget()
-
-    def _forget(self) -> None:
-        self._events = 0  # how many have been read
-        self._losses: list[LossPoint] = []
-        self._history: list[Epoch] = []
-        self._started: Started | None = None
-        self._latest: StepProgress | None = None
-        self._fit: Fit | None = None
-
-    def view(self, job: Job) -> Run:
-        """The run as it stands in this job: the same object, if nothing is new."""
-        with self._lock:
-            if self._run is None or _state(self._run.job) != _state(job):
-                if len(job.events) < self._events:
-                    self._forget()
-                for event in job.events[self._events :]:
-                    self._read(event)
-                self._events = len(job.events)
-                losses, history = tuple(self._losses), tuple(self._history)
-                told = (self._started, losses, history, self._latest, self._fit)
-                self._run = Run(job, *told)
-            return self._run
-
-    def _read(self, event: Any) -> None:
-        match event:
-            case StepProgress():
-                self._losses += event.losses
-                self._latest = event
-            case Epoch():
-                self._history.append(event)
-            case Started():
-                self._started = event
-            case Fit():
-                self._fit = event
-
-
-def _state(job: Job) -> tuple[str, int, int]:
-    return job.status, job.place, len(job.events)
-
-
-@lru_cache(maxsize=128)  # as many as are watched at once, and more
-def _gathering(_job_id: str) -> _Gathering:
-    return _Gathering()
-
-
-@lru_cache(maxsize=128)  # those that are on somebody's chart
-def _ended(job: Job) -> Run:
-    run = _Gathering().view(job)
-    if not isinstance(result := job.value, RunResult):
-        return run
-    # It is complete, where the last events may be late.
-    return replace(run, losses=result.losses, history=result.history, fit=result.fit)
+    """A training job with its progress: the same object while nothing is new."""
+    return Run(job, **vars(job.progress))
 
 
 def forget() -> None:
-    """Keep nothing of any run here; it is gathered again for whoever looks."""
-    for each in (_gathering, _ended, _asked_before, _numbers):
-        each.cache_clear()
+    """Clear all that is cached of runs."""
+    for cached in (view, _before, _numbers):
+        cached.cache_clear()
 
 
 def going_on(owner: str | None = None) -> list[Job]:
-    """Runs that wait or are trained, of one visitor or of all, in order."""
+    """Runs of one visitor or all that wait or are trained, in order."""
     return [job for job in engine().jobs(RUN, owner) if not job.ended]
 
 
@@ -216,44 +156,43 @@ def newest(owner: str, task: str | None = None) -> str | None:
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
-    of = {"task": task} if task else {}
-    found = _kept(visitor=owner, limit=1, **of)
-    return found[0].id if found else None
+    kept = _kept(owner, limit=1, **({"task": task} if task else {}))
+    return kept[0].id if kept else None
 
 
 def on_show() -> Run | None:
-    """The run on images to look at: one's own, else somebody's."""
+    """The run on images to show: the visitor's own, or somebody's."""
     own = engine().jobs(RUN, visitor())
-    mine = [each for each in own if each.arguments[0].task in IMAGE_TASKS]
-    mine = [each for each in mine if not each.ended] or mine
-    ids = chain((each.id for each in mine[-1:]), _done(IMAGE_TASKS, visitor()))
+    mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
+    mine = [job for job in mine if not job.ended] or mine
+    ids = chain((job.id for job in mine[-1:]), _done(IMAGE_TASKS, visitor()))
     return next(filter(None, map(run, ids)), None) or somebodys(*IMAGE_TASKS)
 
 
 def somebodys(*tasks: str) -> Run | None:
-    """A run of these tasks that goes on, else the newest that has finished."""
-    jobs = [each for each in engine().jobs(RUN) if each.arguments[0].task in tasks]
-    others = [each for each in jobs if not each.ended]
-    done = [each for each in jobs if each.status == "finished"]
-    here = (each.id for each in (*others[:1], *done[-1:]))
+    """A run of these tasks that goes on, or the newest that has finished."""
+    jobs = [job for job in engine().jobs(RUN) if job.arguments[0].task in tasks]
+    going_on = [job for job in jobs if not job.ended]
+    finished = [job for job in jobs if job.status == "finished"]
+    here = (job.id for job in (*going_on[:1], *finished[-1:]))
     return next(filter(None, map(run, chain(here, _done(tasks)))), None)
 
 
 def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
-    """Those that have finished, also before this server began, the newest first."""
-    found = _kept(owner, limit=5, status="finished")
-    yield from (each.id for each in found if each.task in tasks)
+    """Ids of finished runs in the database, the newest first."""
+    kept = _kept(owner, limit=5, status="finished")
+    yield from (row.id for row in kept if row.task in tasks)
 
 
 def number(run_id: str, owner: str) -> int:
-    """Which of its owner's runs it is, from 1: its name and its color for life."""
-    known = _numbers(owner)
-    if run_id not in known:
+    """Its number among its owner's runs, from 1: its name and its color for life."""
+    numbers = _numbers(owner)
+    if run_id not in numbers:
         kept = _kept(owner, limit=None, hidden=True) if owner else []
-        jobs = (each.id for each in engine().jobs(RUN, owner))
-        for each in (*(run.id for run in reversed(kept)), *jobs, run_id):
-            known.setdefault(each, len(known) + 1)
-    return known[run_id]
+        jobs = (job.id for job in engine().jobs(RUN, owner))
+        for each_id in (*(row.id for row in reversed(kept)), *jobs, run_id):
+            numbers.setdefault(each_id, len(numbers) + 1)
+    return numbers[run_id]
 
 
 @lru_cache(maxsize=512)
@@ -264,48 +203,33 @@ def _numbers(_owner: str) -> dict[str, int]:
 def earlier(than: Run, most: int) -> list[Run]:
     """Runs with losses that the same visitor started before this one, oldest first.
 
-    Those of the same task and criterion: other losses say nothing beside this one's.
+    Those of the same task and criterion: other losses are not comparable.
     """
-    config, before = than.config, than.job.submitted
-    ids = [
-        *reversed(_before(than.job.owner, before, config.task, config.criterion)),
-        *(
-            job.id
-            for job in engine().jobs(RUN, than.job.owner)
-            if job.submitted < before
-            and job.arguments[0].task == config.task
-            and job.arguments[0].criterion == config.criterion
-        ),
-    ]
-    found: list[Run] = []
-    for job_id in reversed(dict.fromkeys(ids)):
-        each = run(job_id) if len(found) < most else None
-        if each is not None and each.losses:
-            found.insert(0, each)
-    return found
-
-
-def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
-    """The newest first; asked of the database once, for looks at a run must not."""
-    if store().problem:
-        return ()
-    try:
-        return _asked_before(owner, before, task, criterion)
-    except StoreError:
-        return ()
-
-
-@lru_cache(maxsize=512)
-def _asked_before(owner: str, before: float, task: str, criterion: str) -> Any:
-    found = store().runs.find(
-        owner,
-        address=RUN,
-        task=task,
-        criterion=criterion,
-        before=before,
-        limit=LOOKED_BACK,
+    owner, before = than.job.owner, than.job.submitted
+    task, criterion = than.config.task, than.config.criterion
+    kept: tuple[str, ...] = ()
+    with suppress(StoreError):
+        kept = () if store().problem else _before(owner, before, task, criterion)
+    recent = (
+        job.id
+        for job in engine().jobs(RUN, owner)
+        if job.submitted < before
+        and (job.arguments[0].task, job.arguments[0].criterion) == (task, criterion)
     )
-    return tuple(each.id for each in found)
+    runs: list[Run] = []
+    for job_id in reversed(dict.fromkeys((*reversed(kept), *recent))):
+        before_it = run(job_id) if len(runs) < most else None
+        if before_it is not None and before_it.losses:
+            runs.insert(0, before_it)
+    return runs
+
+
+@lru_cache(maxsize=512)  # pages look at a run often
+def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
+    """Ids, the newest first. Raises StoreError."""
+    like: dict[str, Any] = {"task": task, "criterion": criterion, "before": before}
+    rows = store().runs.find(owner, address=RUN, limit=LOOKED_BACK, **like)
+    return tuple(row.id for row in rows)
 
 
 @dataclass(frozen=True)
@@ -320,31 +244,28 @@ class Finished:
 
     @property
     def name(self) -> str:
-        """What its owner calls it; to others, one that no other run has."""
+        """Its owner's name for it; for others, one that is unique."""
         if self.owner == visitor():
             return f"Run {number(self.id, self.owner)}"
         return f"Somebody's run {self.id[:6]}"
 
     @classmethod
     def of(cls, job: Job) -> "Finished":
-        """Of a job that has such a result."""
         accuracy = job.value.test_accuracy
         return cls(job.id, job.owner, job.value.config, job.submitted, accuracy)
 
 
 def finished() -> list[Finished]:
     """Finished runs on images: this visitor's first, the newest first."""
-    me, found = visitor(), {}
+    me, runs = visitor(), {}
     for row in _kept(me, status="finished") + _kept(status="finished"):
         if row.config and row.accuracy is not None:
-            owner = row.visitor or ""
-            told = row.id, owner, row.config, row.submitted, row.accuracy
-            found[row.id] = Finished(*told)
+            fields = row.visitor or "", row.config, row.submitted, row.accuracy
+            runs[row.id] = Finished(row.id, *fields)
     for job in engine().jobs(RUN):  # the database may be away
         if isinstance(job.value, RunResult) and job.value.config.has_images:
-            found[job.id] = Finished.of(job)
-    ordered = sorted(found.values(), key=lambda each: each.submitted, reverse=True)
-    return sorted(ordered, key=lambda each: each.owner != me)
+            runs[job.id] = Finished.of(job)
+    return sorted(runs.values(), key=lambda run: (run.owner != me, -run.submitted))
 
 
 def _kept(
@@ -358,13 +279,13 @@ def _kept(
 
 
 def why_not(run_id: str) -> str:
-    """Why a run is not among those that `finished` has, in a sentence."""
-    asked = run(run_id)
-    if asked is None:
+    """Why `finished` does not have a run, in a sentence."""
+    wanted = run(run_id)
+    if wanted is None:
         return why_none(run_id)
-    if not asked.config.has_images:
+    if not wanted.config.has_images:
         return "That run predicts numbers; this page is for runs on images."
-    return f"That run is {asked.job.status}, not finished."
+    return f"That run is {wanted.job.status}, not finished."
 
 
 def start(config: RunConfig) -> str:
@@ -372,25 +293,29 @@ def start(config: RunConfig) -> str:
     return engine().submit(RUN, config, owner=visitor())
 
 
-def loss_table(shown: list[Run]) -> pa.Table:
-    """The curves of some runs, with the name of the run in the first column."""
+def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
+    """The curves of some runs, by the names that they are given, else their own."""
+    names = names or [run.name for run in shown]
     curves = [
-        each.curve.add_column(0, RUN_NAME, pa.repeat(each.name, len(each.losses)))
-        for each in shown
+        run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))
+        for run, name in zip(shown, names, strict=True)
     ]
     return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
 
 
-def epoch_table(shown: list[Run]) -> pa.Table:
-    """A row an epoch and a split: run, epoch, split, loss, accuracy, r2."""
+def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
+    """A row an epoch and a split, with the seconds of training until then."""
     rows = [
-        {"run": each.name, "epoch": epoch.epoch, "split": split}
+        {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
+        | {"seconds": seconds}
         | {
             figure: getattr(epoch, f"{split}_{figure}")
             for figure in ("loss", "accuracy", "r2")
         }
-        for each in shown
-        for epoch in each.history
+        for run, name in zip(shown, names or [run.name for run in shown], strict=True)
+        for epoch, seconds in zip(
+            run.history, accumulate(epoch.seconds for epoch in run.history), strict=True
+        )
         for split in ("train", "test")
     ]
     return pa.Table.from_pylist(rows, schema=EPOCHS)

@@ -1,4 +1,4 @@
-"""What all sessions of this server share, and how they are told apart."""
+"""The store, the engine and the class that all sessions share, and who a visitor is."""
 
 import logging
 from collections.abc import Iterator
@@ -11,23 +11,22 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.classroom.room import Room
 from core.errors import ExplainedError
-from core.jobs import measured
+from core.jobs import measurements as measured
 from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
+from core.serving import monitoring, streamlit_patches
+from core.serving.visitor_cookie import COOKIE, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
-from core.ui import metrics, page_turns
-from core.ui.visitor import COOKIE, new, read
 
 logger = logging.getLogger(__name__)
 
 
 @cache
 def store() -> Store:
-    """What this server remembers; open before the engine, closed after it: see app.py.
+    """The database; app.py opens it before the engine and closes it after.
 
-    Where the database can't be used the app goes on with one that ends with it, whose
-    `problem` says why.
+    If it can't be used, the app goes on with one in memory, whose `problem` says why.
     """
     try:
         return Store()
@@ -38,25 +37,25 @@ def store() -> Store:
 
 @cache
 def room() -> Room:
-    """The class that is open, if one is; nothing of it is on disk but in the store."""
+    """The open class, if there is one."""
     return Room(store().classes)
 
 
 class PagesEngine(Engine):
-    """While a page waits for an answer, the next one is drawn."""
+    """Lets the next page be drawn while one waits for an answer."""
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
-        page_turns.give_back()
+        streamlit_patches.give_back_turn()
         return super().ask(address, *arguments, **more)
 
 
 @cache
 def engine() -> Engine:
-    """The one engine of this server, which starts and closes it: see app.py."""
+    """The engine, which app.py starts and closes."""
     measurements = store().measurements
 
     def ended(job: Job) -> None:
-        metrics.ended(job)
+        monitoring.count_job(job)
         in_background(measured.keep, measurements, job)
 
     return PagesEngine(store=store(), on_end=ended, gate=room())
@@ -65,34 +64,49 @@ def engine() -> Engine:
 def ask(
     address: str, *arguments: Any, seconds: float = 30.0, lane: str = "question"
 ) -> Any:
-    """What the lab answers this visitor; see Engine.ask."""
+    """Engine.ask for this visitor."""
     return engine().ask(
         address, *arguments, seconds=seconds, owner=visitor(), lane=lane
     )
 
 
 def apart(address: str) -> Any:
-    """What code without arguments returns, run in a process of its own.
+    """The result of a function without arguments, in a process of its own.
 
-    A broken driver may hang or end it; its random numbers are nobody else's.
+    A broken driver may hang or end it, and its random numbers are its own.
     """
     return engine().ask("core.jobs.sandbox:call", address, seconds=60)
 
 
 @contextmanager
 def explained(title: str) -> Iterator[None]:
-    """An ExplainedError in it is shown, with this title, in the place of the rest."""
+    """Show an ExplainedError with this title instead of the rest of the block."""
     try:
         yield
     except ExplainedError as error:
         st.error(str(error), title=title, icon=":material/error:")
 
 
-def visitor() -> str:
-    """A name for this browser: the same in all its tabs, and after a reload.
+@contextmanager
+def noticed() -> Iterator[None]:
+    """What goes wrong in it, in a button's callback, is for tell_notice."""
+    try:
+        yield
+    except (ExplainedError, ValueError) as error:
+        st.session_state.notice = str(error)
 
-    A session without a cookie has a name of its own, and what the server does by itself
-    is of no session: that is of nobody, as jobs and questions without an owner are.
+
+def tell_notice() -> None:
+    """Show once why what a button was to do can't be done."""
+    if why := st.session_state.pop("notice", ""):
+        st.warning(why, icon=":material/info:")
+
+
+def visitor() -> str:
+    """A name for this browser, the same in all its tabs and after a reload.
+
+    A session without a cookie has a name of its own. The server's own work has no
+    session and no owner: "".
     """
     if get_script_run_ctx(suppress_warning=True) is None:
         return ""
@@ -100,11 +114,11 @@ def visitor() -> str:
 
 
 def served() -> str:
-    """Whose page this thread draws, for the log; empty where it draws none."""
+    """The visitor whose page this thread draws, for the log; "" if it draws none."""
     drawing = get_script_run_ctx(suppress_warning=True) is not None
     return visitor_of_cookie() if drawing else ""
 
 
 def visitor_of_cookie() -> str:
-    """Who the browser's cookie says it is; empty where it has none."""
+    """The id in the browser's cookie; "" without one."""
     return read(st.context.cookies.get(COOKIE, ""))

@@ -1,6 +1,6 @@
-"""The source of what ran, read from its file: importing it would import torch.
+"""The source at an address such as "core.loops:train_epoch", read from its file.
 
-It is named by its address in the code, "core.loops:train_epoch".
+Importing it would import torch.
 """
 
 import ast
@@ -14,14 +14,14 @@ from pathlib import Path
 import streamlit as st
 
 ROOT = Path(__file__).parents[2]
-# A text, the address of code, or what draws something.
+# A text, an address, or a function that draws.
 Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
 
 @cache
 def source(address: str) -> str:
-    """The text of the function, class or method at that address; else LookupError."""
+    """The text of a function, class or method; LookupError if there is none."""
     module, _, name = address.partition(":")
     text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     inside: list[ast.stmt] = ast.parse(text).body
@@ -39,7 +39,7 @@ def source(address: str) -> str:
 
 @cache
 def body(address: str) -> str:
-    """What that function does: its lines without the signature and the docstring."""
+    """A function's lines without its signature and docstring."""
     text = source(address)
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
@@ -48,7 +48,7 @@ def body(address: str) -> str:
 
 
 def changes(before: str, after: str) -> str:
-    """How one text differs from another, line by line."""
+    """The lines in which two texts differ."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), n=2, lineterm=""
     )
@@ -56,7 +56,7 @@ def changes(before: str, after: str) -> str:
 
 
 def marked(code: str, at: Container[int | None]) -> str:
-    """The code with an arrow at these lines, from 1."""
+    """The code with an arrow at these lines, counted from 1."""
     return "\n".join(
         f"{'→' if number in at else ' '} {line}".rstrip()
         for number, line in enumerate(code.splitlines(), 1)
@@ -64,13 +64,13 @@ def marked(code: str, at: Container[int | None]) -> str:
 
 
 def lines_with(address: str, part: str) -> str:
-    """The lines of that function or class which contain `part`."""
-    found = [line.strip() for line in source(address).splitlines() if part in line]
-    return "\n".join(found)
+    """The lines at an address that contain `part`."""
+    lines = source(address).splitlines()
+    return "\n".join(line.strip() for line in lines if part in line)
 
 
 def show(*parts: Part) -> None:
-    """The code at each of some addresses, and between them what is said of it."""
+    """Code at addresses, and the texts between."""
     for part in parts:
         if callable(part):
             part()
@@ -82,10 +82,7 @@ def show(*parts: Part) -> None:
 
 @st.fragment
 def code_tabs(*tabs: tuple[str, *tuple[Part, ...]]) -> None:
-    """The name of each tab and, in it, such parts as `show` takes.
-
-    Only the open one is drawn: each page has some, and few look into all of them.
-    """
+    """Tabs by their names, each with parts for `show`; only the open one is drawn."""
     names = [name for name, *_ in tabs]
     drawn = st.tabs(names, key=f"code_{names[0]}", on_change="rerun")
     for tab, (_, *parts) in zip(drawn, tabs, strict=True):

@@ -1,66 +1,65 @@
-"""What a visitor can do with all that is theirs: take it along, have it elsewhere, or
-have it deleted.
+"""A visitor's data: to take along, to continue with in another browser, to delete.
+
+The forms post to routes of their own, since only an answer to one can set a cookie.
 """
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from core.errors import ExplainedError
+from core.serving import forms
+from core.serving import visitor_cookie as cookie
+from core.serving.forms import Failures, Sentence
 from core.store import export
-from core.store.results import RunSummary
-from core.store.visitors import Visitor
-from core.ui import downloads, format
-from core.ui.runs import RUN
-from core.ui.server import explained, store, visitor_of_cookie
-from core.ui.visitor_routes import CODE, DELETE, what_was_said
+from core.store.codec import StoreError
+from core.store.tables import RunSummary, Visitor
+from core.ui import downloads, format, runs
+from core.ui import last_measurement as measured
+from core.ui.server import engine, explained, room, store, visitor_of_cookie
+from core.words import Words
 
-NO_COOKIE = (
-    "Your browser sent no cookie, so this app can't tell which runs are yours, and you "
-    "find one again only by its link. Reload the page; if this message stays, allow "
-    "cookies for this address."
-)
-STYLE = """
-form { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: end; }
-label { flex: 1 1 14rem; font-size: 0.875rem; }
-input, button {
-  box-sizing: border-box; height: 2.5rem; padding: 0 0.75rem; font: inherit;
-  font-size: 1rem; color: var(--st-text-color); border-radius: var(--st-base-radius);
-  border: 1px solid var(--st-border-color); background: var(--st-background-color);
-}
-input { display: block; width: 100%; margin-top: 0.25rem; }
-button { cursor: pointer; }
-button:hover { color: var(--st-link-color); border-color: var(--st-link-color); }
-:focus-visible { outline: 2px solid var(--st-link-color); outline-offset: 1px; }
-"""
-# Forms of their own, since only an answer to a form can set a cookie.
-code_form = st.components.v2.component(
-    "code_form",
-    html=f"""<form method="post" action="{CODE}">
-      <label>A code from another browser
-        <input name="code" required maxlength="100" autocomplete="off"
-               autocapitalize="none" spellcheck="false">
-      </label>
-      <button>Use this code</button>
-    </form>""",
-    css=STYLE,
-)
-delete_form = st.components.v2.component(
-    "delete_form",
-    html=f"""<form method="post" action="{DELETE}">
-      <button>Delete everything</button>
-    </form>""",
-    css=STYLE,
-)
+words = Words(__file__)
+
+CODE, DELETE = "visitor/code", "visitor/delete"  # relative to a page's address
+BACK = Sentence("success", words("your_data.back"))
+WRONG = Sentence("warning", words("your_data.wrong"))
+DELETED = Sentence("success", words("your_data.deleted"))
+NO_COOKIE = words("your_data.no_cookie")
+STYLE = Path(__file__).with_name("forms.css").read_text("utf-8")
+
+
+def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]:
+    """A component: a form that posts its fields, some HTML, to a route."""
+    html = f'<form method="post" action="{action}">{fields}<button>{button}</button>'
+    return st.components.v2.component(name, html=f"{html}</form>", css=STYLE)
+
+
+CODE_FIELD = """<label>A code from another browser
+  <input name="code" required maxlength="100" autocomplete="off"
+         autocapitalize="none" spellcheck="false"></label>"""
+code_form = form("code_form", CODE, CODE_FIELD, "Use this code")
+delete_form = form("delete_form", DELETE, "", "Delete everything")
+failures = Failures()
 
 
 def tell(page: str) -> None:
-    """How coming back or deleting went, on the page of that title that follows it."""
-    if said := what_was_said(visitor_of_cookie()):
-        st.session_state["said"] = page, said
-    where, said = st.session_state.get("said", ("", None))
-    if said and where == page:
-        show = {"success": st.success, "warning": st.warning}[said.kind]
-        show(said.text, icon=":material/key:")
-    elif said:
+    """Show on the page of that title what came of a form that led to it."""
+    if sentence := forms.said(visitor_of_cookie()):
+        st.session_state["said"] = page, sentence
+    where, sentence = st.session_state.get("said", ("", None))
+    if sentence and where == page:
+        show = {"success": st.success, "warning": st.warning}[sentence.kind]
+        show(sentence.text, icon=":material/key:")
+    elif sentence:
         del st.session_state["said"]
 
 
@@ -71,12 +70,9 @@ def draw() -> None:
     if not who:
         st.info(NO_COOKIE, icon=":material/cookie_off:")
         return
-    st.markdown(
-        "This app recognizes your browser by a cookie and never asks your name. Your "
-        "runs, measurements and answers are kept until you delete them."
-    )
+    st.markdown(words("your_data.what"))
     with explained("Your data can't be read right now"):
-        me = _known(who)
+        me = _row(who)
         with st.container(horizontal=True):
             with st.popover("Continue in another browser", icon=":material/devices:"):
                 _codes(me)
@@ -85,62 +81,91 @@ def draw() -> None:
                 lambda: export.runs_csv(_runs(who)),
                 "my-runs.csv",
                 "my_runs_csv",
-                mime="text/csv",
             )
-            downloads.button(
-                "Everything (JSON)",
-                lambda: export.everything(store(), who),
-                "my-data.json",
-                "my_data_json",
-                mime="application/json",
-            )
-            if st.button(
-                "Delete my data", icon=":material/delete:", key="delete_my_data"
-            ):
+            everything = partial(export.everything, store(), who)
+            name = "my-data.json"
+            downloads.button("Everything (JSON)", everything, name, "my_data_json")
+            icon = ":material/delete:"
+            if st.button("Delete my data", icon=icon, key="delete_my_data"):
                 _confirm(len(_runs(who)))
 
 
 def _runs(who: str) -> list[RunSummary]:
-    """All that they trained, hidden or not."""
-    return store().runs.find(who, hidden=True, address=RUN)
+    return store().runs.find(who, hidden=True, address=runs.RUN)
 
 
-def _known(who: str) -> Visitor:
-    """The visitor's row. ExplainedError where it can't be made or read."""
-    kept = store().visitors
-    if kept.get(who) is None:
-        kept.touch(who)
+def _row(who: str) -> Visitor:
+    """The visitor's row, made if need be; ExplainedError where it can't be."""
+    visitors = store().visitors
+    if visitors.get(who) is None:
+        visitors.touch(who)
         store().writer.flush()
-    found = kept.get(who)
-    if found is None:
-        raise ExplainedError(
-            "The database can't save it right now. Try again in a minute."
-        )
-    return found
+    if (row := visitors.get(who)) is None:
+        raise ExplainedError(words("your_data.not_saved"))
+    return row
 
 
 def _codes(me: Visitor) -> None:
-    st.markdown(
-        "Your code. Enter it on this page in another browser, and your runs are there:"
-    )
+    st.markdown(words("your_data.code"))
     st.code(me.code, language=None)
-    st.markdown(
-        "Whoever has it sees your runs and can delete them: keep it to yourself."
-    )
+    st.markdown(words("your_data.secret"))
     st.divider()
     code_form(key="code_form")
-    st.markdown(
-        "What you did in this browser stays under the code above. Keep that to come "
-        "back to it."
-    )
+    st.markdown(words("your_data.before"))
 
 
 @st.dialog("Delete my data?")
-def _confirm(runs: int) -> None:
-    st.markdown(
-        "**Everything kept about you** will be deleted for good: "
-        f"{format.counted(runs, 'run')}, with curves and models, and all that you "
-        "measured. What is still running is cancelled. Your code and the links to your "
-        "runs stop working."
-    )
+def _confirm(count: int) -> None:
+    st.markdown(words("your_data.sure", runs=format.counted(count, "run")))
     delete_form(key="delete_form")
+
+
+async def come_back(request: Request) -> Response:
+    """Be the visitor whose code the form brings; a wrong code changes nothing."""
+    fields, who = await forms.posted(request), cookie.visitor(request)
+    await asyncio.sleep(failures.delay(forms.sender(request)))
+    try:
+        find = store().visitors.by_code
+        owner = await run_in_threadpool(find, fields.get("code", ""))
+    except StoreError as error:
+        return forms.to_page(who, Sentence("warning", str(error)), "Runs")
+    if owner is None:
+        failures.add(forms.sender(request))
+        return forms.to_page(who, WRONG, "Runs")
+    answer = forms.to_page(owner.id, BACK, "Runs")
+    cookie.give(answer, owner.id, request.scope)
+    return answer
+
+
+async def delete(request: Request) -> Response:
+    """Delete all data of this browser's visitor, who is a new one then."""
+    await forms.posted(request)
+    who = cookie.visitor(request)
+    if not who:
+        return forms.to_page(who, DELETED, "Runs")
+    try:
+        await run_in_threadpool(delete_all_of, who)
+    except StoreError as error:
+        sentence = Sentence("warning", f"Not all is deleted yet. {error}")
+        return forms.to_page(who, sentence, "Runs")
+    cookie.retire(who)
+    answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
+    cookie.give(answer, fresh, request.scope)
+    return answer
+
+
+def delete_all_of(who: str) -> None:
+    """End the visitor's jobs, then delete in the database and in memory: StoreError."""
+    engine().forget(who)
+    room().forget(who)
+    store().visitors.delete(who)
+    engine().forget(who)  # again: a page may have loaded them meanwhile
+    runs.forget()
+    measured.forget()
+    st.cache_data.clear()  # answers about the visitor's models
+
+
+ROUTES = [
+    Route(f"/{CODE}", come_back, methods=["POST"]),
+    Route(f"/{DELETE}", delete, methods=["POST"]),
+]

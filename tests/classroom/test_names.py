@@ -1,13 +1,10 @@
-"""core.classroom.names: what people in a class are called."""
-
 import pytest
 
 from core.classroom import names
 from core.errors import ExplainedError
 
 
-def test_made_up_names_are_of_nobody_else():
-    """However many are taken, and each could be chosen by hand as well."""
+def test_a_made_up_name_is_valid_and_not_taken_however_many_are():
     taken = []
     for _ in range(2000):
         taken.append(names.friendly(taken[-50:]))
@@ -27,8 +24,7 @@ def test_made_up_names_are_of_nobody_else():
         ("प्रिया", "प्रिया"),
     ],
 )
-def test_a_name_of_any_script_is_taken(typed, name):
-    """Tidied of spaces that nobody sees."""
+def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
     assert names.chosen(typed) == name
 
 
@@ -41,14 +37,12 @@ def test_a_name_of_any_script_is_taken(typed, name):
         *("1. Ada", "- Ada", "# Ada", "Ada 🦊"),
     ],
 )
-def test_what_would_disturb_the_page_is_refused(typed):
-    """Too short, too long, turned around, invisible, or Markdown: a sentence each."""
+def test_short_long_invisible_or_markdown_names_are_refused(typed):
     with pytest.raises(ExplainedError, match="Choose another"):
         names.chosen(typed)
 
 
 @pytest.mark.parametrize("typed", ["ada lovelace", "Ada-Lovelace", "ＡＤＡ lovelace"])
-def test_two_names_that_look_alike_are_one(typed):
-    """Whatever their case and what stands between."""
+def test_a_name_that_looks_like_a_taken_one_is_refused(typed):
     with pytest.raises(ExplainedError, match="has that name already"):
         names.chosen(typed, ["Ada Lovelace"])

@@ -1,5 +1,3 @@
-"""core.classroom.room: the class that is open, and what it lets in."""
-
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -10,8 +8,9 @@ from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.job import Job
-from core.store.classes import Class
 from core.store.store import Store
+from core.store.tables import Class
+from tests.store.made_up import queue
 
 TEACHER = Teacher("ms bird's browser", "Ms Bird")
 RUN = "core.training:run"
@@ -32,7 +31,7 @@ def room(store: Store) -> Room:
 
 @pytest.fixture
 def opened(room: Room) -> Callable[..., Class]:
-    """Opens a class of that size, with those rules."""
+    """Opens a class of a size, with rules."""
 
     def open_one(size: int = 30, **rules: object) -> Class:
         made = room.create(TEACHER, "Physics 9B", size, Rules(**rules))
@@ -43,43 +42,39 @@ def opened(room: Room) -> Callable[..., Class]:
 
 
 def begin(room: Room, owner: str, expected: float | None = None, **settings: object):
-    """A training run of somebody comes to the queue."""
+    """Submit a training run."""
     config = RunConfig(**{"task": "sprites", **settings})
-    job = Job(str(next(IDS)), RUN, (config,), "train", owner)
-    room.admit(job, expected)
+    room.admit(Job(str(next(IDS)), RUN, (config,), "train", owner), expected)
 
 
 def refused(act: Callable, *arguments: object, **more: object) -> str:
-    """Why it can't be."""
     with pytest.raises(ExplainedError) as error:
         act(*arguments, **more)
     return str(error.value)
 
 
-def test_without_a_class_nothing_is_asked(room):
-    """Nobody is in one, everybody is alone, and all is let in."""
+def test_without_a_class_every_job_is_admitted(room):
     begin(room, "ada", epochs=50)
     assert (room.open, room.member("ada"), room.members()) == (None, None, [])
-    assert (room.person("ada"), room.seconds("ada"), room.paused) == (
-        "ada",
-        None,
-        False,
-    )
+    assert (room.person("ada"), room.seconds("ada")) == ("ada", None)
+    assert not room.paused
+    assert not room.may_see("ada")
 
 
-def test_to_join_is_to_have_the_code(room, opened):
-    """However it was typed; a second tab is the same person."""
+def test_a_code_joins_however_it_is_typed_and_a_second_tab_is_the_same_member(
+    room, opened
+):
     code = opened().code
     member = room.join(code.upper().replace("-", " "), "ada")
     assert room.join(code, "ada") == room.member("ada") == member
+    assert room.may_see("ada")
     assert room.rename("ada", "Ada  B").name == room.member("ada").name == "Ada B"
     room.join(code, "bob")
     assert "has that name already" in refused(room.rename, "bob", "ada b")
     assert "not in a class" in refused(room.rename, "eve", "Eve")
 
 
-def test_who_can_not_join_is_told_why(room, opened):
-    """A wrong code, a class that is closed, one that is full."""
+def test_a_wrong_code_and_a_closed_or_full_class_are_told_apart(room, opened):
     assert "No class has that code" in refused(room.join, "lusab-babad", "ada")
     made = opened(size=1)
     assert "No class has that code" in refused(room.join, "", "ada")
@@ -93,7 +88,7 @@ def test_who_can_not_join_is_told_why(room, opened):
 
 
 def test_a_fresh_cookie_is_no_way_around_a_limit(room, opened):
-    """Those who have not joined share one allowance; seats are not given back."""
+    """Visitors who have not joined share one allowance; seats are not given back."""
     code = opened(size=2, runs=2).code
     begin(room, "cookie 1")
     begin(room, "cookie 2")
@@ -108,8 +103,7 @@ def test_a_fresh_cookie_is_no_way_around_a_limit(room, opened):
     assert "is full" in refused(room.join, code, "ada")
 
 
-def test_what_is_counted_survives_a_restart_and_what_is_deleted(store, room, opened):
-    """The rules, the pause, who is in, and how many runs each has begun."""
+def test_counts_rules_members_and_the_pause_survive_a_restart(store, room, opened):
     code = opened(runs=1).code
     room.join(code, "ada")
     begin(room, "ada")
@@ -124,36 +118,35 @@ def test_what_is_counted_survives_a_restart_and_what_is_deleted(store, room, ope
         assert "may begin more" in refused(begin, again, owner)
 
 
-def test_what_is_refused_does_not_count(room, opened):
-    """Nor do other jobs than runs."""
+def test_only_admitted_runs_count(room, opened):
     room.join(opened(runs=1, epochs=5, seconds=60).code, "ada")
     assert "up to 5 epochs" in refused(begin, room, "ada", epochs=6)
     assert "may take a minute" in refused(begin, room, "ada", 61.0)
-    room.admit(Job("a lab", "core.speed.loader:measure", ((0, 1),), "train", "ada"), 3)
+    lab = "core.lessons.speed.loader:measure"
+    room.admit(Job("a lab", lab, ((0, 1),), "train", "ada"), 3)
     begin(room, "ada", 59.0)
     assert room.seconds("ada") == 60
-    assert room.seconds("") is None, "what the server does by itself is no run"
+    assert room.seconds("") is None, "the server's own work has no limit"
 
 
-def test_no_rule_holds_for_a_teacher(room, opened):
-    """From signing in until signing out."""
+def test_no_rule_holds_for_a_teacher_until_they_sign_out(room, opened):
     opened(runs=1, epochs=1, seconds=5)
     room.welcome(TEACHER)
     for _ in range(3):
         begin(room, TEACHER.visitor, 99.0, epochs=9)
     assert room.person(TEACHER.visitor) == TEACHER.visitor
+    assert room.may_see(TEACHER.visitor)
     room.dismiss(TEACHER)
     assert "up to 1 epoch," in refused(begin, room, TEACHER.visitor, epochs=9)
 
 
-def test_a_class_that_closes_is_not_paused(room, opened):
-    """Nobody waits for a teacher who has gone home."""
+def test_closing_a_class_resumes_the_queue(room, opened):
     made = opened()
     room.pause(TEACHER)
-    assert room.paused
     room.pause(TEACHER, False)
     assert not room.paused
     room.pause(TEACHER)
+    assert room.paused
     room.close(TEACHER, made.id)
     assert not room.paused
     assert "No class is open" in refused(room.pause, TEACHER)
@@ -161,16 +154,15 @@ def test_a_class_that_closes_is_not_paused(room, opened):
     assert not room.paused
 
 
-def test_every_act_is_written_down(store, room, opened):
-    """Who did what, the newest first."""
+def test_every_act_is_logged_the_newest_first(store, room, opened):
     made = opened()
     room.pause(TEACHER)
-    room.change(TEACHER, made.id, size=40)
+    room.change(TEACHER, made.id, "made it larger", size=40)
     room.close(TEACHER, made.id)
     store.writer.flush()
     assert [act.what for act in store.classes.acts(made.id)] == [
         "closed the class",
-        "changed size to 40",
+        "made it larger",
         "paused the queue",
         "opened the class",
         "made the class Physics 9B, for 30",
@@ -178,23 +170,20 @@ def test_every_act_is_written_down(store, room, opened):
     assert {act.who for act in store.classes.acts()} == {"Ms Bird"}
 
 
-def test_a_class_is_deleted_with_people_in_it(store, room, opened):
-    """Its runs are ended and let go of; who was in it is in none."""
+def test_deleting_a_class_ends_its_runs_and_leaves_nobody_in_it(store, room, opened):
     made = opened()
     room.join(made.code, "ada")
-    store.runs.queue("a run", "ada", RUN, (RunConfig(),))
+    queue(store, "a run", "ada")
     forgotten = []
-    room.delete(TEACHER, made.id, lambda *theirs: forgotten.append(theirs))
+    room.delete(TEACHER, made.id, lambda *runs: forgotten.append(runs))
     assert forgotten == [("ada", ["a run"])] * 2
-    assert room.open is None
-    assert room.member("ada") is None
+    assert (room.open, room.member("ada")) == (None, None)
     assert store.runs.find("ada") == []
     assert "no longer there" in refused(room.start, TEACHER, made.id)
 
 
-def test_a_class_is_deleted_on_its_date(store, room, opened):
-    """By whoever looks then; without a date it stays."""
+def test_a_class_is_deleted_after_its_date(store, room, opened):
     past, never = opened(), opened()
-    room.change(TEACHER, past.id, ends=1.0)
-    room.delete_ended(lambda *_: None)
+    room.change(TEACHER, past.id, "set its end", ends=1.0)
+    room.delete_expired(lambda *_: None)
     assert [each.id for each in store.classes.all()] == [never.id]

@@ -1,17 +1,15 @@
-"""core.classroom.rules: what a class allows."""
-
 from dataclasses import replace
 
 import pytest
 
 from core.classroom.rules import Rules
-from core.compare.candidates import Candidate, cpu
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.speed.ladder import Climb
+from core.lessons.compare.candidates import Candidate, cpu
+from core.lessons.speed.climb_result import Climb
 from core.store import codec
 
-RUN, LAB = "core.training:run", "core.compare.race:race"
+RUN, LAB = "core.training:run", "core.lessons.compare.race:race"
 ANN, CNN = RunConfig(device="cpu"), RunConfig.with_recipe(model="cnn", device="cpu")
 GPU = Candidate("cuda", "CUDA", "A card", 1)
 RACE = (ANN, (cpu(1), cpu(2)), 10, 5)
@@ -31,12 +29,12 @@ FIXED = Rules(fixed={"batch_size": "64", "epochs": "5", "augment": "false"})
         (LIMITED, ("cpu",)),
         (LIMITED, (replace(CNN, model="ann", epochs=10), "a half that is resumed")),
         (FIXED, (ANN,)),
-        (FIXED, (replace(ANN, epochs=1), (cpu(1), GPU), 10, 5)),  # of a race: one
+        (FIXED, (replace(ANN, epochs=1), (cpu(1), GPU), 10, 5)),
+        (Rules(fixed={"device": "cpu"}), (ANN, (cpu(1), GPU), 10, 5)),
         (FIXED, (CLIMB, ())),
     ],
 )
-def test_what_a_class_allows_is_let_in(rules, arguments):
-    """A run, a race, a climb, a lab; what nobody could choose does not count."""
+def test_a_job_within_the_rules_is_allowed(rules, arguments):
     rules.check(RUN if len(arguments) == 1 else LAB, arguments)
 
 
@@ -58,8 +56,7 @@ def test_what_a_class_allows_is_let_in(rules, arguments):
         (Rules(fixed={"device": "cpu"}), (replace(CLIMB, device="cuda"), ()), "CPU"),
     ],
 )
-def test_what_a_class_forbids_is_a_sentence(rules, arguments, said):
-    """Whatever job it comes in."""
+def test_a_job_that_breaks_a_rule_is_refused_in_a_sentence(rules, arguments, said):
     with pytest.raises(ExplainedError, match=said):
         rules.check(RUN if len(arguments) == 1 else LAB, arguments)
 
@@ -78,13 +75,11 @@ def test_what_a_class_forbids_is_a_sentence(rules, arguments, said):
         ({"fixed": {"epochs": "9"}, "epochs": 5}, "breaks a limit. In this class"),
     ],
 )
-def test_rules_that_can_not_hold_are_refused_when_they_are_made(given, said):
-    """With the sentence for the teacher."""
+def test_invalid_rules_are_refused_when_they_are_made(given, said):
     with pytest.raises(ValueError, match=said):
         Rules(**given)
 
 
 @pytest.mark.parametrize("rules", [Rules(), LIMITED, FIXED, Rules(hidden=("steps",))])
-def test_rules_are_kept_as_they_are(rules):
-    """As a text, and back."""
+def test_rules_are_stored_and_read_back(rules):
     assert codec.loads(codec.dumps(rules), "This class") == rules

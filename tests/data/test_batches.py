@@ -1,5 +1,3 @@
-"""The three feeds: the same batches for one seed, whatever they are made of."""
-
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -66,7 +64,6 @@ def labels_of(epoch: list[tuple[Tensor, Tensor]]) -> list[int]:
 @with_or_without_flips
 @pytest.mark.parametrize("feed", ["device", "dataloader"])
 def test_feeds_are_equal(split: Split, feed: str, augment: bool) -> None:
-    """For one seed, every feed gives the same batches, bit by bit, epoch by epoch."""
     assert_equal(
         epochs(feed, split, augment=augment), epochs("memory", split, augment=augment)
     )
@@ -77,7 +74,6 @@ def test_feeds_are_equal(split: Split, feed: str, augment: bool) -> None:
 def test_feeds_of_numbers_are_equal(
     numbers: Split, feed: str, seed: int | None
 ) -> None:
-    """Numbers come in the same batches too, float32 (n, 1), whatever feeds them."""
     ours = epochs(feed, numbers, seed=seed)
     assert_equal(ours, epochs("memory", numbers, seed=seed))
     assert [x.shape for x, _ in ours[0]] == [(16, 1)] * 3 + [(2, 1)]
@@ -90,7 +86,6 @@ def test_feeds_of_numbers_are_equal(
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
 @pytest.mark.parametrize("device", [CPU, accelerator() or torch.device("meta")])
 def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -> None:
-    """They are what others are, and on their way before the loop asks for them."""
     options = {"augment": device.type != "meta", "pin_memory": True}
     found = epochs("dataloader", split, device=device, **options)
     if device.type == "meta":
@@ -113,7 +108,6 @@ def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -
 def test_the_host_goes_on_only_where_it_is_asked_to(
     split: Split, options: dict[str, bool], asked: set[bool]
 ) -> None:
-    """Pinned batches are copied with `non_blocking` as the settings say."""
     found = set()
 
     class Copies(TorchFunctionMode):
@@ -129,7 +123,6 @@ def test_the_host_goes_on_only_where_it_is_asked_to(
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
 def test_loader_processes_change_nothing(split: Split) -> None:
-    """Two processes that load batches give what none gives."""
     options = {"augment": True, "seed": 3}
     assert_equal(
         epochs("dataloader", split, num_workers=2, **options),
@@ -140,7 +133,6 @@ def test_loader_processes_change_nothing(split: Split) -> None:
 @each_feed
 @with_or_without_flips
 def test_each_image_once_an_epoch(split: Split, feed: str, augment: bool) -> None:
-    """Every epoch has each image once, in an order of its own."""
     first, second = map(labels_of, epochs(feed, split, augment=augment))
     assert sorted(first) == sorted(second) == list(range(SIZE))
     assert first != second
@@ -149,22 +141,13 @@ def test_each_image_once_an_epoch(split: Split, feed: str, augment: bool) -> Non
 
 @each_feed
 def test_last_batch_is_smaller(split: Split, feed: str) -> None:
-    """The images that are left over are a batch too, and it is counted."""
     made = batches.make(feed, split, BATCH, CPU, seed=1)
     assert [len(labels) for _, labels in made] == [16, 16, 16, 2]
     assert len(made) == 4
 
 
 @each_feed
-def test_other_seed_other_order(split: Split, feed: str) -> None:
-    """Another seed draws another order."""
-    orders = [labels_of(epochs(feed, split, seed=seed)[0]) for seed in (1, 2)]
-    assert orders[0] != orders[1]
-
-
-@each_feed
 def test_without_a_seed_in_file_order(split: Split, feed: str) -> None:
-    """For evaluation nothing is drawn: file order, and nothing is flipped."""
     for epoch in epochs(feed, split, seed=None, augment=True):
         assert labels_of(epoch) == list(range(SIZE))
         images = torch.cat([images for images, _ in epoch])
@@ -176,7 +159,6 @@ def test_without_a_seed_in_file_order(split: Split, feed: str) -> None:
 def test_global_generator_is_left_alone(
     split: Split, feed: str, seed: int | None
 ) -> None:
-    """Drawing batches neither reads nor moves torch's global random state."""
     torch.manual_seed(1)
     before = torch.get_rng_state()
     drawn = epochs(feed, split, seed=seed, augment=True)
@@ -186,7 +168,6 @@ def test_global_generator_is_left_alone(
 
 
 def test_images_are_not_changed(split: Split) -> None:
-    """Flips are made on copies: the dataset stays as it was read."""
     before = split.images.clone()
     for feed in FEEDS:
         epochs(feed, split, augment=True)
@@ -194,7 +175,6 @@ def test_images_are_not_changed(split: Split) -> None:
 
 
 def test_flip_mirrors_the_marked(split: Split) -> None:
-    """Marked images are mirrored left to right, the others are as they were."""
     images = split.images[:4]
     flipped = batches.flip(images, torch.tensor([True, False, False, True]))
     for number, marked in enumerate([True, False, False, True]):
@@ -204,7 +184,6 @@ def test_flip_mirrors_the_marked(split: Split) -> None:
 
 
 def test_half_are_flipped_and_drawn_anew() -> None:
-    """About half of the images are marked, others in each epoch."""
     order = EpochOrder(10_000, seed=0, augment=True)
     (_, first), (_, second) = order.draw(), order.draw()
     assert first is not None
@@ -215,7 +194,6 @@ def test_half_are_flipped_and_drawn_anew() -> None:
 
 @pytest.mark.parametrize("augment", [True, False])
 def test_same_order_with_and_without_flips_at_first(augment: bool) -> None:
-    """The first epoch has the same order whether images are flipped or not."""
     order, flips = EpochOrder(100, seed=5, augment=augment).draw()
     plain, _ = EpochOrder(100, seed=5, augment=False).draw()
     assert torch.equal(order, plain)
@@ -243,7 +221,6 @@ def mismatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("mismatch")
 def test_torchvision_that_does_not_fit_is_explained(split: Split) -> None:
-    """The error says what torchvision said, the command that mends it, a way around."""
     with pytest.raises(ExplainedError) as caught:
         batches.make("dataloader", split, BATCH, CPU)
     message = str(caught.value)
@@ -255,13 +232,11 @@ def test_torchvision_that_does_not_fit_is_explained(split: Split) -> None:
 @pytest.mark.usefixtures("mismatch")
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_other_feeds_need_no_torchvision(split: Split, feed: str) -> None:
-    """Without a torchvision that works, the two other feeds still do."""
     assert sorted(labels_of(epochs(feed, split)[0])) == list(range(SIZE))
 
 
 @pytest.mark.gpu
 def test_device_feed_lives_on_the_device(split: Split) -> None:
-    """On an accelerator, the batches of feed "device" are there, and are the same."""
     here = accelerator()
     assert here is not None
     ours = epochs("device", split, device=here, augment=True)
@@ -280,6 +255,5 @@ def test_device_feed_lives_on_the_device(split: Split) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA pins, others may not")
 def test_pinned_batches_are_page_locked(split: Split) -> None:
-    """With pin_memory, batches of the DataLoader can be copied asynchronously."""
     made = batches.make("dataloader", split, BATCH, CPU, seed=1, pin_memory=True)
     assert all(images.is_pinned() for images, _ in made)

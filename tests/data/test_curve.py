@@ -1,5 +1,3 @@
-"""The noisy curve, against the numbers that it was drawn with."""
-
 from statistics import fmean, stdev
 
 import pytest
@@ -9,18 +7,15 @@ from core.data import curve, datasets
 
 
 def test_points_repeat_with_their_seed() -> None:
-    """A seed gives the same points again, another seed others."""
     assert curve.draw(50, seed=1) == curve.draw(50, seed=1)
     assert curve.draw(50, seed=1) != curve.draw(50, seed=2)
 
 
 def test_a_longer_draw_begins_with_the_shorter() -> None:
-    """The points that a chart draws are the first of those that are trained on."""
     assert curve.draw(100, seed=0)[:30] == curve.draw(30, seed=0)
 
 
 def test_points_scatter_around_the_curve() -> None:
-    """Errors have mean 0 and the deviation NOISE; x fills its range evenly."""
     points = curve.draw(20_000, seed=5)
     errors = [y - curve.f(x) for x, y in points]
     assert fmean(errors) == pytest.approx(0, abs=0.006)
@@ -32,7 +27,6 @@ def test_points_scatter_around_the_curve() -> None:
 
 
 def test_the_dataset_is_the_curve() -> None:
-    """Both splits are float32 (N, 1), hold the drawn points, and share none."""
     dataset = datasets.load("regression")
     assert (len(dataset.train), len(dataset.test)) == (curve.TRAIN, curve.TEST)
     for split in (dataset.train, dataset.test):

@@ -1,5 +1,3 @@
-"""The datasets as tensors."""
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -8,8 +6,8 @@ import pytest
 import torch
 
 from core.config import TRAIN_SAMPLES
-from core.data import datasets, fashion_mnist
-from core.data.results import DatasetStatus
+from core.data import datasets
+from core.data.fashion_mnist import DatasetStatus
 from core.errors import ExplainedError
 
 TASKS = ["sprites", pytest.param("fashion-mnist", marks=pytest.mark.real_data)]
@@ -25,7 +23,6 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], datasets.Dataset]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_layout(task: str) -> None:
-    """Both splits are uint8 (N, 1, 28, 28) and int64 (N,), on the host."""
     dataset = datasets.load(task)
     assert len(dataset.train) == TRAIN_SAMPLES[task]
     for split in (dataset.train, dataset.test):
@@ -37,41 +34,15 @@ def test_layout(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_classes_are_balanced(task: str) -> None:
-    """Each of the ten classes has a tenth of each split."""
-    dataset = datasets.load(task)
-    for split in (dataset.train, dataset.test):
-        counts = split.labels.bincount()
-        assert counts.tolist() == [len(split) // 10] * len(dataset.classes)
-
-
-@pytest.mark.parametrize("task", TASKS)
 def test_no_test_image_was_trained_on(task: str) -> None:
-    """Hardly any test image is in the training set too; Fashion-MNIST has a few."""
     dataset = datasets.load(task)
     seen = {image.numpy().tobytes() for image in dataset.train.images}
     unseen = sum(i.numpy().tobytes() not in seen for i in dataset.test.images)
     assert unseen > 0.999 * len(dataset.test)
 
 
-def test_loaded_once() -> None:
-    """A second load gives the same tensors, not a second copy of them."""
-    assert datasets.load("sprites") is datasets.load("sprites")
-
-
-def test_first() -> None:
-    """The first n images come with their own labels, and without a copy."""
-    split = datasets.load("sprites").test
-    part = split.first(7)
-    assert len(part) == 7
-    assert torch.equal(part.images, split.images[:7])
-    assert torch.equal(part.labels, split.labels[:7])
-    assert part.images.data_ptr() == split.images.data_ptr()
-
-
 @pytest.mark.real_data
 def test_fashion_mnist_is_the_one_that_is_known() -> None:
-    """Sizes, first labels, mean and deviation are those found in publications."""
     dataset = datasets.load("fashion-mnist")
     assert (len(dataset.train), len(dataset.test)) == (60_000, 10_000)
     assert dataset.classes[int(dataset.train.labels[0])] == "Ankle boot"
@@ -79,16 +50,6 @@ def test_fashion_mnist_is_the_one_that_is_known() -> None:
     pixels = dataset.train.images.float() / 255
     assert pixels.mean().item() == pytest.approx(0.2860, abs=1e-4)
     assert pixels.std().item() == pytest.approx(0.3530, abs=1e-4)
-
-
-def test_status_where_nothing_is_here(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Without files there is neither a source nor a problem: it can be fetched."""
-    monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
-    monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "data")
-    monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "debian")
-    assert datasets.status() == DatasetStatus()
 
 
 def test_status_where_files_are_damaged(
@@ -109,7 +70,6 @@ def test_status_where_files_are_damaged(
 def test_failure_is_not_remembered(
     load: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Once the files are mended, the same process loads them."""
     with monkeypatch.context() as patch:
         patch.setenv("FASHION_MNIST_DIR", str(tmp_path))
         with pytest.raises(ExplainedError):

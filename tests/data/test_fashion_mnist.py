@@ -1,8 +1,3 @@
-"""core.data.fashion_mnist: the files are whole, or it is an error.
-
-Most tests publish a small dataset of their own in place of the real one.
-"""
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +11,6 @@ from tests.data.mirror import IMAGES, LABELS, NAMES, Files, bodies, put
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_whole_files_are_read(folder: Path, published: Files, packed: bool) -> None:
-    """Packed or not, each file's bytes after its header come back."""
     for name in NAMES:
         (folder / name).unlink()
     put(folder, published, packed)
@@ -39,7 +33,6 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 def test_damaged_files_are_refused(
     folder: Path, name: str, damage: str, packed: bool
 ) -> None:
-    """One damaged file of four: the error names it, what is wrong, and what to do."""
     spoil, problem = DAMAGE[damage]
     data = spoil((folder / name).read_bytes())
     (folder / name).unlink()
@@ -52,7 +45,6 @@ def test_damaged_files_are_refused(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_files_are_named(folder: Path, name: str) -> None:
-    """One missing file of four: the error names it and what to do."""
     (folder / name).unlink()
     with pytest.raises(ExplainedError, match=f"{name} is missing") as caught:
         fashion_mnist.read()
@@ -72,7 +64,6 @@ BROKEN_ARCHIVES: dict[str, Callable[[bytes], bytes]] = {
 def test_broken_archives_are_refused(
     folder: Path, published: Files, broken: str
 ) -> None:
-    """An archive that can't be unpacked is named, with what to do."""
     (folder / IMAGES).unlink()
     archive = folder / f"{IMAGES}.gz"
     archive.write_bytes(BROKEN_ARCHIVES[broken](gzip.compress(published[IMAGES])))
@@ -83,7 +74,6 @@ def test_broken_archives_are_refused(
 
 
 def test_damage_in_the_data_folder_is_mended_by_fetching(published: Files) -> None:
-    """For files that the app has fetched itself, the way out is to fetch them again."""
     put(fashion_mnist.DATA_FOLDER, {**published, IMAGES: b"half"})
     with pytest.raises(ExplainedError, match=r"fetch .* again from the Train page"):
         fashion_mnist.read()
@@ -93,7 +83,6 @@ def test_damage_in_the_data_folder_is_mended_by_fetching(published: Files) -> No
 def test_wrong_folder_is_an_error(
     published: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str
 ) -> None:
-    """A FASHION_MNIST_DIR that is wrong is told, though whole files lie elsewhere."""
     put(fashion_mnist.DATA_FOLDER, published)
     (tmp_path / "file").write_text("a file, not a folder")
     (tmp_path / "empty").mkdir()
@@ -104,7 +93,6 @@ def test_wrong_folder_is_an_error(
 
 
 def test_nothing_here_is_an_error_with_ways_out(published: Files) -> None:
-    """Without any file, the error says where to get them and what else to train on."""
     assert published
     assert fashion_mnist.find() is None
     with pytest.raises(ExplainedError, match=r"Train page.+sprites.+Debian"):
@@ -112,7 +100,6 @@ def test_nothing_here_is_an_error_with_ways_out(published: Files) -> None:
 
 
 def test_debians_archives_are_unpacked(published: Files) -> None:
-    """Debian's archives are read, and lie unpacked in the data folder afterwards."""
     debian, unpacked = fashion_mnist.DEBIAN_FOLDER, fashion_mnist.DATA_FOLDER
     put(debian, published, packed=True)
     assert fashion_mnist.read() == (debian, bodies(published))
@@ -121,42 +108,6 @@ def test_debians_archives_are_unpacked(published: Files) -> None:
 
 
 def test_half_a_copy_does_not_hide_debians(published: Files) -> None:
-    """While one worker unpacks Debian's archives, another still reads all of them."""
     put(fashion_mnist.DEBIAN_FOLDER, published, packed=True)
     put(fashion_mnist.DATA_FOLDER, {NAMES[0]: published[NAMES[0]]})
     assert fashion_mnist.read()[1] == bodies(published)
-
-
-@pytest.mark.real_data
-def test_the_real_files_are_those_that_zalando_published() -> None:
-    """The real files pass the check and have the bodies of 70,000 images."""
-    _, files = fashion_mnist.read()
-    assert {name: len(data) for name, data in files.items()} == {
-        "train-images-idx3-ubyte": 60_000 * 784,
-        "train-labels-idx1-ubyte": 60_000,
-        "t10k-images-idx3-ubyte": 10_000 * 784,
-        "t10k-labels-idx1-ubyte": 10_000,
-    }
-
-
-@pytest.mark.real_data
-def test_one_altered_pixel_is_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """One pixel of the real test images that is one shade brighter is an error."""
-    _, files = fashion_mnist.read()
-    labels = bytes.fromhex("0000080100002710") + files[LABELS]
-    images = bytearray.fromhex("00000803000027100000001c0000001c") + files[IMAGES]
-    images[4_000_000] ^= 1
-    put(tmp_path, {IMAGES: bytes(images), LABELS: labels})
-    monkeypatch.setattr(fashion_mnist, "SHA256", _only(IMAGES, LABELS))
-    monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
-    with pytest.raises(ExplainedError, match=f"{IMAGES} .+ altered"):
-        fashion_mnist.read()
-    images[4_000_000] ^= 1
-    put(tmp_path, {IMAGES: bytes(images)})
-    assert fashion_mnist.read()[1][IMAGES] == files[IMAGES]
-
-
-def _only(*names: str) -> dict[str, str]:
-    return {name: fashion_mnist.SHA256[name] for name in names}

@@ -1,10 +1,7 @@
-"""core.data.fashion_mnist: files are fetched whole or not at all."""
-
 import gzip
 import itertools
 import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -14,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.data import fashion_mnist
-from core.data.results import Download
+from core.data.fashion_mnist import Download
 from core.errors import CancelledError, ExplainedError
 from core.watch import Watch
 from tests.data.mirror import (
@@ -24,7 +21,6 @@ from tests.data.mirror import (
     Files,
     Mirror,
     bodies,
-    header,
     ok,
     serve,
 )
@@ -54,7 +50,6 @@ def here() -> Files:
 
 
 def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
-    """After fetching, the four files lie unpacked in the data folder, and are read."""
     fashion_mnist.download()
     assert here() == published
     assert fashion_mnist.read() == (fashion_mnist.DATA_FOLDER, bodies(published))
@@ -62,7 +57,6 @@ def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
 
 
 def test_progress_is_told(mirror: Mirror) -> None:
-    """The bytes that are done only grow, up to the size of the archives."""
     events: list[Download] = []
     fashion_mnist.download(Watch(events.append))
     done = [event.done_bytes for event in events]
@@ -71,7 +65,6 @@ def test_progress_is_told(mirror: Mirror) -> None:
 
 
 def test_nothing_is_fetched_twice(mirror: Mirror, published: Files) -> None:
-    """A second download asks for nothing, or for the one file that was damaged."""
     fashion_mnist.download()
     mirror.asked.clear()
     fashion_mnist.download()
@@ -100,7 +93,6 @@ FAILURES: dict[str, Answer] = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
-    """Whatever the mirror does: a sentence with its address, and no file is left."""
     mirror.answer, mirror.hangs = FAILURES[failure], failure.startswith("never")
     with pytest.raises(ExplainedError, match=mirror.url) as caught:
         fashion_mnist.download()
@@ -109,13 +101,6 @@ def test_failing_mirrors_are_explained(mirror: Mirror, failure: str) -> None:
     assert "FASHION_MNIST_DIR" in message
     assert ": . " not in message  # a reason is given
     assert not here()
-
-
-def test_an_answer_in_chunks_is_not_read(mirror: Mirror) -> None:
-    """A chunk's size that drips would be waited for past every limit, and cancel."""
-    mirror.answer = FAILURES["chunk cut off"]
-    with pytest.raises(ExplainedError, match="doesn't say how long the file is"):
-        fashion_mnist.download()
 
 
 def dripping(archive: bytes) -> Iterator[bytes]:
@@ -150,7 +135,6 @@ def test_a_mirror_that_drips_is_left(
 
 
 def test_a_mirror_that_never_ends_is_left(mirror: Mirror) -> None:
-    """Little more is read than the file has unpacked, which is 23,536 bytes here."""
     events: list[Download] = []
     mirror.answer = endless
     with pytest.raises(ExplainedError, match="more bytes than the file has"):
@@ -160,7 +144,6 @@ def test_a_mirror_that_never_ends_is_left(mirror: Mirror) -> None:
 
 
 def test_a_small_archive_of_much_is_not_unpacked(mirror: Mirror) -> None:
-    """Of 20 MB of zeros in 20 kB no more is made than the file should have."""
     bomb = gzip.compress(bytes(20_000_000))
     mirror.answer = lambda _: ok(bomb)
     tracemalloc.start()
@@ -174,7 +157,6 @@ def test_a_small_archive_of_much_is_not_unpacked(mirror: Mirror) -> None:
 def test_closed_port_is_explained(
     published: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing listens, the error names the address that was tried."""
     with Mirror(published) as closed:
         url = closed.url
     monkeypatch.setattr(fashion_mnist, "MIRROR", url)
@@ -183,7 +165,6 @@ def test_closed_port_is_explained(
 
 
 def test_what_was_whole_stays(mirror: Mirror, published: Files) -> None:
-    """A mirror that fails at the third file leaves two whole ones, and no third."""
 
     def answer(archive: bytes) -> bytes:
         return ok(archive) if len(mirror.asked) < 3 else b""
@@ -194,18 +175,9 @@ def test_what_was_whole_stays(mirror: Mirror, published: Files) -> None:
     assert here() == {name: published[name] for name in NAMES[:2]}
 
 
-def test_download_is_cancelled(mirror: Mirror) -> None:
-    """Cancelled in the first file: it ends there, and leaves no file."""
-    with pytest.raises(CancelledError):
-        fashion_mnist.download(Watch(cancelled=lambda: True))
-    assert len(mirror.asked) == 1
-    assert not here()
-
-
 def test_a_download_is_cancelled_in_the_middle(
     mirror: Mirror, published: Files
 ) -> None:
-    """In the third file, half of it here: the two before stay, and no half one."""
     mirror.answer = lambda archive: (
         dripping(archive) if len(mirror.asked) > 2 else ok(archive)
     )
@@ -218,7 +190,6 @@ def test_a_download_is_cancelled_in_the_middle(
 def test_unwritable_folder_is_explained(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A data folder that can't be made is named, before anything is fetched."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path / "file" / "data")
     with pytest.raises(ExplainedError, match=str(tmp_path / "file" / "data")):
@@ -226,19 +197,7 @@ def test_unwritable_folder_is_explained(
     assert not mirror.asked
 
 
-def test_two_threads_fetch_once(mirror: Mirror, published: Files) -> None:
-    """Two downloads in one process end with whole files, fetched once."""
-    threads = [threading.Thread(target=fashion_mnist.download) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert here() == published
-    assert len(mirror.asked) == 4
-
-
 def test_two_processes_fetch_once(mirror: Mirror, published: Files) -> None:
-    """Two downloads in two processes end with whole files, fetched once."""
     script = f"""
 from pathlib import Path
 from core.data import fashion_mnist as f
@@ -251,17 +210,3 @@ f.download()
     assert [process.wait(60) for process in processes] == [0, 0]
     assert here() == published
     assert len(mirror.asked) == 4
-
-
-@pytest.mark.real_data
-def test_real_archives_are_fetched(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The real archives pass through a mirror, and are the published files again."""
-    _, files = fashion_mnist.read()
-    whole = {n: header(fashion_mnist.SHAPES[n]) + files[n] for n in NAMES}
-    monkeypatch.setattr(fashion_mnist, "DATA_FOLDER", tmp_path)
-    with serve(whole) as server:
-        monkeypatch.setattr(fashion_mnist, "MIRROR", server.url)
-        fashion_mnist.download()
-    assert bodies(here()) == files

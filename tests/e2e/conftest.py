@@ -6,17 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.conftest import CHROMIUM
-from tests.e2e.walk import Server, start_server
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tools.chromium import CHROMIUM, FLAGS
+from tools.server import Server, start_server
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,3 @@
-"""The Checkpoints page, from click to download, in a real browser."""
-
 import re
 import subprocess
 import sys
@@ -10,11 +8,10 @@ from playwright.sync_api import expect
 
 from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
-    """From click to download: both files load again, and the script repeats the run."""
     page = start(visitor(SHORT))
     expect(result(page)).to_be_visible(timeout=SLOW)
     accuracy = re.search(r"([\d.]+)%", result(page).inner_text()).group(1)

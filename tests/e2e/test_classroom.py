@@ -1,5 +1,3 @@
-"""A lesson in real browsers: one teacher, eight students; and students who cheat."""
-
 import csv
 import re
 from collections.abc import Callable, Iterator
@@ -8,21 +6,21 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
-from core.store.classes import Class
+from core.store.tables import Class
 from tests import event_loop
 from tests.e2e.walk import (
     SLOW,
-    Server,
     key,
-    open_class,
     ready,
     result,
     start,
-    start_server,
 )
-from tests.load.person import START, TINY, run_in
-from tests.load.record import Record
-from tests.load.tab import Browser, Tab
+from tools.load.person import START, TINY, run_in
+from tools.load.record import Record
+from tools.load.tab import Browser, Tab
+from tools.server import Server, open_class, start_server
+
+pytestmark = pytest.mark.slow
 
 PASSWORD = "correct horse battery"
 QUICK = "Train?task=sprites&epochs=1&batch_size=256"
@@ -133,7 +131,6 @@ def test_a_lesson(school, person, tmp_path):
 
 
 def test_no_student_reaches_what_is_the_teachers(school):
-    """Not by an address, by a widget message of their own making, by a fresh cookie."""
     server, monday = school
 
     async def new_tab(address: str, password: str = "") -> Tab:

@@ -1,5 +1,3 @@
-"""The Device page, in a real browser."""
-
 import json
 import os
 import re

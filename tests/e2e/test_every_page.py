@@ -1,14 +1,7 @@
-"""Every page, opened in a real browser."""
-
 import re
 from dataclasses import dataclass
-from itertools import chain
-from math import inf
 from pathlib import Path
-from statistics import median
-from time import monotonic
 
-import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -16,29 +9,6 @@ from core.ui.course import LESSONS, RUNS
 from tests.e2e.walk import SLOW, VIEWS, key, ready, result, sideways
 
 pytestmark = pytest.mark.browser
-
-# From a click on a link of the sidebar to the page of that title, drawn to its end.
-CLICK = """title => new Promise(done => {
-    const app = document.querySelector("[data-testid=stApp]");
-    let clicked;
-    const look = () => {
-        const there = document.querySelector("h1")?.textContent.trim() === title;
-        const ended = app.dataset.testScriptState === "notRunning";
-        if (there && ended) done((performance.now() - clicked) / 1000);
-        else requestAnimationFrame(look);
-    };
-    const click = () => {
-        const links = [...document.querySelectorAll("[data-testid=stSidebar] a")];
-        const link = links.find(each => each.textContent.trim().endsWith(title));
-        if (!link) return requestAnimationFrame(click);
-        clicked = performance.now();
-        link.click();
-        look();
-    };
-    click();
-})"""
-ROUNDS = 4
-CEILING = 20  # seconds; what is asked for is printed, since others use the machine too
 
 
 @dataclass(frozen=True)
@@ -90,8 +60,6 @@ SIGHTS = {
         ("[data-testid=stAlertContentSuccess]",),
     ),
 }
-SIGHT_SECONDS = 2  # on a machine that has nothing else to do
-TRIES = 4  # the best of them counts, since others use the machine too
 
 
 def in_sight(found: Locator) -> bool:
@@ -110,25 +78,15 @@ def fits(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("address", SIGHTS)
-def test_a_page_opens_cold_by_its_address_and_shows_something_real(
-    visitor, server, address
-):
-    """At 1280 × 900 within two seconds, and then what its main button brings.
+def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, address):
+    """At 1280 × 900, and then what its main button brings.
 
     In the dark and on a phone as well, nothing sticks out.
     """
-    sight, took = SIGHTS[address], []
+    sight = SIGHTS[address]
     page = ready(visitor(address))
     assert fits(page)
-    # Where more wants to be done than there are cores, all takes longer.
-    allowed = SIGHT_SECONDS * max(1, psutil.getloadavg()[0] / psutil.cpu_count())
-    while len(took) < TRIES and min(took, default=inf) > allowed:
-        page.goto("about:blank")
-        began = monotonic()
-        page.goto(f"{server.url}/{address}")
-        expect(page.locator(sight.real).first).to_be_visible(timeout=SLOW)
-        took.append(monotonic() - began)
-    assert min(took) < allowed
+    expect(page.locator(sight.real).first).to_be_visible(timeout=SLOW)
     assert in_sight(page.locator(sight.real))
     if sight.button:
         key(ready(page), sight.button).click()
@@ -145,13 +103,12 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(
 
 
 def test_every_page_is_looked_at():
-    """Whatever the course has is among the pages opened here."""
     there = {Path(each.file).stem.partition("_")[2] for each in (*LESSONS, RUNS)}
     assert {address.partition("?")[0] for address in SIGHTS} == there | {""}
 
 
+@pytest.mark.slow
 def test_home_trains_a_model_and_shows_what_it_says(visitor):
-    """One button: the loss falls, the wall has frames, a picture is classified."""
     page = ready(visitor())
     key(page, "train_now").click()
     line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]'
@@ -174,26 +131,3 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
         expect(page.locator(found).first).to_be_visible(timeout=SLOW)
         assert in_sight(ready(page).locator(found))
     assert in_sight(page.get_by_text("Most common mistake"))
-
-
-def test_pages_of_an_open_session_come_at_once(visitor, capsys):
-    """Through the whole course by its links; prints how long each page took."""
-    # The workers have answered somebody before.
-    expect(visitor("Model").get_by_text("Before you go on")).to_be_visible(timeout=SLOW)
-    page = ready(visitor())
-    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
-    took: dict[str, list[float]] = {lesson.title: [] for lesson in LESSONS}
-    for _ in range(ROUNDS):
-        for title, seconds in took.items():
-            seconds.append(page.evaluate(CLICK, title))
-    first = [seconds[0] for seconds in took.values()]
-    later = sorted(chain(*(seconds[1:] for seconds in took.values())))
-    with capsys.disabled():
-        print(
-            "\nseconds from a click to the page, first visit and median of later ones:"
-        )
-        for title, seconds in took.items():
-            print(f"  {title:12} {seconds[0]:.2f}  {median(seconds[1:]):.2f}")
-        p95 = later[int(0.95 * len(later))]
-        print(f"  slowest first {max(first):.2f}, p95 of later ones {p95:.2f}")
-    assert max(*first, *later) < CEILING

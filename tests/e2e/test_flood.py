@@ -1,5 +1,3 @@
-"""What a hostile client sends to a real server, past the browser and its limits."""
-
 import asyncio
 import uuid
 from contextlib import suppress
@@ -13,14 +11,13 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets import ConnectionClosed
 
 from tests import event_loop
-from tests.e2e.walk import Server
-from tests.load.tab import XSRF, Browser
+from tools.load.tab import XSRF, Browser
+from tools.server import Server
 
 MEGABYTE = 1_000_000
 
 
 def test_a_flood_of_uploads_is_not_kept(server: Server) -> None:
-    """Ten files of 19 MB to one session cost the server less than 120 MB."""
     memory = psutil.Process(server.process.pid).memory_info
 
     async def upload() -> None:
@@ -49,7 +46,6 @@ def put(browser: requests.Session, url: str, size: int) -> None:
 
 
 def test_a_huge_message_ends_the_connection(server: Server) -> None:
-    """A session keeps what is in its widgets, so one message has 10 MB at most."""
 
     async def send() -> None:
         async with await Browser(server.url).connect() as socket:

@@ -1,5 +1,3 @@
-"""The parts of the lesson that a textbook leaves out, each on its page."""
-
 import re
 
 import pytest
@@ -21,7 +19,6 @@ PARTS = (  # an address, a tab with code to open there, and what is read in it
 
 
 def test_each_part_of_the_lesson_is_on_its_page(visitor, server):
-    """Read as a learner would, from page to page; each ends with what to read next."""
     page = visitor()
     for address, tab, part in PARTS:
         page.goto(f"{server.url}/{address}")
@@ -33,7 +30,6 @@ def test_each_part_of_the_lesson_is_on_its_page(visitor, server):
 
 
 def test_a_move_is_forgotten_made_and_found_to_be_slow_in_a_chain(visitor, server):
-    """The switch leads to the real error, the move to buffers; then it is measured."""
     page = ready(visitor("Model"))
     page.get_by_text("Forget the labels").click()
     expect(page.get_by_text(re.compile("RuntimeError")).first).to_be_visible(

@@ -1,9 +1,7 @@
-"""The Mistakes page, in a real browser."""
-
 import pytest
 from playwright.sync_api import expect
 
-from core.ui.your_turn import EXERCISES
+from core.ui.practice import EXERCISES
 from tests.e2e.walk import SLOW, VIEWS, key, ready, sideways
 
 pytestmark = pytest.mark.browser
@@ -32,7 +30,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     key(ready(other), "run_mistake_out_of_memory").click()
     key(page, "run_mistake_data_not_moved").click(click_count=5)
     expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
-    expect(page.get_by_text("→ return model(inputs)")).to_be_visible()
+    expect(page.get_by_text("→ return model(inputs)")).to_be_visible(timeout=SLOW)
     expect(page.get_by_text("It returns").first).to_be_visible()
     # By its mark, since a machine of another kind may set no limit of memory.
     expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)

@@ -1,5 +1,3 @@
-"""The app behind the proxy that deploy/ sets before it: a real Caddy, with TLS."""
-
 import asyncio
 import http.client
 import os
@@ -15,16 +13,17 @@ import requests
 from playwright.sync_api import expect
 
 from core.jobs.cluster import ROOT
-from core.ui.probe_routes import ROUTES
-from core.ui.visitor import COOKIE
-from core.ui.visitor_routes import WRONG
+from core.serving.visitor_cookie import COOKIE
+from core.ui.your_data import WRONG
 from tests import event_loop
-from tests.e2e.walk import SHORT, SLOW, Server, free_port, key, ready, result, start
-from tests.load.record import Record
-from tests.load.tab import XSRF, Browser, Tab
+from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
+from tools.load.record import Record
+from tools.load.tab import XSRF, Browser, Tab
+from tools.server import Server, free_port
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.skipif(
         shutil.which("caddy") is None and os.environ.get("CI") != "true",
         reason="no Caddy here",
@@ -32,8 +31,9 @@ pytestmark = [
 ]
 
 SELF_SIGNED = ssl._create_unverified_context()  # Caddy is its own authority here
+PROBES = ("livez", "healthz", "metrics")
 PRIVATE = [
-    *(route.path.removeprefix("/") for route in ROUTES),
+    *PROBES,
     *("metrics/", "%6detrics", "_stcore/metrics", "Train/_stcore/metrics"),
 ]
 
@@ -92,7 +92,7 @@ def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path
     chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
     chooser.set_input_files(tmp_path / "model.pt")
     expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
-    page.goto(f"{site}/Move")
+    page.goto(f"{site}/Model")
     ready(page)
     assert refused == []
     measured = requests.get(f"{server.url}/metrics", timeout=20).text
@@ -101,14 +101,12 @@ def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path
 
 
 def test_it_keeps_private_what_is(site, server):
-    """404 from outside, by whatever spelling; the app itself answers."""
     assert {get(f"{site}/{path}").status_code for path in PRIVATE} == {404}
-    for route in ROUTES:
-        assert requests.get(f"{server.url}{route.path}", timeout=20).ok
+    for probe in PROBES:
+        assert requests.get(f"{server.url}/{probe}", timeout=20).ok
 
 
 def test_it_says_what_browsers_may_do(site):
-    """No other site frames the app; nothing tells what serves it."""
     headers = get(site).headers
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert "unsafe-eval" not in headers["content-security-policy"]
@@ -118,7 +116,6 @@ def test_it_says_what_browsers_may_do(site):
 
 
 def test_a_body_that_is_too_large_does_not_reach_the_app(site, server):
-    """The largest file that the app takes does, from a tab that is open."""
 
     async def upload() -> list[int]:
         browser = Browser(server.url)
@@ -161,6 +158,5 @@ def guess(site: str, source: str, pretended: str) -> float:
 
 
 def test_who_guesses_codes_is_slowed_down_by_their_own_address(site):
-    """Whatever address they say they have; others behind the proxy are not."""
     slow = [guess(site, "127.0.0.2", f"10.0.0.{n}") for n in range(6)][-1]
     assert guess(site, "127.0.0.3", "127.0.0.2") < slow / 2

@@ -1,5 +1,3 @@
-"""A server's start and end, and what it does without a worker or data."""
-
 import re
 import signal
 import time
@@ -12,21 +10,19 @@ from tests.e2e.walk import (
     LONG,
     SHORT,
     SLOW,
-    Server,
     enter,
     key,
     progress,
     ready,
     result,
     start,
-    start_server,
 )
+from tools.server import Server, start_server
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
-    """Kill -9 of the worker fails the run with its reason; the next run works."""
     page = start(visitor(LONG))
     expect(progress(page)).to_be_visible(timeout=SLOW)
     server.busiest().kill()
@@ -112,7 +108,6 @@ def query(page) -> str:
 
 
 def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):
-    """With damaged data the app says so, and trains on the sprites at once."""
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"not an image")
     server = start_server(tmp_path, FASHION_MNIST_DIR=str(tmp_path))
     page = browser.new_page()

@@ -1,15 +1,12 @@
-"""The Speed page, in a real browser."""
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.walk import SLOW, enter, key, ready
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def test_the_ladder_is_climbed_guessed_cancelled_and_resumed(visitor):
-    """A result hides until it is guessed; what was measured outlives a cancel."""
     page = ready(visitor("Speed"))
     page.get_by_role("combobox", name="Task").click()
     page.get_by_role("option", name="Sprites").click()

@@ -1,5 +1,3 @@
-"""Who is who, in real browsers: a cookie, a code to come back with, and the end."""
-
 import re
 
 import pytest
@@ -7,8 +5,8 @@ from playwright.sync_api import Page, expect
 
 from tests import event_loop
 from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
-from tests.load.record import Record
-from tests.load.tab import Browser, Tab
+from tools.load.record import Record
+from tools.load.tab import Browser, Tab
 
 YOUR_DATA = "Runs"  # the page where it is
 CODE = re.compile("[a-z]{5}(-[a-z]{5}){3}")
@@ -30,7 +28,6 @@ def enter_code(page: Page, text: str) -> None:
 
 
 def test_the_first_websocket_brings_the_cookie_of_its_page(server):
-    """Tabs of a browser and their reloads are one visitor; each browser is another."""
 
     async def shown(tab: Tab) -> str:
         await tab.open(YOUR_DATA)
@@ -48,6 +45,7 @@ def test_the_first_websocket_brings_the_cookie_of_its_page(server):
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_who_is_one_visitor_and_who_another(visitor, server):
     """Two tabs, a reload and a restarted browser are one, from the first run on.
 

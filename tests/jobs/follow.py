@@ -11,7 +11,6 @@ import psutil
 from core.config import RunConfig
 from core.jobs.engine import Engine
 from core.jobs.job import Job
-from core.results import StepProgress
 from core.watch import Watch
 
 RUN = "core.training:run"
@@ -41,7 +40,7 @@ def finish(engine: Engine, job_id: str) -> Job:
 
 def running(engine: Engine, job_id: str) -> None:
     """Wait until the job has made some steps."""
-    wait(lambda: any(isinstance(e, StepProgress) for e in engine.job(job_id).events))
+    wait(lambda: engine.job(job_id).progress.latest)
 
 
 def train_worker(engine: Engine) -> psutil.Process:

@@ -1,370 +1,121 @@
-"""Scheduler and workers as the documents start them, killed and started again."""
+"""Certificates, names of machines, and what is logged."""
 
 import argparse
-import asyncio
 import logging
 import os
-import re
 import shutil
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import psutil
+import dask
 import pytest
-from distributed.comm.core import CommClosedError
-from distributed.core import connect
 
-from core.compare.candidates import Candidate, cpu
 from core.errors import ExplainedError
-from core.jobs import connection
-from core.jobs.certificates import security
-from core.jobs.cluster import GONE, ROOT, is_news, machine_name
-from core.jobs.elsewhere import LOST as PART_LOST
-from core.jobs.engine import Engine
-from core.jobs.waits import AWAY, SHARED
-from core.jobs.waits import GONE as NO_HOST
-from core.watch import Watch
-from tests.jobs.by_hand import Elsewhere, commands
-from tests.jobs.follow import LONG as LONG_RUN
-from tests.jobs.follow import RUN, Counted, count, finish, status, wait
-from tests.jobs.follow import SHORT as SHORT_RUN
+from core.jobs.cluster import CERTIFICATES, GONE, is_news, machine_name, security
+from tests.process import ROOT, python
 
-HERE = "tests.jobs.test_cluster"
-COUNT = "tests.jobs.follow:count"
-LONG, SHORT = 4000, 8
+pytestmark = [
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates"),
+    pytest.mark.skipif(os.name != "posix", reason="a script of the shell"),
+]
 
 
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[Elsewhere]:
-    parts = ("scheduler", "workers")
-    cluster = Elsewhere(dict(zip(parts, commands("README.md"), strict=True)))
-    yield cluster
-    cluster.end()
-
-
-@pytest.fixture(scope="module")
-def app(elsewhere: Elsewhere) -> Iterator[Engine]:
-    """The engine of an app that the README's third line starts."""
-    engine = Engine(elsewhere.address)
-    engine.ask("core.devices:describe", seconds=120)
-    wait(lambda: engine.lanes()["train"])
-    yield engine
-    engine.close()
-
-
-def begun(app: Engine, job_id: str) -> str:
-    """The job, once it has told something."""
-    wait(lambda: len(app.job(job_id).events) > 3)
-    return job_id
-
-
-def one_that_runs_and_two_that_wait(app: Engine) -> list[str]:
-    ids = [app.submit(COUNT, steps) for steps in (LONG, SHORT, SHORT)]
-    begun(app, ids[0])
-    return ids
-
-
-def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
-    """The first was lost with a sentence; the others ran in order, all heard."""
-    first, *others = (finish(app, job_id) for job_id in ids)
-    assert (first.status, first.message) == ("failed", said)
-    assert others[0].started < others[1].started
-    for job in others:
-        assert job.value == SHORT
-        assert job.events == tuple(map(Counted, range(SHORT)))
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [(f"{GONE[0]} %r", False), (f"{GONE[1]}: %r", False), ("%r", True)],
-)
-def test_who_is_gone_is_no_news(said, told):
-    """Nobody has to read a traceback because somebody has ended an app."""
-    record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
-    assert is_news(record) == told
-
-
-def test_a_machine_has_a_name_that_a_run_can_ask_for():
-    """Another one is refused when its workers are started, with a sentence."""
-    assert machine_name("Bär 2.lan") == "Bär 2.lan"
-    with pytest.raises(argparse.ArgumentTypeError, match="63 letters, digits"):
-        machine_name("[a link](https://evil.example)")
-
-
-def test_workers_started_by_hand_can_do_everything(app):
-    """What needs child processes too: a sandbox, and a DataLoader with workers."""
-    assert app.ask("core.jobs.sandbox:call", "os:getpid") > 0
-    assert finish(app, app.submit(f"{HERE}:batches_of_a_loader")).value == 4
-
-
-def batches_of_a_loader() -> int:
-    from torch.utils.data import DataLoader
-
-    return len(list(DataLoader(range(8), batch_size=2, num_workers=1)))
-
-
-def test_a_scheduler_that_comes_back_soon_costs_only_the_run(app, elsewhere):
-    """Killed and started at once: what waited runs once, in order, seen by its app."""
-    ids = one_that_runs_and_two_that_wait(app)
-    elsewhere.kill("scheduler")
-    elsewhere.start("scheduler")
-    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
-
-
-def test_a_scheduler_that_comes_back_late_costs_only_the_run(
-    app, elsewhere, monkeypatch
-):
-    """Away for longer than a client waits: that is told, and ends by itself."""
-    monkeypatch.setattr(app._connection._client, "_timeout", 0.5)
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setattr(connection, "RETRY_SECONDS", 0.5)
-    ids = one_that_runs_and_two_that_wait(app)
-    lost = app._connection._client
-    elsewhere.kill("scheduler")
-    wait(lambda: lost.status == "closed" and "can't be reached" in app.problem)
-    assert [status(app, job_id) for job_id in ids] == ["failed", "queued", "queued"]
-    elsewhere.start("scheduler")
-    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
-    assert app.problem == ""
-    wait(lambda: app.lanes()["train"])
-
-
-def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
-    """What runs has failed with a sentence; what waits runs once it answers again."""
-    ids = one_that_runs_and_two_that_wait(app)
-    with elsewhere.stopped("scheduler"), monkeypatch.context() as patience:
-        patience.setattr(connection, "ANSWER_SECONDS", 0.5)
-        wait(lambda: app.lanes() is None)
-        wait(lambda: app.problem == connection.AWAY)
-        wait(lambda: status(app, ids[0]) == "failed")
-        assert [status(app, job_id) for job_id in ids[1:]] == ["queued", "queued"]
-    all_but_the_first_ran_once(app, ids, connection.LOST_SCHEDULER)
-
-
-def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
-    """The command that started them too; started again, they take what waits.
-
-    Also what another app had given to the worker, where it had not begun.
-    """
-    other = Engine(elsewhere.address)
-    ids = one_that_runs_and_two_that_wait(app)
-    waiting = other.submit(COUNT, SHORT)
-    wait(lambda: other.job(waiting).message == SHARED)
-    elsewhere.kill("workers")
-    wait(lambda: not app.lanes()["train"], seconds=10)
-    elsewhere.start("workers")
-    all_but_the_first_ran_once(app, ids, connection.LOST_WORKER)
-    assert finish(other, waiting).status == "finished"
-    other.close()
-
-
-def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
-    """It says so, and what to do, instead of waiting for ever."""
-    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
-    job = finish(app, app.submit(COUNT, SHORT, lane="nobody"))
-    assert (job.status, job.message) == ("failed", connection.NO_WORKER_ELSEWHERE)
-
-
-def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
-    """It says what for, is not given up, and begins when the other has ended."""
-    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
-    first = begun(app, app.submit(COUNT, LONG))
-    other = Engine(elsewhere.address)
-    second = other.submit(COUNT, SHORT)
-    wait(lambda: other.job(second).message == SHARED)
-    time.sleep(0.2)
-    assert status(other, second) == "starting"
-    app.cancel(first)
-    assert finish(other, second).status == "finished"
-    other.close()
-
-
-def test_a_run_whose_app_is_gone_ends(app, elsewhere):
-    """Nobody knows of it any more, and the worker is free for others."""
-    gone = Engine(elsewhere.address)
-    begun(gone, gone.submit(COUNT, LONG))
-    gone.close()
-    assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
-
-
-def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
-    """It waits for that while others pass, and not for ever once that has gone."""
-    elsewhere.add("other", "workers", "--lanes train --name other")
-    wait(lambda: "other" in [host.name for host in app.hosts()])
-    there = replace(LONG_RUN, host="other")
-    first = begun(app, app.submit(RUN, there))
-    second = app.submit(RUN, replace(SHORT_RUN, host="other"))
-    third = finish(app, app.submit(RUN, SHORT_RUN))
-    assert (third.status, status(app, second)) == ("finished", "queued")
-    assert (app.job(second).place, app.wait(second)) == (1, None)
-    app.cancel(first)
-    assert finish(app, second).status == "finished"
-    workers = [app.job(each).worker for each in (first, second)]
-    assert workers == ["other-train-0", "other-train-0"] != [third.worker] * 2
-    parts_are_done_elsewhere(app)
-    elsewhere.leave("other")
-    wait(lambda: "other" not in [host.name for host in app.hosts()])
-    late = app.submit(RUN, there)
-    assert app.job(late).message == AWAY.format("`other`")
-    monkeypatch.setattr("core.jobs.waits.NO_WORKER_SECONDS", 0.1)
-    job = finish(app, late)
-    assert (job.status, job.message) == ("failed", NO_HOST.format("`other`"))
-
-
-def parts_are_done_elsewhere(app: Engine) -> None:
-    """What a job has a second machine do: its value, its failure, its end."""
-    first, second = (cpu(1).on(host.name) for host in app.hosts())
-
-    def have(part: str) -> str:
-        return app.submit(f"{HERE}:have_both", (first, second), part)
-
-    ours, theirs = finish(app, have("process")).value
-    assert psutil.Process(ours).parent() != psutil.Process(theirs).parent()
-    endless = begun(app, have("count"))
-    third = app.submit(COUNT, SHORT)
-    assert status(app, third) == "queued", "both machines are busy"
-    app.cancel(endless)
-    assert finish(app, endless).status == "cancelled"
-    assert finish(app, third).status == "finished"
-    assert finish(app, have("fail")).message == "Too bad."
-    died = PART_LOST.format(f"`{second.host}`")
-    assert finish(app, have("die")).message == died
-    wait(lambda: app.lanes()["train"] == 2)
-
-
-def have_both(pair: tuple[Candidate, Candidate], what: str, watch: Watch) -> list:
-    """The first tells its process, the second does that."""
-    works = zip(pair, ("process", what), strict=True)
-    return [watch.at(each.host, part, work) for each, work in works]
-
-
-def part(what: str, watch: Watch) -> int:
-    if what == "fail":
-        raise ExplainedError("Too bad.")
-    if what == "die":
-        os._exit(1)
-    return os.getpid() if what == "process" else count(LONG, watch)
-
-
-def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
-    """The id of a job that hears nothing, and its child's process."""
-    job_id = engine.submit(f"{HERE}:hear_nothing", str(file))
-    wait(lambda: file.exists() and file.read_text())
-    wait(lambda: status(engine, job_id) == "running")
-    return job_id, int(file.read_text())
-
-
-def hear_nothing(file: str) -> None:
-    """Hold the interpreter's lock for years, and have a child that sleeps."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    Path(file).write_text(str(child.pid))
-    time.sleep(0.5)  # until it is known that this has begun
-    re.match(r"(a+)+$", "a" * 60 + "b")
-
-
-def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
-    """And with its children: it is cancelled, and the next job has a new worker."""
-    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
-    deaf, child = deaf_job(app, tmp_path / "pid")
-    following = app.submit(COUNT, SHORT)
-    app.cancel(deaf)
-    assert finish(app, deaf).status == "cancelled"
-    assert finish(app, following).status == "finished"
-    wait(lambda: not psutil.pid_exists(child), seconds=5)
-
-
-def test_a_job_that_hears_nothing_does_not_outlive_its_app(
-    app, elsewhere, monkeypatch, tmp_path
-):
-    """Nobody could cancel it any more; the next job of another app ends it."""
-    monkeypatch.setattr(connection, "DEAF_SECONDS", 0.5)
-    gone = Engine(elsewhere.address)
-    deaf_job(gone, tmp_path / "pid")
-    gone.close()
-    assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
+def make(folder: Path, *machines: str) -> Path:
+    """The script in this folder; returns where the folders of machines are."""
+    script = ROOT / "deploy" / "certificates"
+    subprocess.run([script, *machines], cwd=folder, check=True, capture_output=True)
+    return folder / "certificates"
 
 
 @pytest.fixture
-def machines(tmp_path, monkeypatch) -> Iterator[Elsewhere]:
-    """Two and a scheduler, as docs/hosting.md starts them; an app's settings are set.
-
-    To be quick, only the first has workers that train, which takes a rehearsal.
-    """
-    monkeypatch.chdir(tmp_path)
-    subprocess.run([ROOT / "deploy" / "certificates", "first", "second"], check=True)
-    text = (ROOT / "docs" / "hosting.md").read_text("utf-8")
-    (settings,) = re.findall(r"^(DASK_.*) python -m streamlit run app.py", text, re.M)
-    lines = [*commands("docs/hosting.md"), settings]
-    here = (line.replace("demo.example.org", "127.0.0.1") for line in lines)
-    scheduler, first, second, settings = here
-    cluster = Elsewhere(
-        {
-            "scheduler": f"{scheduler} --port 8786",
-            "first": first,
-            "second": f"{second} --lanes lab",
-        },
-        tmp_path,
-    )
-    for setting in settings.replace("8786", cluster.port).split():
-        monkeypatch.setenv(*setting.split("="))
-    yield cluster
-    cluster.end()
+def mine(tmp_path) -> Path:
+    return make(tmp_path, "mine") / "mine"
 
 
-def knock(address: str, folder: str | None = None) -> None:
-    """As one who has these certificates, or none; CommClosedError where refused."""
-
-    async def connect_and_leave() -> None:
-        shown = security(folder=folder).get_connection_args("client") if folder else {}
-        await (await connect(address, timeout=30, **shown)).close()
-
-    asyncio.run(connect_and_leave())
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates")
-def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
-    """They work for whoever has a certificate too; one that leaves may come back."""
-    app = Engine()
-
-    def names() -> list[str]:
-        return [host.name for host in app.hosts()]
-
-    def succeeds() -> bool:
-        return finish(app, app.submit(COUNT, SHORT, lane="lab")).value == SHORT
-
-    try:
-        wait(lambda: names() == ["first", "second"])
-        wait(lambda: all(host.machine for host in app.hosts()))
-        assert succeeds()
-        run = finish(app, app.submit(RUN, replace(SHORT_RUN, host="first")))
-        assert (run.status, run.worker) == ("finished", "first-train-0")
-        machines.leave("second")
-        wait(lambda: names() == ["first"])
-        assert succeeds()
-        machines.start("second")
-        wait(lambda: names() == ["first", "second"])
-        machines.leave("first")
-        wait(lambda: names() == ["second"])
-        assert succeeds()
-    finally:
-        app.close()
-    nobody_else_is_let_in(os.environ["DASK_SCHEDULER_ADDRESS"], tmp_path / "other")
+def test_the_script_changes_nothing_that_is_good(tmp_path):
+    """Run again it adds machines, and mends one that a broken run has left."""
+    made = make(tmp_path, "one", "two")
+    before = {file: file.read_bytes() for file in made.rglob("*.pem")}
+    assert {file.name for file in made.glob("one/*")} == {*CERTIFICATES}
+    (made / "two" / "cert.pem").unlink()
+    make(tmp_path, "one", "two", "three")
+    changed = {file for file, was in before.items() if file.read_bytes() != was}
+    assert changed == {made / "two" / "cert.pem", made / "two" / "key.pem"}
+    for machine in ("one", "two", "three"):
+        assert security(folder=str(made / machine)).require_encryption
 
 
-def nobody_else_is_let_in(address: str, folder: Path) -> None:
-    """By plain TCP, or with the certificate of an authority that is made here."""
-    knock(address, "certificates/first")
-    with pytest.raises(CommClosedError):
-        knock(address.replace("tls://", "tcp://"))
-    folder.mkdir()
-    subprocess.run([ROOT / "deploy" / "certificates", "third"], cwd=folder, check=True)
-    stranger = folder / "certificates" / "third"
-    with pytest.raises(CommClosedError):
-        knock(address, str(stranger))
-    shutil.copy("certificates/first/ca.pem", stranger)  # it trusts them, not they it
-    with pytest.raises(CommClosedError):
-        knock(address, str(stranger))
+def test_keys_are_for_their_owner_alone(tmp_path):
+    made = make(tmp_path, "one")
+    assert {file.stat().st_mode & 0o777 for file in made.rglob("key.pem")} == {0o600}
+    assert {file.stat().st_mode & 0o077 for file in made.rglob("*")} == {0}
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_a_file_that_is_not_there_is_named(mine, name):
+    (mine / name).unlink()
+    with pytest.raises(ExplainedError, match=f"mine/{name} is not there"):
+        security(folder=str(mine))
+
+
+def test_a_key_that_others_can_read_is_not_used(mine):
+    (mine / "key.pem").chmod(0o640)
+    with pytest.raises(ExplainedError, match=r"can read the key .*key\.pem"):
+        security(folder=str(mine))
+
+
+def test_what_is_no_certificate_is_told(mine):
+    (mine / "cert.pem").write_text("nothing")
+    with pytest.raises(ExplainedError, match="can't be used"):
+        security(folder=str(mine))
+
+
+def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
+    """Plain TCP is never spoken by who has some; TLS can't be by who has none."""
+    with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+        security("tcp://a:1", str(mine))
+    with pytest.raises(ExplainedError, match="asks for a certificate"):
+        security("tls://a:1")
+    monkeypatch.setenv("DASK_CERTIFICATES", str(mine))
+    assert security("tls://a:1").tls_worker_key == str(mine / "key.pem")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "-m core.jobs.cluster scheduler",
+        "-m core.jobs.cluster workers tls://127.0.0.1:1",
+        "-m streamlit run app.py --server.headless true --server.port 0",
+    ],
+)
+def test_all_three_end_with_a_sentence(command, tmp_path):
+    """And status 1, where what they were given is not good."""
+    env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
+    said = python(*command.split(), env=env, status=1).stderr
+    assert said.count("\n") == 1
+    assert "ca.pem is not there" in said
+
+
+def test_settings_of_dask_do_as_well(mine):
+    """Without a folder; the address has to fit them too."""
+    comm = "distributed.comm"
+    tls = {f"{comm}.tls.ca-file": str(mine / "ca.pem")}
+    with dask.config.set({f"{comm}.require-encryption": True, **tls}):
+        assert security("tls://a:1").get_tls_config_for_role("worker")["ca_file"]
+        with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+            security("tcp://a:1")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_logged"),
+    [(f"{GONE[0]} %r", False), (f"{GONE[1]}: %r", False), ("%r", True)],
+)
+def test_no_traceback_tells_that_a_client_has_gone(said, is_logged):
+    record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
+    assert is_news(record) == is_logged
+
+
+def test_a_machine_has_a_name_that_a_run_can_ask_for():
+    assert machine_name("Bär 2.lan") == "Bär 2.lan"
+    with pytest.raises(argparse.ArgumentTypeError, match="63 letters, digits"):
+        machine_name("[a link](https://evil.example)")

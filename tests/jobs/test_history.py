@@ -12,7 +12,7 @@ from core.errors import ExplainedError
 from core.jobs import history
 from core.jobs.engine import Engine
 from core.jobs.history import History
-from core.jobs.job import Job, PickedUp, Stored
+from core.jobs.job import Job, PickedUp, Progress, Stored
 from core.results import Fit, LossPoint, RunResult, StepProgress
 from core.store import writer
 from core.store.store import Store
@@ -40,14 +40,14 @@ def job(job_id: str, *arguments: object, owner: str = "ada") -> Job:
     return Job(job_id, RUN, arguments or (CONFIG,), "train", owner)
 
 
-def reported(history: History, job_id: str) -> None:
-    """What a run tells until it has made half of its steps."""
-    for event in (PickedUp("train-0"), STARTED):
-        history.hear(job_id, event)
-    for point in LOSSES[:50]:
-        history.hear(job_id, StepProgress(point.step, (point,), 100.0, point.seconds))
-    history.hear(job_id, HISTORY[0])
-    history.hear(job_id, FIT)
+def reported(history: History, job_id: str) -> Job:
+    """A run that has made half of its steps."""
+    steps = (StepProgress(p.step, (p,), 100.0, p.seconds) for p in LOSSES[:50])
+    reporting = job(job_id)
+    for event in (PickedUp("train-0"), STARTED, *steps, HISTORY[0], FIT):
+        reporting = reporting.after(event)
+        history.hear(reporting, event)
+    return reporting
 
 
 def test_a_job_that_ended_comes_back_as_it_was(store):
@@ -61,7 +61,7 @@ def test_a_job_that_ended_comes_back_as_it_was(store):
     back = again.job("a")
     assert again.job("a") is back
     assert (back.status, back.owner, back.arguments) == ("finished", "ada", (CONFIG,))
-    assert back.events == (STARTED,)
+    assert back.progress == Progress(STARTED, LOSSES, HISTORY, fit=RESULT.fit)
     assert back.value.checkpoint == b""
     assert (back.value.losses, back.value.history) == (LOSSES, HISTORY)
     assert again.checkpoint(Stored("a")) == RESULT.checkpoint
@@ -80,8 +80,8 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
     first = History(store)
     for job_id in ("cut", "cancelled"):
         first.wait(first.queue(job(job_id), 0))
-        reported(first, job_id)
-    first.end(Job("cancelled", RUN, (CONFIG,), "train", status="cancelled"), None)
+        last = reported(first, job_id)
+    first.end(replace(last, status="cancelled"), None)
     again = History(store)
     assert again.recover() == []
     cut, cancelled = again.job("cut"), again.job("cancelled")
@@ -89,10 +89,10 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
     assert "at step 50 of 100" in cut.message
     losses = LOSSES[:50] if every == 0 else ()
     for each, points in ((cut, losses), (cancelled, LOSSES[:50])):
-        started, progress, epoch, *fit = each.events
-        assert (started, epoch) == (STARTED, HISTORY[0])
-        assert fit == [FIT] * bool(points)
-        assert (progress.step, progress.losses) == (50, points)
+        run = each.progress
+        assert (run.started, run.history) == (STARTED, HISTORY[:1])
+        assert run.fit == (FIT if points else None)
+        assert (run.latest.step, run.losses) == (50, points)
 
 
 def test_what_waits_comes_back_in_its_order_and_round(store):
@@ -119,6 +119,7 @@ def test_what_is_deleted_is_gone_from_memory_too(store):
     assert kept.job("a") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failure", "cause"),
     [
@@ -161,6 +162,7 @@ def kept_losses(store: Store, job_id: str) -> tuple[LossPoint, ...]:
     return kept.losses if kept else ()
 
 
+@pytest.mark.slow
 def test_training_goes_on_without_its_database(engine, url, monkeypatch):
     """While it is away the problem is told; once it is back all is kept.
 
@@ -173,13 +175,13 @@ def test_training_goes_on_without_its_database(engine, url, monkeypatch):
     going = own.submit(RUN, LONG, owner="ada")
     running(own, going)
     away = store.database.path.rename(store.database.path.with_suffix(".away"))
-    before = own.job(going).events
+    before = own.job(going).progress.latest
     wait(lambda: store.problem)
     assert "Training goes on" in store.problem
     began = time.monotonic()
     waiting = own.submit(RUN, SHORT, owner="bob")
     assert time.monotonic() - began < 2  # nobody waits for what can't be now
-    wait(lambda: len(own.job(going).events) > len(before) + 5)
+    wait(lambda: own.job(going).progress.latest.step > before.step)
     away.rename(store.database.path)
     wait(lambda: not store.problem)
     steps = len(kept_losses(store, going))

@@ -1,51 +1,145 @@
-"""core.jobs.hosts: what machines say of themselves, without anybody waiting for it."""
+"""The machines that have workers, by what the scheduler and they themselves tell."""
 
 import asyncio
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
 from distributed.core import Server
 from distributed.worker import run
 
-from core.jobs import worker
-from core.jobs.hosts import Hosts
-from core.jobs.roster import Host, Roster
+from core.jobs import hosts, worker
+from core.jobs.hosts import SILENT_SECONDS, Hosts, first_gpu
+from core.measure.environment import Machine
 from tests import samples
 from tests.jobs.follow import wait
 
-FIRST, SECOND = Host("one", "a", 1, True), Host("two", "b", 2, True)
+
+def nothing(_address: str) -> Machine:
+    raise OSError("a machine alone is not asked")
 
 
-class Known(Roster):
-    """A roster that says what it is told to."""
-
-    def __init__(self, *found: Host) -> None:
-        super().__init__()
-        self.found = list(found)
-
-    def hosts(self) -> list[Host]:
-        return self.found
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    """Its one entry is what the time is."""
+    now = [1000.0]
+    monkeypatch.setattr(hosts.time, "monotonic", lambda: now[0])
+    return now
 
 
-def test_a_machine_that_does_not_answer_holds_nobody_up():
+def told(word: float, name: str = "lab", **lanes: int) -> dict:
+    return {"last_seen": word, "resources": lanes, "name": name}
+
+
+def test_each_lane_takes_what_its_workers_take_together(clock):
+    """For as long as the scheduler says so."""
+    here = Hosts(nothing)
+    here.hear({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
+    assert here.capacity == here.answering() == {"train": 2, "lab": 4}
+    assert here.seconds_without("train") == 0
+    clock[0] += 1
+    here.hear({"c": told(2, lab=4)})
+    clock[0] += 2
+    assert here.answering() == {"lab": 4}
+    assert here.seconds_without("train") == 3
+
+
+def test_a_scheduler_that_tells_nothing_is_not_there(clock):
+    here = Hosts(nothing)
+    here.hear({"a": told(1, train=1)})
+    clock[0] += SILENT_SECONDS + 1
+    assert here.answering() is None
+    here.hear({"a": told(2, train=1)})
+    assert here.answering() == {"train": 1}
+
+
+def test_a_worker_that_says_nothing_is_not_there(clock):
+    """The scheduler may list it for long; clocks of other machines do not matter."""
+    here = Hosts(nothing)
+    for second in range(int(SILENT_SECONDS) + 2):
+        here.hear({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
+        clock[0] += 1
+    assert here.answering() == {"lab": 4}
+    assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
+    here.hear({"a": told(-49, train=1)})
+    assert here.answering() == {"train": 1}
+
+
+def test_workers_of_one_machine_are_known_by_its_name(clock):
+    """It is heard while one of them is, and one that is heard speaks for it."""
+    here = Hosts(nothing)
+
+    def look(word: float) -> list[tuple]:
+        here.hear(
+            {
+                "a": told(word, "big-host-train-0", train=1),
+                "b": told(1, "big-host-train-1", train=1),
+                "c": told(1, "big-host-lab", lab=4),
+                "d": told(1, "other-train-0", train=1),
+            }
+        )
+        return [tuple(each)[:4] for each in here()]
+
+    assert look(1) == [("big-host", "c", 2, True), ("other", "d", 1, True)]
+    clock[0] += SILENT_SECONDS + 1
+    assert look(2) == [("big-host", "a", 2, True), ("other", "d", 1, False)]
+
+
+def test_an_app_with_workers_of_its_own_has_one_machine():
+    here = Hosts(nothing)
+    here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
+    assert [tuple(each)[:3] for each in here()] == [("", "b", 1)]
+
+
+def test_who_speaks_sees_all_devices_together(clock):
+    """Where a machine has no lab that is heard, each that trains knows its GPU."""
+    here = Hosts(nothing)
+    trains = {f"t{n}": told(1, f"b-train-{n}", train=1) for n in range(2)}
+
+    def speak(word: float) -> dict[str, str]:
+        here.hear(
+            {
+                "a": told(word, "a-train-0", train=1),
+                "c": told(1, "a-lab", lab=4),
+                **trains,
+            }
+        )
+        return here.speakers()
+
+    assert speak(1) == {"a-lab": "c", "b-train-0": "t0", "b-train-1": "t1"}
+    assert [first_gpu(each) for each in speak(1)] == [0, 0, 1]
+    clock[0] += SILENT_SECONDS + 1
+    assert speak(2) == {"a-train-0": "a"}
+
+
+MACHINES = {"a": "one-lab", "b": "two-lab"}
+
+
+def known(describe: Callable[[str], Machine], **speakers: str) -> Hosts:
+    here = Hosts(describe)
+    here.hear({k: told(1, name, lab=4) for k, name in speakers.items()})
+    return here
+
+
+def test_a_machine_that_does_not_answer_holds_up_no_page():
     """The others are described; it is, once it answers, and is asked only once."""
     asked, may_answer = [], threading.Event()
 
-    def ask(address: str):
+    def ask(address: str) -> Machine:
         asked.append(address)
         assert address == "a" or may_answer.wait(10)
         return samples.machine("CUDA" if address == "b" else "CPU")
 
-    hosts = Hosts(Known(FIRST, SECOND), ask)
-    wait(lambda: hosts()[0].machine is not None)
-    assert hosts()[1].machine is None
+    here = known(ask, **MACHINES)
+    wait(lambda: here()[0].machine is not None)
+    assert here()[1].machine is None
     may_answer.set()
-    wait(lambda: hosts()[1].machine is not None)
-    assert [each.machine.devices[0].backend for each in hosts()] == ["CPU", "CUDA"]
+    wait(lambda: here()[1].machine is not None)
+    assert [each.machine.devices[0].backend for each in here()] == ["CPU", "CUDA"]
     assert sorted(asked) == ["a", "b"]
 
 
@@ -53,24 +147,18 @@ def test_a_machine_is_asked_anew_by_its_next_worker():
     """Where asking failed, and where the worker is another: it may have changed."""
     asked = []
 
-    def ask(address: str):
+    def ask(address: str) -> Machine:
         asked.append(address)
         if len(asked) < 3:
             raise OSError("gone")
         return samples.machine("CPU")
 
-    roster = Known(FIRST, SECOND)
-    hosts = Hosts(roster, ask)
-    wait(lambda: all(each.machine for each in hosts()))
-    roster.found = [FIRST, SECOND._replace(speaker="c")]
-    assert hosts()[1].machine is None
-    wait(lambda: hosts()[1].machine is not None)
+    here = known(ask, **MACHINES)
+    wait(lambda: all(each.machine for each in here()))
+    here.hear({"a": told(2, "one-lab", lab=4), "c": told(2, "two-lab", lab=4)})
+    assert here()[1].machine is None
+    wait(lambda: here()[1].machine is not None)
     assert asked[-1] == "c"
-
-
-def test_a_machine_alone_is_not_asked():
-    """Pages know of it what they always knew."""
-    assert Hosts(Known(FIRST), lambda _: 1 / 0)() == [FIRST]
 
 
 @contextmanager
@@ -99,16 +187,15 @@ def served() -> Iterator[str]:
 
 def test_who_does_not_answer_in_time_is_left_out():
     """All are asked at once, and one that is silent costs no more than that time."""
-    roster = Known()
-    hosts = Hosts(roster, lambda _: 1 / 0)
+    here = Hosts(nothing)
     with served() as address, socket.create_server(("127.0.0.1", 0)) as silent:
         deaf = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        roster.speakers = lambda: {
+        here.speakers = lambda: {
             **{"one-lab": address, "two-train-0": deaf, "two-train-1": deaf},
             "gone-lab": "tcp://127.0.0.1:1",
         }
         worker.answer("os:getpid", ())  # a worker has loaded torch
         begun = time.monotonic()
-        assert hosts.answers("os:getpid", 0.5) == {"one-lab": os.getpid()}
+        assert here.answers("os:getpid", 0.5) == {"one-lab": os.getpid()}
         assert time.monotonic() < begun + 2
-        assert hosts.answers("os:no_such_thing", 0.5) == {}
+        assert here.answers("os:no_such_thing", 0.5) == {}

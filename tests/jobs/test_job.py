@@ -1,4 +1,4 @@
-"""What is known of jobs, without a cluster."""
+"""Jobs and what they report, without a cluster."""
 
 import pickle
 import tracemalloc
@@ -11,22 +11,18 @@ import pytest
 
 from core.config import RunConfig
 from core.jobs import job
-from core.jobs.job import InMemory, Job, Jobs, Outcome, PickedUp
-from core.results import Fit, LossPoint, RunResult, Started, StepProgress
+from core.jobs.job import Job, Jobs, Outcome, PickedUp, Progress
+from core.results import Epoch, Fit, LossPoint, RunResult, Started, StepProgress
 from tests.samples import PROCESSOR
 
-RUN = "core.training:run"
+RUN, RACE = "core.training:run", "core.lessons.compare.race:race"
 IDS = count()
-
-
-def tell_nobody(_job_id: str, _event: object) -> None:
-    pass
 
 
 @pytest.fixture
 def jobs() -> Jobs:
     """One of Ada's and one of Bob's."""
-    jobs = Jobs(tell_nobody)
+    jobs = Jobs(lambda *_: None)
     jobs.add(Job("a", RUN, (), "train", "ada"))
     jobs.add(Job("b", RUN, (), "train", "bob"))
     return jobs
@@ -35,112 +31,126 @@ def jobs() -> Jobs:
 @pytest.fixture
 def few(monkeypatch) -> None:
     """Two ended jobs of a person stay, and three in all, of each function."""
-    monkeypatch.setattr(job, "IN_MEMORY", InMemory(2, 3))
+    monkeypatch.setattr(job, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(job, "MOST_OF_ALL", 3)
 
 
-def ended(jobs: Jobs, owner: str, status: str = "finished", address: str = RUN) -> str:
-    """A job that has ended like that."""
+def ended(jobs: Jobs, owner: str, address: str = RUN) -> str:
     job_id = f"{owner}{next(IDS)}"
     jobs.add(Job(job_id, address, (), "train", owner))
-    jobs.end(job_id, Outcome(status))
+    jobs.end(job_id, Outcome("finished"))
     return job_id
 
 
-def result(checkpoint: bytes = b"weights") -> RunResult:
-    return RunResult(
-        RunConfig(), PROCESSOR, 1, (), (), 1, 2, 3.0, checkpoint=checkpoint
-    )
-
-
-def progress(step: int, *losses: float) -> StepProgress:
-    points = tuple(LossPoint(step, 0.1, loss) for loss in losses)
-    return StepProgress(step, points, 100.0, 0.1 * step)
+def step(number: int) -> StepProgress:
+    return StepProgress(number, (LossPoint(number, 0.1, 0.5),), 100.0, 0.1 * number)
 
 
 def test_a_job_runs_once_its_worker_says_so(jobs):
-    """Queued, starting, running, and its events in the order they came."""
     assert jobs.get("a").status == "queued"
     jobs.start("a")
     assert jobs.get("a").status == "starting"
-    jobs.receive("a", PickedUp("train-0"))
-    jobs.receive("a", "one step")
-    assert jobs.get("a").status == "running"
-    assert jobs.get("a").events == (PickedUp("train-0"), "one step")
+    for event in (PickedUp("train-0"), "one", "two"):
+        jobs.receive("a", event)
+    running = jobs.get("a")
+    assert (running.status, running.worker) == ("running", "train-0")
+    assert running.events == ("one", "two")
+    assert jobs.get("a") is running
 
 
 def test_a_job_takes_from_when_its_worker_says_so_to_its_end(jobs, monkeypatch):
-    """Also where nobody looked at it in between; a job that never ran took no time."""
+    """Also where no page looked in between; a job that never ran took no time."""
     now = [100.0]
     monkeypatch.setattr(job.time, "time", lambda: now[0])
     jobs.start("a")
     now[0] = 110.0
     jobs.receive("a", PickedUp("train-0"))
     now[0] = 113.0
-    jobs.end("a", Outcome("finished"))
-    jobs.end("b", Outcome("cancelled"))
-    assert jobs.get("a").seconds == 3.0
-    assert jobs.get("b").seconds is None
+    assert jobs.end("a", Outcome("finished")).seconds == 3.0
+    assert jobs.end("b", Outcome("cancelled")).seconds is None
 
 
-def test_a_job_ends_once(jobs):
-    """Its outcome and its events stay as they were, whatever comes after."""
+def test_what_comes_after_the_end_changes_nothing(jobs):
     jobs.receive("a", "one step")
-    jobs.end("a", Outcome("cancelled", 42))
-    ended = jobs.get("a")
+    ended = jobs.end("a", Outcome("cancelled", 42))
     jobs.receive("a", "too late")
-    jobs.end("a", Outcome("failed", message="too late"))
     assert jobs.get("a") is ended
     assert (ended.status, ended.value) == ("cancelled", 42)
     assert ended.events == ("one step",)
 
 
 def test_jobs_are_found_by_function_and_owner(jobs):
-    """Other people's are found only by who asks for all."""
-    assert jobs.of(RUN, "ada") == ["a"]
-    assert jobs.of(RUN) == ["a", "b"]
-    assert jobs.of("core.compare.race:race") == []
+    assert jobs.ids(RUN, "ada") == jobs.ids(owner="ada") == ["a"]
+    assert jobs.ids(RUN) == jobs.ids() == ["a", "b"]
+    assert jobs.ids(RACE) == []
 
 
 @pytest.mark.usefixtures("few")
 def test_ones_oldest_is_forgotten_for_ones_newest(jobs):
     """Those of others and of other functions stay, and all that go on."""
-    race = ended(jobs, "ada", address="core.compare.race:race")
+    race = ended(jobs, "ada", RACE)
     runs = [ended(jobs, owner) for owner in ("bob", "ada", "ada", "ada")]
-    assert jobs.of(RUN) == ["a", "b", runs[0], *runs[2:]]
-    assert jobs.of("core.compare.race:race") == [race]
+    assert jobs.ids(RUN) == ["a", "b", runs[0], *runs[2:]]
+    assert jobs.ids(RACE) == [race]
 
 
 @pytest.mark.usefixtures("few")
 def test_who_has_most_loses_the_oldest(jobs):
-    """Where there are too many of all people's, one who has few keeps them."""
+    """Where there are too many in all, a person who has few keeps them."""
     runs = [ended(jobs, owner) for owner in ("bob", "ada", "ada", "cid")]
-    assert jobs.of(RUN) == ["a", "b", runs[0], *runs[2:]]
+    assert jobs.ids(RUN) == ["a", "b", runs[0], *runs[2:]]
 
 
-def test_events_go_when_the_result_is_there(jobs):
-    """All but those that no result tells again."""
+def test_a_run_is_the_sum_of_its_reports(jobs):
+    """Each counts once, whenever pages look; other reports stay as they are."""
     started = Started(PROCESSOR, 1, 10, 100, 10)
-    for event in (PickedUp("train-0"), started, progress(1, 0.5), progress(2)):
-        jobs.receive("a", event)
-    jobs.end("a", Outcome("finished", 42))
-    assert jobs.get("a").events == (started,)
+    epoch = Epoch(1, 2, 1.0, 0.9, 0.8, 10.0, 1e3, 0.5, 0.6)
+    reports = (started, step(1), Fit(1, (0.0,), None), step(2), epoch, Fit(2, (), None))
+    for report in (*reports, "something else"):
+        jobs.receive("a", report)
+        now = jobs.get("a")
+    losses = step(1).losses + step(2).losses
+    assert now.progress == Progress(started, losses, (epoch,), step(2), reports[-1])
+    assert now.events == ("something else",)
+    assert jobs.end("a", Outcome("cancelled")).progress == now.progress
 
 
-def test_a_run_without_a_result_keeps_what_it_learned(jobs):
-    """Its losses and its newest state; not a hundred reports of a hundred steps."""
-    kept = [progress(1, 0.5), progress(50, 0.4), Fit(80, (1.0,), None), progress(99)]
-    passing = [progress(step) for step in range(2, 50)]
-    old_fit = Fit(2, (0.0,), None)
-    for event in (kept[0], old_fit, *passing, *kept[1:]):
+def test_a_result_has_what_late_reports_lack(jobs):
+    jobs.receive("a", step(1))
+    losses = step(1).losses + step(2).losses
+    result = RunResult(
+        RunConfig(), PROCESSOR, 1, (), losses, 1, 2, 3.0, checkpoint=b"weights"
+    )
+    ended = jobs.end("a", Outcome("finished", result))
+    assert ended.progress.losses == losses
+    assert ended.value.checkpoint == b""
+
+
+@dataclass(frozen=True)
+class Passing:
+    passes: ClassVar[bool] = True
+    losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lasting:
+    lasts: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("status", ["finished", "failed"])
+def test_events_that_are_read_later_stay(jobs, status):
+    """With a result, what it does not tell; without one, all but old passing ones."""
+    passing = [Passing(), "a", Passing((0.5,)), Lasting(), last := Passing(), "b"]
+    for event in passing:
         jobs.receive("a", event)
-    jobs.end("a", Outcome("failed", message="why"))
-    assert list(jobs.get("a").events) == kept
+    stays = [Lasting()] if status == "finished" else [*passing[1:4], last, "b"]
+    assert list(jobs.end("a", Outcome(status)).events) == stays
 
 
 def test_what_is_filed_is_told_once():
-    """In order, with the job's id; what comes after its end is not."""
+    """With the job that it has changed; nothing is told after the end."""
     told = []
-    jobs = Jobs(lambda *news: told.append(news))
+    jobs = Jobs(lambda job, event: told.append((job.id, job.events, event)))
     jobs.add(Job("a", RUN, (), "train", "ada"))
     for event in ("one", "two"):
         jobs.receive("a", event)
@@ -148,16 +158,17 @@ def test_what_is_filed_is_told_once():
     jobs.end("a", Outcome("finished"))
     jobs.receive("a", "too late")
     jobs.file_events()
-    assert told == [("a", "one"), ("a", "two")]
+    assert told == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]
 
 
 def run_of_a_minute(jobs: Jobs, owner: str) -> None:
     """A run with a checkpoint of half a megabyte and 600 reports."""
     job_id = f"{owner}{next(IDS)}"
     jobs.add(Job(job_id, RUN, (), "train", owner))
-    for step in range(600):
-        jobs.receive(job_id, pickle.loads(pickle.dumps(progress(step, 0.5))))
-    jobs.end(job_id, Outcome("finished", result(bytes(450_000))))
+    for number in range(600):
+        jobs.receive(job_id, pickle.loads(pickle.dumps(step(number))))
+    result = RunResult(RunConfig(), PROCESSOR, 1, (), (), 1, 2, 3.0, bytes(450_000))
+    jobs.end(job_id, Outcome("finished", result))
 
 
 @pytest.fixture
@@ -170,24 +181,11 @@ def traced() -> Iterator[None]:
 @pytest.mark.usefixtures("traced")
 def test_finished_runs_cost_the_server_next_to_nothing():
     """A run's result stays in memory; its events and its checkpoint do not."""
-    jobs = Jobs(tell_nobody)
+    jobs = Jobs(lambda *_: None)
     run_of_a_minute(jobs, "warm up")
     before = tracemalloc.get_traced_memory()[0]
     for number in range(20):
         run_of_a_minute(jobs, f"person {number}")
     grown = tracemalloc.get_traced_memory()[0] - before
-    assert len(jobs.of(RUN)) == 21
+    assert len(jobs.ids(RUN)) == 21
     assert grown / 20 < 10_000  # it was 450 kB of checkpoint and 200 kB of events
-
-
-@dataclass(frozen=True)
-class Passing:
-    passes: ClassVar[bool] = True
-    number: int = 0
-
-
-def test_what_passes_is_told_by_its_class():
-    """Of each kind by itself, the newest stays."""
-    events = [Passing(1), "a", Passing(2), progress(1), "b"]
-    assert job.lasting(events, finished=False) == ("a", Passing(2), progress(1), "b")
-    assert job.lasting(events, finished=True) == ()

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.compare.candidates import cpu
 from core.config import RunConfig
 from core.jobs import queue as queues
 from core.jobs.job import Job
@@ -237,7 +236,6 @@ def test_those_who_count_as_one_take_turns_as_one():
 
 
 def test_one_person_does_not_take_all_of_the_lab():
-    """A second job of theirs waits, although a thread is free; others go before."""
     waiting = Queue()
     for name in ("A1", "A2", "B1"):
         come(waiting, name, "lab")
@@ -247,7 +245,6 @@ def test_one_person_does_not_take_all_of_the_lab():
 
 
 def test_more_workers_take_more_jobs():
-    """With two GPUs two jobs run at once, of one person if nobody else waits."""
     assert hand_out(queue("train", "train", "train"), train=2) == ["0", "1"]
     waiting = Queue()
     come(waiting, "A1")
@@ -271,32 +268,11 @@ def test_a_job_for_one_machine_waits_for_that():
     assert waiting.next({"train": 3}, hosts={"0": "a"}).id == "3", "it is not there"
 
 
-def test_a_job_for_two_machines_has_both():
-    """It waits for both, and keeps one busy that waits for its part of it."""
-    pair = cpu(1).on("b"), cpu(1).on("a")
-    free = {"train": 2, "on a": 1, "on b": 1}
-    waiting = Queue()
-    for name, arguments in (("0", ()), ("1", (pair,)), ("2", ())):
-        waiting.add(Job(name, "core.compare.race:race", arguments, "train"))
-    waiting.take(waiting.next(free))
-    assert waiting.next(free, hosts={"0": "b"}).id == "2", "1 waits for b"
-    waiting.remove("0")
-    waiting.take(both := waiting.next(free))
-    assert both.hosts == ["a", "b"]
-    assert both.resources == ["train", "on a"]
-    assert waiting.next(free) is None
-    assert waiting.lent(free, {}) == {"b"}
-    assert waiting.lent(free | {"on b": 2}, {}) == set()
-    assert waiting.next(free | {"train": 3, "on c": 1}).id == "2"
-
-
 def test_a_worker_that_is_starting_gets_one_job():
-    """Nobody serves the lane just now, but Dask keeps a job for whoever comes."""
     assert hand_out(queue("train", "train")) == ["0"]
 
 
 def test_who_leaves_lets_the_others_up():
-    """A job that is cancelled while it waits makes room; an unknown one is nothing."""
     waiting = queue("train", "train")
     waiting.remove("0")
     waiting.remove("nobody")

@@ -1,5 +1,3 @@
-"""core.measure.nvml: the driver as it answers and as it fails."""
-
 import sys
 from typing import Any
 
@@ -16,7 +14,6 @@ def fail(*_: Any) -> None:
 
 
 def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version, CUDA and each GPU; None where a GPU has no answer, and NVML is freed."""
     module = fake_pynvml()
     monkeypatch.setitem(sys.modules, "pynvml", module)
     found = nvml.read()
@@ -32,7 +29,6 @@ def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_driver_that_fails_has_no_gpus(
     monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    """Without a driver, or with one that can't count, nothing is raised."""
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(**{function: fail}))
     assert nvml.read().gpus == ()
 
@@ -40,7 +36,6 @@ def test_a_driver_that_fails_has_no_gpus(
 def test_a_gpu_that_fell_off_the_bus_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A GPU without a handle does not hide the others."""
 
     def handle(index: int) -> int:
         if index == 0:
@@ -55,7 +50,6 @@ def test_a_gpu_that_fell_off_the_bus_is_left_out(
 def test_a_machine_without_the_module_has_no_driver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """nvidia-ml-py is optional for a worker."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvml.read() == nvml.NONE
 
@@ -79,7 +73,6 @@ def counting(monkeypatch: pytest.MonkeyPatch, *millijoules: int | None) -> None:
 
 
 def test_millijoules_are_read_as_joules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The difference of two looks is the energy between them."""
     counting(monkeypatch, 0, 1000, 251_000)
     joules = nvml.energy_counter("GPU-1")
     assert joules
@@ -90,11 +83,9 @@ def test_millijoules_are_read_as_joules(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_board_that_does_not_count_has_no_energy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No counter, rather than an error or a zero."""
     counting(monkeypatch, None)
     assert nvml.energy_counter("GPU-1") is None
 
 
 def test_the_cpu_has_no_counter() -> None:
-    """Nothing is invented where NVML says nothing."""
     assert nvml.energy_counter(devices.uuid(torch.device("cpu"))) is None

@@ -1,5 +1,3 @@
-"""core.measure.speedup: how many times as fast, and when nobody can say."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,6 @@ SECONDS = st.lists(st.floats(0.001, 1000), min_size=3, max_size=9)
 
 
 def test_speedup_is_of_the_second_over_the_first():
-    """Ratios are those of paired repeats; interval and median are of the ratios."""
     found = speedup.speedup([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
     assert found.ratios == (2.0, 3.0, 3.0)
     assert (found.median, found.interval) == (3.0, (2.0, 3.0))
@@ -19,7 +16,6 @@ def test_speedup_is_of_the_second_over_the_first():
 
 @given(st.floats(0.1, 50), st.integers(0, 5), st.floats(0.1, 10))
 def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
-    """Paired repeats have it on both sides; medians of either side would not."""
     load = [1.0] * quiet + [factor] * (5 - quiet)
     found = speedup.paired([ratio * each for each in load], load)
     assert found.median == pytest.approx(ratio)
@@ -36,13 +32,11 @@ def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
     ],
 )
 def test_a_winner_needs_an_interval_without_1(first, second, winner):
-    """Who is faster in every one of at least three pairs wins; else nobody."""
     assert speedup.speedup(first, second).winner == winner
 
 
 @given(SECONDS, SECONDS)
 def test_exchanging_the_candidates_exchanges_the_winner(first, second):
-    """The verdict does not depend on who is named first."""
     one, other = (
         speedup.speedup(first, second),
         speedup.speedup(second, first),
@@ -55,10 +49,8 @@ def test_exchanging_the_candidates_exchanges_the_winner(first, second):
 
 
 def test_confidence_is_that_of_the_sign_test():
-    """Five pairs hold the median in 93.75% of all cases."""
     assert speedup.speedup([1.0] * 5, [2.0] * 5).confidence == 0.9375
 
 
 def test_no_pair_is_no_speedup():
-    """Where one candidate has no trial there is no ratio."""
     assert speedup.speedup([], [1.0]) is None

@@ -1,5 +1,3 @@
-"""core.measure.units: measured values as people say them."""
-
 import pytest
 
 from core.measure.units import precise, times
@@ -10,7 +8,6 @@ from core.measure.units import precise, times
     [(85.2e-6, "85.2 µs"), (3.41e-3, "3.41 ms"), (1.2, "1.2 s"), (4e-8, "40 ns")],
 )
 def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
-    """Microseconds to seconds, as they are measured."""
     assert precise(seconds) == text
 
 
@@ -28,5 +25,4 @@ def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
     ],
 )
 def test_a_factor_has_two_digits_and_near_one_two_decimals(ratio, text):
-    """As many as would come out again; 0.98 and 1.04 are not both 1.0."""
     assert times(ratio) == text

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from core.jobs.job import Job
-from core.ui import measured
+from core.ui import last_measurement as measured
 from tests.pages.walk import CURVE, finished_run
 
 

@@ -33,7 +33,6 @@ def test_checkpoints_without_a_run(monkeypatch):
 
 
 def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
-    """What is in the file is listed, and both formats and the scripts are offered."""
     at = open_checkpoints(run_id)
     result = engine.job(run_id).value
     assert f"6 tensors with {result.parameters:,} numbers" in texts(at.markdown)
@@ -48,7 +47,6 @@ def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
 
 
 def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
-    """A run's own file, uploaded, fits and has the accuracy that the run ended with."""
     result = engine.job(run_id).value
     at = upload(open_checkpoints(run_id), engine.read(Stored(run_id)))
     assert "It fits the ANN" in texts(at.success)
@@ -67,7 +65,6 @@ def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     ],
 )
 def test_a_bad_upload_is_one_sentence(engine, content, sentence):
-    """A file that is no checkpoint is refused in words, and the page goes on."""
     at = upload(open_page("pages/8_Checkpoints.py"), content)
     assert not at.exception
     assert sentence in texts(at.error)
@@ -76,7 +73,6 @@ def test_a_bad_upload_is_one_sentence(engine, content, sentence):
 
 
 def test_a_file_of_another_model_is_listed(run_id, engine):
-    """Held against the CNN, the ANN's file is shown with what lacks and what is odd."""
     at = open_checkpoints(run_id)
     at.selectbox(key="upload_model").set_value("cnn")
     upload(at, engine.read(Stored(run_id)))
@@ -87,20 +83,18 @@ def test_a_file_of_another_model_is_listed(run_id, engine):
 
 
 def test_a_round_trip_is_exact_here(engine, run_id):
-    """From the CPU to the CPU no logit differs, and the page says that."""
     at = open_checkpoints(run_id, "Round trip")
     at.selectbox(key="save_on").set_value("cpu")
     at.selectbox(key="load_on").set_value("cpu")
-    press(at, engine, "round_trip", "core.checkpoints.round_trip:measure")
+    press(at, engine, "round_trip", "core.lessons.checkpoints.round_trip:measure")
     assert metrics(at)["Logits that differ"] == "0 of 20,000"
     assert "the same model" in texts(at.success)
 
 
 def test_resuming_is_shown_beside_training_through(engine, run_id):
-    """Both curves are on one chart, and on the CPU their difference is 0."""
     at = open_checkpoints(run_id, "Round trip")
     at.number_input(key="resume_epochs").set_value(1)
-    press(at, engine, "resume", "core.checkpoints.resume:compare")
+    press(at, engine, "resume", "core.lessons.checkpoints.resume:compare")
     shown = metrics(at)
     assert float(shown["With the weights alone"]) > 0
     assert len(at.get("vega_lite_chart")) == 1
@@ -118,11 +112,10 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
     ],
 )
 def test_what_can_go_wrong_is_tried(engine, slug, said):
-    """Each button makes the mistake and shows PyTorch's own message, and the fix."""
     at = open_page("pages/8_Checkpoints.py", tab="What can go wrong")
     before = len(at.code)
     at.button(key=f"run_mistake_{slug}").click().run()
-    wait(engine, engine.jobs("core.mistakes.runner:run")[-1].id)
+    wait(engine, engine.jobs("core.lessons.mistakes.runner:run")[-1].id)
     at.run()
     assert not at.exception
     assert len(at.code) > before

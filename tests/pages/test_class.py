@@ -5,17 +5,24 @@ from collections.abc import Callable, Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.classroom import standings_page
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
-from core.store.classes import Class
+from core.home import first_run_page as first_run
+from core.store.tables import Class
 from core.ui import server
-from core.ui.classroom import gathered
-from core.ui.home import now
 from tests.pages.walk import open_page, texts
 from tests.store.made_up import finished
 
 PAGE = "pages/11_Class.py"
 TEACHER = Teacher("ms bird's browser", "Ms Bird")
+RULES = {
+    "epochs": 1,
+    "models": ("ann",),
+    "devices": ("cpu",),
+    "fixed": {"task": "sprites", "batch_size": "500"},
+    "hidden": ("task", "learning_rate", "steps"),
+}
 
 
 @pytest.fixture
@@ -29,15 +36,15 @@ def opened(engine) -> Iterator[Callable[..., Class]]:
         return made[-1]
 
     yield open_one
-    there = {each.id for each in server.store().classes.all()}
+    left = {each.id for each in server.store().classes.all()}
     for each in made:
-        if each.id in there:
+        if each.id in left:
             room.delete(TEACHER, each.id, engine.forget)
-    gathered.clear()
+    standings_page.clear()
 
 
 def join(opened: Class) -> AppTest:
-    """Somebody's page, who has come in by the link."""
+    """The page of a new member, who came by the link."""
     at = open_page(PAGE, code=opened.code)
     at.button(key="join_class").click().run()
     assert not at.exception
@@ -45,7 +52,7 @@ def join(opened: Class) -> AppTest:
 
 
 def me(at: AppTest) -> str:
-    """Whose page it is: the tests' browsers have no cookie."""
+    """The page's visitor: the tests' browsers have no cookie."""
     return at.session_state["visitor"]
 
 
@@ -53,58 +60,61 @@ def said(at: AppTest) -> str:
     return texts([*at.subheader, *at.markdown, *at.warning])
 
 
-def labels(at: AppTest) -> list[str]:
-    """Of the links to other pages."""
+def links(at: AppTest) -> list[str]:
     return [each.proto.label for each in at.get("page_link")]
 
 
-def test_without_a_class_nothing_tempts():
-    """The page says what a class is; no link leads to it, and no link does harm."""
+def train(*runs: tuple[str, AppTest]) -> None:
+    """Runs by their ids, of the pages' visitors, that the standings have."""
+    for run_id, at in runs:
+        finished(server.store(), run_id, me(at))
+    server.store().writer.flush()
+    standings_page.clear()
+
+
+def test_without_a_class_nothing_leads_to_it_and_no_link_does_harm():
     at = open_page(PAGE)
     assert "None is open right now" in said(at)
-    assert not any("Class" in label for label in labels(at))
+    assert "Class" not in links(at)
     assert not at.button
     assert "No class has that code" in said(open_page(PAGE, code="lusab-babad"))
 
 
-def test_a_student_presses_join_and_is_in(opened):
-    """By the link, with a friendly name, which may be changed to one that is free."""
+def test_a_member_by_the_link_has_a_friendly_name_and_may_change_it(opened):
     made = opened()
     at = join(made)
     (member,) = server.room().members()
     assert f"You are **{member.name}** in **Physics 9B**." in said(at)
     assert "until you reload or close this tab" in texts(at.info)
-    assert any(label == "Class" for label in labels(at))
+    assert "Class" in links(at)
     other = join(made)
-    other.text_input(key="class_name").input(member.name)
-    other.button(key="rename_member").click().run()
-    assert "has that name already" in said(other)
-    other.text_input(key="class_name").input("Zoë")
-    other.button(key="rename_member").click().run()
-    assert "You are **Zoë**" in said(other)
+    for name, sentence in (
+        (member.name, "has that name already"),
+        ("Zoë", "You are **Zoë**"),
+    ):
+        other.text_input(key="class_name").input(name)
+        other.button(key="rename_member").click().run()
+        assert sentence in said(other)
 
 
-def test_a_code_can_be_typed(opened):
-    """However it is; a wrong one is a sentence, and the field is still there."""
+def test_a_code_can_be_typed_and_a_wrong_one_typed_again(opened):
     made = opened(size=1)
     at = open_page(PAGE)
-    at.text_input(key="class_code").input("nothing")
-    at.button(key="join_class").click().run()
-    assert "No class has that code" in said(at)
-    at.text_input(key="class_code").input(made.code.upper())
-    at.button(key="join_class").click().run()
-    assert "You are **" in said(at)
-    at = join(made)
-    assert "is full" in said(at)
+    for code, sentence in (
+        ("nothing", "No class has that code"),
+        (made.code.upper(), "You are **"),
+    ):
+        at.text_input(key="class_code").input(code)
+        at.button(key="join_class").click().run()
+        assert sentence in said(at)
+    assert "is full" in said(join(made))
 
 
-def test_a_class_ends_while_people_are_in_it(opened, engine):
-    """Closed, then deleted: a sentence each, and the link says what became of it."""
+def test_members_are_told_that_a_class_was_closed_or_deleted(opened, engine):
     made = opened()
     at = join(made)
     server.room().close(TEACHER, made.id)
-    at.run()
-    assert "**Physics 9B** has ended." in said(at)
+    assert "**Physics 9B** has ended." in said(at.run())
     assert "That class is closed" in said(open_page(PAGE, code=made.code))
     server.room().start(TEACHER, made.id)
     assert "You are **" in said(at.run())
@@ -113,54 +123,33 @@ def test_a_class_ends_while_people_are_in_it(opened, engine):
     assert "No class has that code" in said(open_page(PAGE, code=made.code))
 
 
-def test_everybodys_best_is_on_the_chart_and_i_know_my_place(opened):
-    """By the runs in this class; others are named, and who has none is told the quest.
-
-    What the class guessed is shown to whoever has guessed.
-    """
+def test_members_see_everybodys_best_and_their_own_place(opened):
+    """And what the class guessed, once they have guessed themselves."""
     made = opened(target=0.79, fixed={"task": "sprites"})
     first, second = join(made), join(made)
     assert "reach 79% on Sprites" in said(first)
     assert "haven't trained on Sprites yet" in said(first)
     assert "Guess on **Compare** or **Speed**" in said(first)
-    store = server.store()
-    for at, name in ((first, "slow"), (first, "slower"), (second, "other")):
-        finished(store, f"{made.id} {name}", me(at))
-        store.answers.keep(me(at), "race_guess", "A card")
-    store.writer.flush()
-    gathered.clear()
     for at in (first, second):
+        server.store().answers.keep(me(at), "race_guess", "A card")
         at.session_state["answers"] = {"race_guess": "A card"}
-        at.run()
+    runs = [("slow", first), ("slower", first), ("other", second)]
+    train(*((f"{made.id} {name}", at) for name, at in runs))
+    for at in (first.run(), second.run()):
         assert "**2 of 2 reached 79% on Sprites, the fastest in 10.5 s.**" in said(at)
         assert "Of 2 guesses, 2 are “A card”" in said(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1
-    places = [
-        texts(at.markdown).count("You are **number 1**") for at in (first, second)
-    ]
-    assert sorted(places) == [0, 1]
-    charts = [chart.proto for chart in first.get("vega_lite_chart")]
-    assert len(charts) == 2
+    firsts = ["You are **number 1**" in texts(at.markdown) for at in (first, second)]
+    assert sorted(firsts) == [False, True]
+    assert len(first.get("vega_lite_chart")) == 2
 
 
-RULES = {
-    "epochs": 1,
-    "models": ("ann",),
-    "devices": ("cpu",),
-    "fixed": {"task": "sprites", "batch_size": "500"},
-    "hidden": ("task", "learning_rate", "steps"),
-}
-
-
-def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
-    """What is fixed is gray, what is hidden is not there, and a run fits the rules."""
+def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):
     opened(**RULES)
     at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
-    assert (
-        "Your class: up to 1 epoch; ANN only; CPU only; the same batch size for all"
-        in said(at)
-    )
+    summary = "up to 1 epoch; ANN only; CPU only; the same batch size for all"
+    assert f"Your class: {summary}" in said(at)
     assert at.number_input(key="batch_size").value == 500
     assert at.number_input(key="batch_size").disabled
     assert at.number_input(key="epochs").value == 1
@@ -179,7 +168,6 @@ def test_train_shows_what_the_class_leaves_to_choose(opened, engine):
     [("epochs", 9, "a run has up to 1 epoch,"), ("batch_size", 64, "is 500 for all")],
 )
 def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value, why):
-    """What a page would not offer is refused, and nothing starts."""
     opened(**RULES)
     at = open_page("pages/3_Train.py")
     at.session_state[setting] = value
@@ -188,8 +176,7 @@ def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value
     assert engine.going_on(me(at)) == []
 
 
-def test_compare_and_speed_leave_no_more_to_choose(opened):
-    """Nor the quick run of Home."""
+def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):
     opened(**RULES)
     at = open_page("pages/5_Compare.py")
     assert at.selectbox(key="race_model").options == ["ANN"]
@@ -198,13 +185,12 @@ def test_compare_and_speed_leave_no_more_to_choose(opened):
     at = open_page("pages/6_Speed.py")
     assert at.selectbox(key="ladder_model").options == ["ANN"]
     assert at.number_input(key="ladder_epochs_ann").value == 1
-    quick = now.quick(server.engine().machine(), 3)
+    quick = first_run.quick(server.engine().machine(), 3)
     chosen = (quick.epochs, quick.batch_size, quick.seed, quick.device)
     assert chosen == (1, 500, 3, "cpu")
 
 
-def test_the_projector_is_for_those_who_are_in(opened):
-    """The code, the chart and the queue, and no sidebar; a stranger sees no code."""
+def test_the_projector_shows_the_code_to_members_alone(opened):
     made = opened()
     stranger = open_page(PAGE, projector="1")
     assert "to its teacher and to who is in it" in said(stranger)
@@ -219,13 +205,10 @@ def test_the_projector_is_for_those_who_are_in(opened):
     assert not at.sidebar.markdown
 
 
-def test_a_projector_can_show_no_names(opened):
-    """Where the teacher says so: neither on the chart nor in the queue."""
+def test_a_projector_can_hide_names_also_on_its_chart(opened):
     made = opened(anonymous=True, target=0.5, fixed={"task": "sprites"})
     at = join(made)
-    finished(server.store(), f"{made.id} run", me(at))
-    server.store().writer.flush()
-    gathered.clear()
+    train((f"{made.id} run", at))
     name = server.room().member(me(at)).name
     at.query_params["projector"] = "1"
     at.run()

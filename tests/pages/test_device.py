@@ -1,17 +1,16 @@
 """The Device page: verdict, devices, answers."""
 
 import json
-import time
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
-from core.jobs.roster import Host
-from core.machine.diagnosis import CAUSES, diagnose
-from core.machine.results import Facts, VisibleDevice
-from core.ui import machine
-from core.ui.kept import KeptAnswer
+from core.jobs.hosts import Host
+from core.lessons.device import machine_page as machine
+from core.lessons.device.device_result import Facts, VisibleDevice
+from core.lessons.device.diagnosis import CAUSES, diagnose
+from core.ui.answer_cache import KeptAnswer
 from tests.pages.walk import open_page, open_tab, press, texts
 
 
@@ -37,20 +36,21 @@ def device_page():
 
 
 def test_the_device_page_says_what_the_worker_finds(engine, device_page):
-    """Verdict, devices and answers on the page are those of the worker, now."""
     at = device_page()
     shown = texts(at.markdown)
-    known = engine.ask("core.jobs.sandbox:call", "core.machine.facts:probe", seconds=60)
+    known = engine.ask(
+        "core.jobs.sandbox:call", "core.lessons.device.facts:probe", seconds=60
+    )
     assert diagnose(known).verdict in shown
     shown = texts(open_tab(at, "This machine").markdown)
     assert "Memory free" in shown
-    for device in engine.ask("core.machine.hardware:describe"):
+    for device in engine.ask("core.lessons.device.hardware:describe"):
         assert device.device_name in shown
     open_tab(at, "A report")
     report = json.loads(
         next(each.value for each in at.code if each.value.startswith("{"))
     )
-    assert report["answers"] == engine.ask("core.machine.idioms:answers")
+    assert report["answers"] == engine.ask("core.lessons.device.idioms:answers")
     assert report["facts"]["torch"] == known.torch
     assert len(at.get("download_button")) == 1
     open_tab(at, "A default device")
@@ -58,22 +58,8 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
     open_tab(at, "Why a GPU is fast")
     at.radio(key="multiply_guess").set_value("Less than 10 times").run()
-    press(at, engine, "multiply", "core.machine.parallel:measure")
+    press(at, engine, "multiply", "core.lessons.device.parallel:measure")
     assert "**In a chain**" in texts(at.markdown)
-
-
-def test_the_device_page_is_quick_once_the_app_is_warm(device_page):
-    """With everything asked anew, the page is finished in 2 seconds.
-
-    The best of three: other programs may keep the machine busy.
-    """
-    device_page()
-    seconds = []
-    for _ in range(3):
-        began = time.monotonic()
-        device_page()
-        seconds.append(time.monotonic() - began)
-    assert min(seconds) < 2
 
 
 @pytest.mark.parametrize(
@@ -101,7 +87,6 @@ def test_the_device_page_is_quick_once_the_app_is_warm(device_page):
 )
 @pytest.mark.usefixtures("device_page")
 def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
-    """An accelerator, a cure and a failure are drawn; only the failure is an error."""
     monkeypatch.setattr(machine, "facts", KeptAnswer(lambda: facts, 60))
     at = open_page("pages/1_Device.py", tab="The code that ran")
     found = diagnose(facts)
@@ -115,8 +100,6 @@ def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
 
 
 def test_a_worker_that_does_not_answer_is_a_sentence(monkeypatch, device_page):
-    """Where the facts don't come, the Device page says so and leads on."""
-
     def silent() -> None:
         raise ExplainedError("The worker gave no answer in 60 seconds.")
 
@@ -128,13 +111,11 @@ def test_a_worker_that_does_not_answer_is_a_sentence(monkeypatch, device_page):
 
 
 def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
-    """At the next look at the memory, when the worker has said something else."""
-
     def page() -> None:
         import streamlit as st
 
-        from core.machine.results import Facts
-        from core.ui import machine
+        from core.lessons.device import machine_page as machine
+        from core.lessons.device.device_result import Facts
 
         if st.session_state.setdefault("runs", 0) < 3:
             st.session_state.runs += 1
@@ -147,7 +128,6 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
 
 
 def test_all_machines_are_named_where_there_are_several(engine, monkeypatch):
-    """On Home, in the sidebar of every page, and with what they have on Device."""
     here = engine.machine()
     found = [Host("one", "a", 2, True, here), Host("two", "b", 1, False)]
     monkeypatch.setattr(engine, "hosts", lambda: found)

@@ -7,9 +7,10 @@ from PIL import Image, ImageDraw
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
-from core.jobs.measured import EVALUATE, subject
-from core.ui import measured
-from core.ui.evaluate import evaluation
+from core.jobs.measurements import subject
+from core.lessons.evaluate import evaluation_page as evaluation
+from core.lessons.evaluate.evaluation_page import EVALUATE
+from core.ui import last_measurement as measured
 from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 
@@ -20,7 +21,6 @@ def evaluated(run_id: str) -> AppTest:
 
 
 def test_the_hardest_class_is_guessed_first(run_id):
-    """Until then nothing tells it; afterwards the guess stands beside it."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
     asked = at.radio(key="hardest_sprites")
     assert not [label for label in metrics(at) if label.startswith("Hardest")]
@@ -32,7 +32,6 @@ def test_the_hardest_class_is_guessed_first(run_id):
 
 
 def test_evaluate_opens_with_the_answers(engine, run_id):
-    """Without a press there is the accuracy that the run ended with, and by whom."""
     at = evaluated(run_id)
     shown = metrics(at)
     result = engine.job(run_id).value
@@ -46,7 +45,6 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
 
 
 def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
-    """A second visitor finds them, and so does a restarted app; a press asks anew."""
     asked, ask, kept = [], evaluation.ask, []
 
     def note(address: str, *arguments, **more):
@@ -75,7 +73,6 @@ def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
 
 
 def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_id):
-    """The reason is told, and a picture of one's own can be tried all the same."""
 
     def fail(*_arguments, **_more):
         raise ExplainedError("The lab has no room.")
@@ -88,19 +85,17 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 
 
 def test_evaluate_measures_the_three_modes(engine, run_id):
-    """The comparison runs in the queue and ends with a chart each for time, memory."""
     at = open_tab(evaluated(run_id), "The cost")
     at.radio(key="modes_guess").set_value("2 to 10 times as much")
     at.radio(key="precision_guess").set_value("Less than 2").run()
-    press(at, engine, "compare_modes", "core.evaluate.evaluation:compare_modes")
+    press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: recording gradients takes" in texts(at.markdown)
-    press(at, engine, "compare_precisions", "core.evaluate.precision:compare")
+    press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
     assert re.search(r"answers? of 2,000 changed", texts(at.markdown))
 
 
 def test_a_picture_is_predicted(run_id):
-    """A test image by its number, a file, a photo: all end with ten probabilities."""
     at = open_page("pages/4_Evaluate.py", run=run_id)
     at.number_input(key="picture_number").set_value(7).run()
     assert not at.error

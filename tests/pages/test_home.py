@@ -7,11 +7,11 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ExplainedError
+from core.home import first_run_page as now
 from core.jobs.engine import Engine
 from core.results import WALL
-from core.ui import answers, server
+from core.ui import server, wall
 from core.ui.course import LESSONS
-from core.ui.home import now, picture, wall
 from tests.pages.walk import CURVE, finish, open_page, status, texts, wait
 
 
@@ -26,7 +26,7 @@ def quick(monkeypatch):
 def somebody(monkeypatch) -> str:
     """The visitor of this test, who has no run of an earlier one."""
     who = uuid.uuid4().hex
-    for module in (server, now, now.runs, now.job_panel, now.live):
+    for module in (server, now, now.runs, now.job_panel, now.progress):
         monkeypatch.setattr(module, "visitor", lambda: who)
     return who
 
@@ -38,7 +38,6 @@ def wrong_of(job) -> int:
 
 
 def test_train_now_ends_with_a_wall_and_a_picture(engine, somebody):
-    """The button starts a run; Home has its curve, its sentence and its mistakes."""
     at = open_page("home.py")
     at.button(key="train_now").click().run()
     (job,) = engine.jobs(now.runs.RUN, somebody)
@@ -59,7 +58,6 @@ def test_train_now_ends_with_a_wall_and_a_picture(engine, somebody):
 
 
 def test_a_second_click_starts_no_second_run(engine, somebody, monkeypatch):
-    """While one goes on there is Cancel in the place of the button."""
     long = RunConfig(task="sprites", epochs=50)
     monkeypatch.setattr(now, "quick", lambda *_: long)
     at = open_page("home.py")
@@ -75,11 +73,10 @@ def test_a_second_click_starts_no_second_run(engine, somebody, monkeypatch):
 
 @pytest.mark.usefixtures("somebody")
 def test_somebody_elses_run_is_watched(engine):
-    """Who has trained nothing sees the run that goes on, and whose it is not."""
     other = engine.submit(
         now.runs.RUN, RunConfig(task="sprites", epochs=50), owner="another"
     )
-    wait(engine, other, lambda job: len(job.events) > 5)
+    wait(engine, other, lambda job: job.progress.losses)
     at = open_page("home.py")
     assert "Somebody in this course is training this" in texts(at.markdown)
     assert at.button(key="train_now").label == "Train now"
@@ -87,22 +84,7 @@ def test_somebody_elses_run_is_watched(engine):
     wait(engine, other)
 
 
-@pytest.mark.usefixtures("somebody")
-def test_a_run_that_waits_tells_its_place(engine):
-    """In the words of the Train page."""
-    lasting = "tests.pages.walk:until_cancelled"
-    busy = engine.submit(lasting, owner="another")
-    wait(engine, busy, lambda job: bool(job.events))
-    at = open_page("home.py")
-    at.button(key="train_now").click().run()
-    assert "Place 1 in the queue" in status(at)
-    at.button(key="cancel_run").click().run()
-    engine.cancel(busy)
-    wait(engine, busy)
-
-
 def test_a_run_that_has_no_wall_goes_on_elsewhere(engine, somebody):
-    """Of a regression Home shows nothing, and says where it can be watched."""
     run = engine.submit(now.runs.RUN, CURVE, owner=somebody)
     at = open_page("home.py")
     assert at.button(key="train_now").disabled or engine.job(run).ended
@@ -111,7 +93,6 @@ def test_a_run_that_has_no_wall_goes_on_elsewhere(engine, somebody):
 
 @pytest.mark.usefixtures("somebody")
 def test_without_workers_the_wall_is_empty(monkeypatch):
-    """The page stands as it will, and a sentence says what is missing."""
     monkeypatch.setattr(Engine, "machine", lambda _: None)
     at = open_page("home.py")
     assert at.button(key="train_now").disabled
@@ -123,7 +104,6 @@ def test_without_workers_the_wall_is_empty(monkeypatch):
 
 @pytest.mark.usefixtures("somebody")
 def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
-    """The lab may be busy."""
 
     def busy(*_):
         raise ExplainedError("The lab is busy.")
@@ -136,7 +116,6 @@ def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
 
 
 def test_every_lesson_has_a_card():
-    """With its question and minutes, and how many of its questions are answered."""
     at = open_page("home.py")
     said = texts(at.markdown)
     for lesson in LESSONS:
@@ -145,14 +124,13 @@ def test_every_lesson_has_a_card():
         assert lesson.minutes > 0
     first, second = LESSONS[:2]
     asked = [*first.questions[:2], *second.questions]
-    at.session_state[answers.KEPT] = {each.key: [each.right] for each in asked}
+    at.session_state["answers"] = {each.key: [each.right] for each in asked}
     said = texts(at.run().markdown)
     assert f"2 of {len(first.questions)} answered" in said
     assert f"1 of {len(LESSONS)} lessons done" in said
 
 
 def test_pictures_are_right_and_wrong_in_turn():
-    """All fifty come, each once."""
-    order = picture.order(frozenset({3, 7}))
+    order = now.order(frozenset({3, 7}))
     assert order[:5] == [0, 3, 1, 7, 2]
     assert sorted(order) == list(range(WALL))

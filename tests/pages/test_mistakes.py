@@ -3,10 +3,10 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.jobs.admission import Limits
 from core.jobs.engine import Engine
-from core.jobs.limits import Limits
-from core.mistakes.catalogue import BY_SLUG, MISTAKES
-from core.ui import mistakes
+from core.lessons.mistakes import catalogue_page as mistakes
+from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
 from tests.pages.walk import open_page, status, texts, wait, write_code
 
 
@@ -44,7 +44,6 @@ def listed(at: AppTest) -> list[str]:
 
 
 def test_all_mistakes_can_be_opened_from_their_page():
-    """Each stands once in the list, and one that is chosen opens in the card."""
     at = open_page("pages/9_Mistakes.py")
     assert sorted(listed(at)) == sorted(each.title for each in MISTAKES)
     assert opened(at) == MISTAKES[0].slug
@@ -57,7 +56,6 @@ def test_all_mistakes_can_be_opened_from_their_page():
 
 
 def test_the_message_comes_before_the_cause(engine):
-    """What it raises here and its code; why, and the fix, once the learner asks."""
     at = open_page("pages/9_Mistakes.py", mistake="numpy_requires_grad")
     wait(engine, engine.jobs(mistakes.FAILURES)[-1].id)
     at.run()
@@ -70,7 +68,6 @@ def test_the_message_comes_before_the_cause(engine):
 
 
 def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
-    """Run it: the live message, the marked line, and the fix; kept for later."""
     at = open_page("pages/9_Mistakes.py", mistake="numpy_requires_grad")
     at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
@@ -86,7 +83,6 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
 
 
 def test_a_silent_mistake_shows_both_figures(engine):
-    """Run it: two figures under one label, and where they were measured."""
     at = open_page("pages/9_Mistakes.py")
     make(at, engine, "list_never_trained")
     assert [each.value for each in at.metric] == ["650", "109,386"]
@@ -96,7 +92,6 @@ def test_a_silent_mistake_shows_both_figures(engine):
 
 
 def test_a_pasted_error_brings_its_mistake_to_the_top():
-    """The mistake that fits comes first, with its code; the others stay below."""
     at = open_page("pages/9_Mistakes.py", mistake="out_of_memory")
     assert opened(at) == "out_of_memory"
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
@@ -110,7 +105,6 @@ def test_a_pasted_error_brings_its_mistake_to_the_top():
 
 @pytest.mark.parametrize("text", ["ModuleNotFoundError: No module named 'x'", "$ <b>"])
 def test_an_error_that_is_none_of_them_is_told_so(text):
-    """Where none fits the page says so, and shows all as before."""
     at = find_mistake(open_page("pages/9_Mistakes.py"), text)
     assert not at.exception
     assert "None of the" in texts(at.info)
@@ -118,17 +112,15 @@ def test_an_error_that_is_none_of_them_is_told_so(text):
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
-    """A link to a mistake that there is not says so, and all others are shown."""
     at = open_page("pages/9_Mistakes.py", mistake="<b>nosuch</b>")
     assert "not on this page" in texts(at.warning)
     assert opened(at) == MISTAKES[0].slug
 
 
 def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
-    """The card says why, loses nothing, and the mistake can be run again."""
     at = open_page("pages/9_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_limits", Limits(max_waiting_jobs=0))
+        patch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.exception
     assert "0 jobs are waiting already" in texts(at.warning)
@@ -138,7 +130,6 @@ def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
 
 
 def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
-    """Who waits reads so, and a reload finds the place and then the outcome again."""
     at = open_page("pages/9_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "_dispatch", lambda _: None)  # the lab is busy
@@ -163,7 +154,6 @@ def check_script(at: AppTest, text: str) -> AppTest:
 
 
 def test_a_pasted_script_is_pointed_at_line_by_line():
-    """What is found, with its line and the mistake to try; or why it can't be read."""
     at = open_page("pages/9_Mistakes.py")
     check_script(at, "x = torch.rand(3)\nx.to(device)\nmodel.to(device)")
     assert not at.exception

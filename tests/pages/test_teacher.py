@@ -6,14 +6,15 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.classroom import handout_page as handout
+from core.classroom import sign_in_page as sign_in
+from core.classroom import standings_page
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.errors import ExplainedError
-from core.store.classes import Class
+from core.store.tables import Class
 from core.ui import course, runs, server
-from core.ui.classroom import gathered
-from core.ui.classroom.teacher import acts, keep, sign_in
 from tests.pages.walk import open_page, open_tab, texts
 from tests.store.made_up import finished
 
@@ -28,21 +29,19 @@ def signed_in(engine, monkeypatch) -> Iterator[None]:
     yield
     for each in server.store().classes.all():
         server.room().delete(TEACHER, each.id, engine.forget)
-    gathered.clear()
+    standings_page.clear()
 
 
 @pytest.fixture
 def opened(signed_in) -> Class:
-    """A class that is open."""
     del signed_in
-    room = server.room()
-    made = room.create(TEACHER, "Monday", 30, Rules())
-    room.start(TEACHER, made.id)
+    made = server.room().create(TEACHER, "Monday", 30, Rules())
+    server.room().start(TEACHER, made.id)
     return made
 
 
 def joined(opened: Class, who: str) -> str:
-    """Somebody has come in; what they are called."""
+    """Join a visitor; returns their name."""
     name = server.room().join(opened.code, who).name
     server.store().writer.flush()
     return name
@@ -59,12 +58,7 @@ def log(opened: Class) -> str:
     return "\n".join(each.what for each in server.store().classes.acts(opened.id))
 
 
-def keys(at: AppTest) -> set[str]:
-    return {each.key for each in at.button}
-
-
 def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
-    """And has nothing to press; nor does anything lead to it."""
     monkeypatch.setattr(sign_in, "password", lambda: None)
     at = open_page(PAGE)
     assert "`TEACHER_PASSWORD`" in texts(at.markdown)
@@ -73,8 +67,7 @@ def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
     assert not any(link.proto.label == "Teacher" for link in at.get("page_link"))
 
 
-def test_a_class_is_made_opened_paused_and_closed(signed_in):
-    """And all of it is written down."""
+def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(signed_in):
     del signed_in
     at = open_page(PAGE)
     at.text_input(key="new_class_name").input("Monday")
@@ -100,8 +93,7 @@ def test_a_class_is_made_opened_paused_and_closed(signed_in):
     assert len(server.store().classes.all()) == 1
 
 
-def test_rules_are_saved_and_hold(opened, engine):
-    """A limit refuses a run; the link has what is fixed; what can't be is told."""
+def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     at = open_tab(open_page(PAGE), "What they may do")
 
     def field(kind: str, name: str):
@@ -118,7 +110,7 @@ def test_rules_are_saved_and_hold(opened, engine):
     at.run()
     assert "Train?task=sprites&batch_size=128&host=" in texts(at.code)
     press(at, "save_rules")
-    rules = server.room().rules
+    rules = server.room().open.rules
     assert (rules.epochs, rules.fixed) == (1, {"task": "sprites"})
     assert "changed the rules" in log(opened)
     config = RunConfig(task="sprites", epochs=2)
@@ -130,11 +122,10 @@ def test_rules_are_saved_and_hold(opened, engine):
     field("toggle", "fixed_epochs_").set_value(True)
     press(at, "save_rules")
     assert "breaks a limit" in texts(at.warning)
-    assert server.room().rules == rules
+    assert server.room().open.rules == rules
 
 
-def test_the_room_at_a_glance(opened, engine):
-    """Who is stuck is told by name; a run is hidden and shown; a job is cancelled."""
+def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engine):
     store, room = server.store(), server.room()
     names = {who: joined(opened, who) for who in ("amber", "tidy")}
     finished(store, f"{opened.id} best", "amber")
@@ -158,8 +149,7 @@ def test_the_room_at_a_glance(opened, engine):
         assert what in log(opened)
 
 
-def test_what_the_class_leaves_behind(opened):
-    """A table under made-up names, a hand-out, the questions; then it is deleted."""
+def test_a_class_leaves_a_table_and_a_hand_out_and_is_deleted(opened):
     store = server.store()
     name = joined(opened, "amber")
     finished(store, f"{opened.id} kept", "amber")
@@ -168,14 +158,15 @@ def test_what_the_class_leaves_behind(opened):
     store.answers.keep("amber", question.key, [wrong])
     store.answers.keep("amber", "race_guess", "A card")
     store.writer.flush()
-    rows = list(csv.DictReader(keep.table(opened).splitlines()))
+    rows = list(csv.DictReader(handout.table(opened).splitlines()))
     assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
-    told = keep.hand_out(opened)
-    assert (told.people, told.runs) == (1, 1)
-    assert told.points[0].name == name
-    assert told.hard[0].text == question.text
-    assert told.guesses[0][1] == "A card (1 of 1)"
-    assert "optimizer.step()" in told.loop
+    fields = handout.hand_out(opened)
+    assert (fields["people"], fields["runs"]) == (1, 1)
+    assert fields["points"][0].name == name
+    assert fields["hard"][0].question == question
+    assert fields["guesses"][0][1] == "A card (1 of 1)"
+    assert "optimizer.step()" in fields["code"]
+    assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Questions")
     assert "0 of 1 were right" in texts(at.markdown)
     open_tab(at, "Afterwards")
@@ -185,17 +176,14 @@ def test_what_the_class_leaves_behind(opened):
     assert "deleted the class Monday, 1 runs" in str(store.classes.acts())
 
 
-def test_whoever_is_signed_out_changes_nothing(opened, monkeypatch):
-    """A page that was drawn before has buttons, which do nothing; it is told."""
+def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkeypatch):
     at = open_page(PAGE)
     before = server.store().classes.all(), log(opened)
-    buttons = keys(at) & {"close_class", "pause_queue", "clear_queue"}
-    assert len(buttons) == 3
-    for key in sorted(buttons):
+    for key in ("close_class", "pause_queue", "clear_queue"):
         monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
         at.run()
         monkeypatch.setattr(sign_in, "teacher", lambda: None)
         press(at, key)
         assert not at.tabs
-        assert at.session_state[acts.NOTICE] == acts.SIGNED_OUT
+        assert "You are signed out, and nothing was done" in at.session_state["notice"]
     assert (server.store().classes.all(), log(opened)) == before

@@ -7,14 +7,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
-from core.data.results import DatasetStatus
+from core.data.fashion_mnist import DatasetStatus
+from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.jobs.job import Jobs, Outcome, PickedUp
-from core.jobs.limits import Limits
-from core.mistakes.catalogue import BY_SLUG
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.lessons.train import controls_page as controls
 from core.results import LossPoint, StepProgress
-from core.ui import dataset, runs
-from core.ui.train import controls
+from core.ui import dataset, runs, server
 from tests.pages.walk import (
     CURVE,
     HOSTILE,
@@ -33,32 +33,35 @@ from tests.pages.walk import (
 LOSSES = (LossPoint(1, 0.1, 2.0),)
 
 
-def test_the_address_presets_the_controls():
-    """Good values in the address arrive in the controls, with the model's recipe."""
-    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="2")
-    state = at.session_state
-    assert (state.task, state.model, state.epochs) == ("sprites", "cnn", 2)
-    assert state.schedule == "one-cycle"
-    assert not at.warning
+def test_controls_say_the_same_after_another_page():
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.number_input(key="epochs").set_value(7).run()
+    at.switch_page("pages/5_Compare.py").run()
+    at.selectbox(key="race_model").set_value("cnn").run()
+    at.number_input(key="race_batch_cnn").set_value(80).run()
+    at.switch_page("pages/3_Train.py").run()
+    assert at.number_input(key="epochs").value == 7
+    at.switch_page("pages/5_Compare.py").run()
+    assert at.selectbox(key="race_model").value == "cnn"
+    assert at.number_input(key="race_batch_cnn").value == 80
 
 
 def test_mistakes_are_one_click_away(monkeypatch, engine):
-    """The search from a run that failed, and each move that may be forgotten."""
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # it need not be trained
     job_id = engine.submit(runs.RUN, SHORT, owner="me")
     engine._when_ended(job_id, Outcome("failed", message="RuntimeError: no"))
     at = open_page("pages/3_Train.py", run=job_id)
-    links = [each.proto for each in at.get("page_link")]
-    to_mistakes = [each for each in links if each.page.endswith("Mistakes")]
-    assert "Find it by its message" in [each.label for each in to_mistakes]
-    asked = [each.query_string.partition("=")[2] for each in to_mistakes]
-    slugs = [each for each in asked if each]
+    assert "RuntimeError: no" in texts(at.error)
+    links = [link.proto for link in at.get("page_link")]
+    links = [link for link in links if link.page.endswith("Mistakes")]
+    assert "Find it by its message" in [link.label for link in links]
+    queries = (link.query_string.partition("=")[2] for link in links)
+    slugs = [slug for slug in queries if slug]
     assert len(slugs) == 4
     assert set(slugs) < set(BY_SLUG)
 
 
 def test_bad_values_in_the_address_are_ignored_with_a_notice():
-    """Each unknown name and impossible value gives a notice; the rest counts."""
     at = open_page(
         "pages/3_Train.py", task="sprites", epochs="900", colour="red", seed="x"
     )
@@ -71,7 +74,6 @@ def test_bad_values_in_the_address_are_ignored_with_a_notice():
 
 @pytest.mark.parametrize("first", range(0, len(HOSTILE), 5))
 def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
-    """Whatever Markdown they are, in a setting or in a name; and not at full length."""
     some = HOSTILE[first : first + 5]
     names = ("task", "model", "epochs", "learning_rate", "host")
     at = open_page("pages/3_Train.py", **dict(zip(names, some, strict=False)))
@@ -83,7 +85,6 @@ def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
 
 
 def test_start_trains_to_the_end(engine):
-    """Pressing the button queues a run whose result the page then shows."""
     at = open_page("pages/3_Train.py", task="sprites", epochs="1", batch_size="256")
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
@@ -103,7 +104,6 @@ def test_start_trains_to_the_end(engine):
 
 
 def test_an_impossible_setting_starts_nothing(engine):
-    """Every one is named as on screen, at once; a quick press queues no run."""
     before = len(engine.jobs("core.training:run"))
     at = open_page("pages/3_Train.py", task="sprites")
     open_tab(at, True, controls.OPEN)
@@ -120,21 +120,6 @@ def test_an_impossible_setting_starts_nothing(engine):
     assert not at.button(key="start_training").disabled
 
 
-def test_a_failed_run_shows_its_reason(engine):
-    """A run that failed shows the sentence it failed with."""
-    failed = finished_run(engine, RunConfig(task="sprites", learning_rate=1e25))
-    assert "learning rate" in texts(open_page("pages/3_Train.py", run=failed).error)
-
-
-def test_another_model_brings_its_recipe():
-    """Choosing the CNN sets the epochs, batch and rate that it is trained with."""
-    at = open_page("pages/3_Train.py", task="sprites")
-    at.get_by_key("model").set_value("cnn").run()
-    recipe, state = RunConfig.with_recipe(model="cnn"), at.session_state
-    assert (state.epochs, state.batch_size) == (recipe.epochs, recipe.batch_size)
-    assert state.learning_rate == recipe.learning_rate
-
-
 def settings_of(at: AppTest) -> RunConfig:
     """The configuration that the controls of the Train page show."""
     return RunConfig(**{e.name: at.session_state[e.name] for e in fields(RunConfig)})
@@ -146,7 +131,6 @@ def specs(at: AppTest) -> str:
 
 
 def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
-    """By its link and after a reload; then they are the visitor's, with a way back."""
     config = RunConfig(task="sprites", model="cnn", epochs=1, batch_size=512, seed=3)
     run_id = finished_run(engine, config)
     at = open_page("pages/3_Train.py", run=run_id)
@@ -160,7 +144,6 @@ def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
 
 
 def test_another_task_leaves_no_run_of_the_first(engine):
-    """What was reached on images does not stand under Regression, and comes back."""
     at = open_page("pages/3_Train.py", run=finished_run(engine))
     at.get_by_key("task").set_value("regression").run()
     assert "images are classified" not in status(at)
@@ -171,7 +154,6 @@ def test_another_task_leaves_no_run_of_the_first(engine):
 
 
 def test_a_run_that_waits_has_a_name(engine, monkeypatch):
-    """As all runs have; its place is told, and its code is there already."""
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
     run_id = engine.submit(runs.RUN, SHORT)
     at = open_page("pages/3_Train.py", run=run_id)
@@ -182,11 +164,6 @@ def test_a_run_that_waits_has_a_name(engine, monkeypatch):
 
 
 def test_the_fast_setting_is_set_and_taken_back():
-    """The button sets the controls, another model stays fast, and there is a way back.
-
-    A control that is changed afterwards makes it a setting of one's own, from which the
-    button leads to the fast one again.
-    """
     at = open_page("pages/3_Train.py", task="sprites", seed="7")
     at.button(key="fast_setting").click().run()
     fast = RunConfig.with_recipe(task="sprites", seed=7, fast=True)
@@ -205,8 +182,14 @@ def test_the_fast_setting_is_set_and_taken_back():
     assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
 
 
+def test_the_address_presets_the_controls_with_the_models_recipe():
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="2")
+    recipe = RunConfig.with_recipe(task="sprites", model="cnn", epochs=2)
+    assert settings_of(at) == recipe
+    assert not at.warning
+
+
 def test_the_address_presets_the_fast_setting():
-    """fast=1 is the model's fast setting, and what else is given wins over it."""
     query = {"task": "sprites", "model": "cnn", "fast": "1"}
     expected = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
     assert settings_of(open_page("pages/3_Train.py", **query)) == expected
@@ -219,7 +202,6 @@ def test_the_address_presets_the_fast_setting():
 
 
 def test_regression_has_no_fast_setting():
-    """Its button is absent, its address tells, and to come from there resets all."""
     at = open_page("pages/3_Train.py", task="regression", fast="1")
     assert "fast must be false for the model simple" in texts(at.warning)
     keys = {"start_training", "fast_setting"}
@@ -230,16 +212,19 @@ def test_regression_has_no_fast_setting():
     assert settings_of(at) == RunConfig.with_recipe(task="regression")
 
 
-@pytest.mark.parametrize(
-    ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
-)
-def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
-    """Missing or damaged data: the page says so, offers to fetch, presets sprites."""
-    status = DatasetStatus(source, problem)
+def has(monkeypatch, status: DatasetStatus) -> None:
+    """Give the machine Fashion-MNIST in that state."""
     machine = Engine.machine
     monkeypatch.setattr(
         Engine, "machine", lambda self: replace(machine(self), fashion_mnist=status)
     )
+
+
+@pytest.mark.parametrize(
+    ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
+)
+def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
+    has(monkeypatch, DatasetStatus(source, problem))
     at = open_page("pages/3_Train.py")
     assert at.session_state.task == "sprites"
     assert at.button(key="fetch_data")
@@ -249,17 +234,12 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
 
 @pytest.fixture
 def no_data(monkeypatch):
-    """A machine without Fashion-MNIST, as the pages see it."""
-    machine, none = Engine.machine, DatasetStatus()
-    monkeypatch.setattr(
-        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=none)
-    )
+    has(monkeypatch, DatasetStatus())
     monkeypatch.setattr(dataset, "visitor", lambda: "somebody")
 
 
 @pytest.mark.usefixtures("no_data")
 def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
-    """A download that fails says so on the page, and can be started again."""
     # Any job that fails will do; tests of core.data.fashion_mnist fail the real one.
     monkeypatch.setattr(dataset, "FETCH", "core.devices:resolve")
     at = open_page("pages/3_Train.py")
@@ -272,7 +252,6 @@ def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
 
 @pytest.mark.usefixtures("no_data")
 def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
-    """Who started it finds it again, with its Cancel; others see how far it is."""
     # Any job that goes on will do.
     monkeypatch.setattr(dataset, "FETCH", "tests.pages.walk:until_cancelled")
     open_page("pages/3_Train.py").button(key="fetch_data").click().run()
@@ -292,9 +271,8 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
 
 
 def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
-    """Also where it comes with the address of an earlier run; it starts nothing."""
-    for module in ("server", "runs", "train.controls"):
-        monkeypatch.setattr(f"core.ui.{module}.visitor", lambda: "somebody")
+    for module in (server, runs, controls):
+        monkeypatch.setattr(module, "visitor", lambda: "somebody")
     at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
     long = RunConfig.with_recipe(task="regression", epochs=50)
     first = engine.submit(runs.RUN, long, owner="somebody")
@@ -306,7 +284,6 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
 
 
 def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):
-    """The Train page offers the script of the run that it shows."""
     at = open_tab(open_page("pages/3_Train.py", run=run_id), True, "take_home")
     keys = {button.key for button in at.download_button}
     assert keys == {"download_script", "download_notebook", "download_drawing"}
@@ -314,7 +291,6 @@ def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):
 
 @pytest.mark.parametrize("criterion", ["mse", "gaussian"])
 def test_regression_is_trained_to_the_end(engine, criterion):
-    """The address is enough; R², RMSE, the fit and the three moves are shown."""
     query = {"task": "regression", "criterion": criterion, "epochs": "2"}
     at = open_page("pages/3_Train.py", **query)
     assert (len(at.warning), at.session_state.model) == (0, "simple")
@@ -342,40 +318,23 @@ def test_regression_is_trained_to_the_end(engine, criterion):
 
 
 def test_tasks_bring_what_fits_them():
-    """To regression and back: every stop is a configuration that can be trained."""
     at = open_page("pages/3_Train.py", task="sprites", model="cnn", augment="true")
     for task in ("regression", "sprites", "regression", "fashion-mnist", "sprites"):
         at.get_by_key("task").set_value(task).run()
         assert not at.exception
-        state = {
-            field.name: at.session_state[field.name] for field in fields(RunConfig)
-        }
-        config = RunConfig(**state)
-        assert config == RunConfig.with_recipe(task=task)
+        assert settings_of(at) == RunConfig.with_recipe(task=task)
     assert at.get_by_key("model").options == ["ANN", "CNN"]
 
 
 def test_between_image_tasks_the_settings_stay():
-    """Another task that the model fits changes nothing else."""
     at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="3")
     at.get_by_key("task").set_value("fashion-mnist").run()
     assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
 
 
-def test_what_does_not_fit_in_the_address_is_told():
-    """A model for images in regression's address: a notice, and the one that fits."""
-    at = open_page("pages/3_Train.py", task="regression", model="cnn", augment="1")
-    assert not at.exception
-    assert at.session_state.model == "simple"
-    assert at.session_state.augment is False
-    assert len(at.warning) == 2
-    assert "Model must be simple" in texts(at.warning)
-
-
 def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
-    """On a run's chart are the visitor's earlier ones whose loss is the same figure."""
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # they need not be trained
-    monkeypatch.setattr(engine, "_limits", Limits(max_jobs_per_person=6))
+    monkeypatch.setattr(engine.admission, "limits", Limits(max_jobs_per_person=6))
     gaussian = replace(CURVE, criterion="gaussian")
     sprites = replace(SHORT, batch_size=512)
     configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
@@ -392,7 +351,7 @@ def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine
     assert compared(ids[-1], most=1) == [ids[3]]
     assert compared(ids[4]) == []
     # Also when they come from the database.
-    runs._asked_before.cache_clear()
+    runs._before.cache_clear()
     monkeypatch.setattr(engine, "_jobs", Jobs(engine._history.hear))
     assert compared(ids[-1]) == [ids[0], ids[3]]
     assert [job.id for job in engine.jobs(runs.RUN)] == []

@@ -1,4 +1,4 @@
-"""What tests of the store share: each of them runs on SQLite and on a real Postgres."""
+"""What tests of the store share: with `url` they run on SQLite and a real Postgres."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def file_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'data' / 'store.sqlite'}"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database."""
     name = "file_url" if request.param == "sqlite" else "server_url"
@@ -30,7 +30,6 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def open_store() -> Iterator[Callable[[str], Store]]:
-    """Opens stores, and closes them after the test."""
     opened: list[Store] = []
 
     def open_one(url: str) -> Store:
@@ -38,11 +37,10 @@ def open_store() -> Iterator[Callable[[str], Store]]:
         return opened[-1]
 
     yield open_one
-    for each in opened:
-        each.close()
+    for store in opened:
+        store.close()
 
 
 @pytest.fixture
 def store(url: str, open_store: Callable[[str], Store]) -> Store:
-    """An open store on an empty database."""
     return open_store(url)

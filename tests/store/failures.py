@@ -1,4 +1,4 @@
-"""What can happen to a database: each goes on for as long as its `with` does."""
+"""Failures of a database, which last as long as their `with`."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ END_OTHERS = text(
 
 @contextmanager
 def with_pragma(store, there: str, gone: str) -> Iterator[None]:
-    """The writer's connections have this setting, the one it has now included."""
+    """Set a pragma in all connections of the writer."""
     switch = {"pragma": there}
 
     @event.listens_for(store.database.writer, "connect")
     def connected(connection, _record):
         connection.execute(switch["pragma"])
 
-    store.writer.write(lambda connection: connection.exec_driver_sql(there))
+    store.writer.write(lambda session: session.execute(text(there)))
     yield
     switch["pragma"] = gone
 
@@ -46,7 +46,7 @@ def read_only(store, _server) -> Iterator[None]:
 
 @contextmanager
 def held(store, _server) -> Iterator[None]:
-    """By another program, which knows nothing of our lock."""
+    """Another program holds the file, without our lock."""
     other = sqlite3.connect(store.database.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     yield
@@ -55,7 +55,7 @@ def held(store, _server) -> Iterator[None]:
 
 @contextmanager
 def moved(store, _server) -> Iterator[None]:
-    """The folder is not where it was, as when a disk is unplugged."""
+    """The folder is gone, as when a disk is unplugged."""
     folder = store.database.path.parent
     aside = folder.rename(folder.with_name("elsewhere"))
     try:
@@ -84,7 +84,7 @@ def as_admin(server, store) -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def server_read_only(store, server) -> Iterator[None]:
-    """As a standby is, or a database that a host has closed for lack of payment."""
+    """A standby, or a database whose host was not paid."""
     name = store.database.url.database
     alter = f"ALTER DATABASE {name} SET default_transaction_read_only"
     with as_admin(server, store) as connection:

@@ -1,8 +1,11 @@
-"""Runs as training reports them, small and made up."""
+"""Runs as training reports them and lists show them, small and made up."""
+
+from typing import Any
 
 from core.config import RunConfig
 from core.results import Epoch, Fit, LossPoint, RunResult, Started
 from core.store.store import Store
+from core.store.tables import SETTINGS, Measurement, RunSummary
 from tests import samples
 
 RUN = "core.training:run"
@@ -45,11 +48,40 @@ RESULT = RunResult(
 
 def finished(store: Store, run_id: str, visitor: str = "me", **more: object) -> None:
     """A run from the click to its end."""
-    config = RunConfig(**{**vars(CONFIG), **more})
-    assert store.runs.queue(run_id, visitor, RUN, (config,))
+    assert queue(store, run_id, visitor, RunConfig(**{**vars(CONFIG), **more}))
     store.runs.begin(run_id)
     store.runs.started(run_id, STARTED)
     for epoch, first in zip(HISTORY, (0, 50), strict=True):
         store.runs.progress(run_id, epoch.step, LOSSES[first : first + 50])
         store.runs.epoch(run_id, epoch)
     store.runs.end(run_id, "finished", RESULT)
+
+
+def queue(
+    store: Store, run_id: str, visitor: str = "me", *arguments: Any, **more: Any
+) -> bool:
+    """Store a job that waits; returns whether that is committed."""
+    job = {"address": RUN, "arguments": arguments or (CONFIG,)} | more
+    return store.writer.wait(store.runs.enqueue(run_id, visitor, **job))
+
+
+def begin(store: Store, run_id: str, *arguments: Any) -> None:
+    """A worker has begun with a run."""
+    queue(store, run_id, "me", *arguments)
+    store.runs.begin(run_id)
+
+
+def newest(
+    store: Store, kind: str, machine: str = "here", subject: str | None = None
+) -> Measurement | None:
+    newest_id = store.measurements.newest_id(kind, machine, subject)
+    return newest_id and store.measurements.get(newest_id)
+
+
+def summary(**given: Any) -> RunSummary:
+    """A finished run; settings may be among what is given."""
+    settings = {name: given.pop(name) for name in SETTINGS if name in given}
+    row = dict(id="", seq=0, visitor="me", address=RUN, lane="train", round=0, step=0)
+    row |= dict(status="finished", message="", submitted=0.0, name="", hidden=False)
+    settings = vars(RunConfig()) | settings
+    return RunSummary(**row | {"withheld": False} | given, settings=settings)

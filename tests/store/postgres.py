@@ -1,4 +1,4 @@
-"""A real Postgres server for tests, in a folder of its own, on a socket there."""
+"""A Postgres server for tests, on a socket in a folder of its own."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ USER = "postgres"  # the server refuses to be root
 
 
 def tool(name: str) -> str | None:
-    """Where a tool of the newest version is; None: Postgres is not installed."""
+    """The path of a tool of the newest version, if Postgres is installed."""
     found = sorted(TOOLS.glob(f"*/bin/{name}"), key=lambda each: int(each.parts[-3]))
     return str(found[-1]) if found else shutil.which(name)
 
@@ -32,10 +32,7 @@ class Postgres:
         return f"postgres://{USER}@/{database}?host={self.folder}"
 
     def empty_database(self, name: str) -> str:
-        """The address of that database, with nothing in it.
-
-        It is used again and again: each new one would take half a second.
-        """
+        """The address of that database, emptied: a new one would take half a second."""
         where = f"host={self.folder} user={USER} dbname="
         with psycopg.connect(f"{where}postgres", autocommit=True) as connection:
             known = connection.execute("SELECT datname FROM pg_database").fetchall()

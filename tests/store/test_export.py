@@ -1,18 +1,18 @@
-"""core.store.export: what a visitor takes along."""
-
 import csv
 import io
 import json
 import math
 from dataclasses import replace
 
+from sqlalchemy import update
+
 from core.store.export import everything, runs_csv
+from core.store.tables import RunSummary
 from tests import samples
-from tests.store.made_up import CONFIG, HISTORY, RUN, finished
+from tests.store.made_up import HISTORY, begin, finished
 
 
-def test_the_table_has_a_row_a_run(store):
-    """With settings, figures and times that a person reads."""
+def test_the_table_has_a_row_a_run_with_settings_figures_and_times(store):
     finished(store, "a")
     finished(store, "b", task="fashion-mnist")
     store.writer.flush()
@@ -24,13 +24,12 @@ def test_the_table_has_a_row_a_run(store):
     assert first["ended"].endswith("+00:00")
 
 
-def test_no_cell_is_a_formula(store):
-    """A spreadsheet would run it on the machine of whoever opens the table."""
-    for number, begin in enumerate("=+-@\t"):
-        finished(store, f"{number}")
-        name = f'{begin}SUM(A1:A9), "quoted"'
-        change = f"UPDATE runs SET name = '{name}' WHERE id = '{number}'"
-        store.writer.write(lambda each, sql=change: each.exec_driver_sql(sql))
+def test_no_cell_is_a_formula_that_a_spreadsheet_would_run(store):
+    for sign in "=+-@\t":
+        finished(store, sign)
+        change = update(RunSummary).where(RunSummary.id == sign)
+        change = change.values(name=f'{sign}SUM(A1:A9), "quoted"')
+        store.writer.write(lambda session, change=change: session.execute(change))
     rows = list(csv.DictReader(io.StringIO(runs_csv(store.runs.find()))))
     assert len(rows) == 5
     for row in rows:
@@ -38,12 +37,10 @@ def test_no_cell_is_a_formula(store):
         assert row["name"].endswith('SUM(A1:A9), "quoted"')
 
 
-def test_everything_is_strict_json(store):
-    """Hidden runs, curves and measurements too; of others nothing."""
+def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
     finished(store, "a")
     store.runs.hide(["a"], "me")
-    store.runs.queue("b", "me", RUN, (CONFIG,))
-    store.runs.begin("b")
+    begin(store, "b")
     store.runs.epoch("b", replace(HISTORY[0], loss=math.nan))
     finished(store, "c", "you")
     store.measurements.keep("a:b", samples.RACE, machine="here", visitor="me")
@@ -63,7 +60,6 @@ def test_everything_is_strict_json(store):
 
 
 def test_a_stranger_has_nothing(store):
-    """Which is said, not an error."""
     empty = {key: [] for key in ("runs", "measurements", "classes")}
     found = {"visitor": None, "answers": {}, **empty}
     assert json.loads(everything(store, "nobody")) == found

@@ -1,29 +1,28 @@
-"""core.store.runs: what a restart finds of the queue and of runs."""
-
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import select, update
 
 from core.config import RunConfig
 from core.jobs.job import ENDED
-from core.store import tables
 from core.store.codec import StoreError
-from core.store.results import RunSummary
 from core.store.runs import GOING_ON
+from core.store.tables import Checkpoint, Curve, EpochOfRun, RunSummary
 from tests.store.made_up import (
     CONFIG,
     HISTORY,
     LOSSES,
     RESULT,
-    RUN,
     STARTED,
+    begin,
     finished,
+    queue,
+    summary,
 )
 
 
 def test_a_finished_run_is_after_a_restart_as_it_was(url, open_store):
-    """Curve, epochs, result and checkpoint to the last digit."""
     store = open_store(url)
     finished(store, "a")
     store.close()
@@ -34,41 +33,32 @@ def test_a_finished_run_is_after_a_restart_as_it_was(url, open_store):
     assert kept.arguments == (CONFIG,)
     assert (kept.start, kept.history, kept.losses) == (STARTED, HISTORY, LOSSES)
     assert store.runs.checkpoint("a") == RESULT.checkpoint
-    summary = kept.summary
-    assert summary.config == CONFIG
-    assert (summary.status, summary.accuracy, summary.seconds) == (
-        "finished",
-        0.8,
-        10.5,
-    )
-    assert summary.submitted <= summary.started <= summary.ended
+    run = kept.summary
+    assert run.config == CONFIG
+    assert (run.status, run.accuracy, run.seconds) == ("finished", 0.8, 10.5)
+    assert run.submitted <= run.started <= run.ended
 
 
 def test_what_waits_is_queued_again_in_its_order(url, open_store):
-    """With the visitor, the lane and the round; what has ended is not."""
     store = open_store(url)
     pair = ("a race", CONFIG, 3, b"bytes")
-    for run_id, lane, turn in (("c", "train", 2), ("a", "lab", 1), ("b", "train", 3)):
-        assert store.runs.queue(run_id, "me", "core.x:y", pair, lane, turn)
-    store.runs.queue("gone", "", RUN, (CONFIG,))
+    waiting = [("c", "train", 2), ("a", "lab", 1), ("b", "train", 3)]
+    for run_id, lane, turn in waiting:
+        more = dict(address="core.x:y", lane=lane, round=turn)
+        assert queue(store, run_id, "me", *pair, **more)
+    queue(store, "gone", "")
     store.runs.end("gone", "cancelled")
     store.close()
     found = open_store(url).runs.recover()
-    assert [(each.id, each.lane, each.round) for each in found] == [
-        ("c", "train", 2),
-        ("a", "lab", 1),
-        ("b", "train", 3),
-    ]
-    assert {(each.visitor, each.address, each.arguments) for each in found} == {
-        ("me", "core.x:y", pair)
-    }
+    runs = [run.summary for run in found]
+    assert [(run.id, run.lane, run.round) for run in runs] == waiting
+    assert {(run.visitor, run.address) for run in runs} == {("me", "core.x:y")}
+    assert {run.arguments for run in found} == {pair}
 
 
-def test_a_run_that_was_going_on_is_interrupted(url, open_store):
-    """It says at which step, keeps what it had, and does not run a second time."""
+def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_store):
     store = open_store(url)
-    store.runs.queue("a", "me", RUN, (CONFIG,))
-    store.runs.begin("a")
+    begin(store, "a")
     store.runs.started("a", STARTED)
     store.runs.epoch("a", HISTORY[0])
     store.runs.progress("a", 50, LOSSES[:50])
@@ -86,13 +76,12 @@ def test_a_run_that_was_going_on_is_interrupted(url, open_store):
     assert store.runs.get("a").value is None
 
 
-def test_a_row_of_the_queue_that_can_not_be_read_has_failed(store):
-    """The app starts, the others run, and the visitor is told."""
-    store.runs.queue("old", "me", RUN, (CONFIG,))
-    store.runs.queue("new", "me", RUN, (CONFIG,))
-    damage = tables.runs.update().where(tables.runs.c.id == "old")
-    store.writer.write(lambda each: each.execute(damage.values(arguments="{")))
-    assert [each.id for each in store.runs.recover()] == ["new"]
+def test_a_waiting_row_that_can_not_be_read_has_failed(store):
+    queue(store, "old")
+    queue(store, "new")
+    damage = update(RunSummary).where(RunSummary.id == "old").values(arguments="{")
+    store.writer.write(lambda session: session.execute(damage))
+    assert [run.summary.id for run in store.runs.recover()] == ["new"]
     store.writer.flush()
     (old,) = store.runs.find(status="failed")
     assert "another version" in old.message
@@ -100,39 +89,31 @@ def test_a_row_of_the_queue_that_can_not_be_read_has_failed(store):
         store.runs.get("old")
 
 
-def test_a_run_that_diverged_is_kept(store):
-    """Its loss is no number, which JSON and SQLite's floats do not know."""
-    store.runs.queue("a", "me", RUN, (CONFIG,))
-    store.runs.begin("a")
-    lost = replace(HISTORY[0], loss=math.nan, test_loss=math.inf)
-    store.runs.epoch("a", lost)
+def test_a_run_that_diverged_keeps_a_loss_that_is_no_number(store):
+    begin(store, "a")
+    store.runs.epoch("a", replace(HISTORY[0], loss=math.nan, test_loss=math.inf))
     store.writer.flush()
-    (back,) = store.runs.get("a").history
-    assert math.isnan(back.loss)
-    assert back.test_loss == math.inf
+    (epoch,) = store.runs.get("a").history
+    assert math.isnan(epoch.loss)
+    assert epoch.test_loss == math.inf
 
 
-def test_a_regression_is_kept(store):
-    """Its figures are R² and the curve it fits, which goes below zero."""
+def test_a_regression_keeps_its_fit_once(store):
     config = RunConfig.with_recipe(task="regression")
     history = (replace(HISTORY[0], test_accuracy=None, test_r2=0.9, test_rmse=0.2),)
-    plain = dict(test_correct=None, history=history)
-    result = replace(RESULT, config=config, **plain)
-    store.runs.queue("a", "me", RUN, (config,))
-    store.runs.begin("a")
+    result = replace(RESULT, config=config, test_correct=None, history=history)
+    begin(store, "a", config)
     store.runs.progress("a", 100, LOSSES, result.fit)
     store.writer.flush()
     assert store.runs.get("a").fit == result.fit
     store.runs.end("a", "finished", result)
     store.writer.flush()
-    assert store.runs.get("a").value == result
-    assert store.runs.get("a").fit is None, "it is not kept twice"
-    assert store.runs.get("a").summary.r2 == 0.9
-    assert store.runs.get("a").summary.accuracy is None
+    kept = store.runs.get("a")
+    assert (kept.value, kept.fit) == (result, None)
+    assert (kept.summary.r2, kept.summary.accuracy) == (0.9, None)
 
 
 def test_a_list_has_the_newest_first(store):
-    """Of one visitor or all, of a task, without those that are hidden."""
     for run_id, visitor, task in (
         ("a", "me", "sprites"),
         ("b", "you", "sprites"),
@@ -142,7 +123,7 @@ def test_a_list_has_the_newest_first(store):
     store.writer.flush()
 
     def ids(*arguments, **more):
-        return [each.id for each in store.runs.find(*arguments, **more)]
+        return [run.id for run in store.runs.find(*arguments, **more)]
 
     assert ids() == ["c", "b", "a"]
     assert ids("me") == ["c", "a"]
@@ -152,8 +133,20 @@ def test_a_list_has_the_newest_first(store):
     assert ids("me", hidden=True) == ["c", "a"]
 
 
+def test_a_setting_that_is_newer_than_a_run_has_its_default():
+    run = summary(batch_size=7)
+    del run.settings["non_blocking"]
+    assert (run.batch_size, run.non_blocking) == (7, RunConfig.non_blocking)
+    assert run.config == RunConfig(batch_size=7)
+
+
+def test_a_job_that_is_no_training_run_has_no_settings(store):
+    queue(store, "a", "me", CONFIG, 3)
+    (run,) = store.runs.find()
+    assert run.config is run.task is None
+
+
 def test_only_their_visitor_changes_runs(store):
-    """Nobody renames, hides or deletes what is another's."""
     finished(store, "a", "me")
     assert not store.runs.rename("a", "you", "mine")
     assert not store.runs.hide(["a"], "you")
@@ -167,10 +160,8 @@ def test_only_their_visitor_changes_runs(store):
     assert not store.runs.delete(["a"], "me")
 
 
-def test_what_a_deleted_run_still_reports_is_not_kept(store):
-    """Nor does it disturb what others report."""
-    store.runs.queue("a", "me", RUN, (CONFIG,))
-    store.runs.begin("a")
+def test_reports_of_a_deleted_run_change_nothing(store):
+    begin(store, "a")
     store.runs.delete(["a"], "me")
     store.runs.started("a", STARTED)
     store.runs.progress("a", 50, LOSSES[:50])
@@ -178,16 +169,14 @@ def test_what_a_deleted_run_still_reports_is_not_kept(store):
     store.runs.end("a", "finished", RESULT)
     finished(store, "b")
     store.writer.flush()
-    assert [each.id for each in store.runs.find()] == ["b"]
-    with store.database.read() as connection:
-        for table in (tables.epochs, tables.curves, tables.checkpoints, tables.details):
-            rows = connection.execute(table.select())
-            assert {row.run_id for row in rows} == {"b"}
+    assert [run.id for run in store.runs.find()] == ["b"]
+    with store.database.read() as session:
+        for table in (EpochOfRun, Curve, Checkpoint):
+            assert set(session.scalars(select(table.run_id))) == {"b"}
 
 
 def test_a_result_that_is_no_plain_data_leaves_the_run_finished(store):
-    """An array of a lab's can't be kept; that it ended can."""
-    store.runs.queue("a", "me", "core.x:y", ())
+    queue(store, "a")
     store.runs.end("a", "finished", object())
     store.writer.flush()
     kept = store.runs.get("a")
@@ -197,27 +186,17 @@ def test_a_result_that_is_no_plain_data_leaves_the_run_finished(store):
 @pytest.mark.parametrize(
     "text", ["a\0b", "\ud800", "'; DROP TABLE runs; --", "💥" * 99]
 )
-def test_any_text_is_taken(store, text):
-    """A name, a message, an id of an address: no database refuses a row for it."""
+def test_any_text_is_taken_as_a_name_a_message_and_an_id(store, text):
     assert store.runs.get(text) is None
     assert store.runs.checkpoint(text) is None
     finished(store, "a")
     assert store.runs.rename("a", "me", text)
-    store.runs.queue("b", "me", RUN, (CONFIG, text))
+    queue(store, "b", "me", CONFIG, text)
     store.runs.end("b", "failed", message=text)
     store.writer.flush()
     assert store.runs.get("b").summary.status == "failed"
     assert store.runs.get("b").arguments == (CONFIG, text)
 
 
-def test_a_summary_has_the_columns_of_the_table():
-    """All but the arguments and the class; the settings are among them."""
-    names = {field.name for field in fields(RunSummary)}
-    columns = {column.name for column in tables.runs.columns}
-    assert names == columns - {"arguments", "class_id"}
-    assert names >= {field.name for field in fields(RunConfig)}
-
-
-def test_the_words_for_how_runs_end_are_those_of_jobs():
-    """Whatever has ended is not going on."""
+def test_no_run_that_goes_on_has_a_status_of_ended_jobs():
     assert not {*ENDED, "interrupted"} & set(GOING_ON)

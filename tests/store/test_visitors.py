@@ -1,15 +1,11 @@
-"""core.store.visitors: who came, and comes back."""
-
 from core.store.visitors import SEEN_SECONDS, WORDS, new_code
 from tests.store.made_up import finished
 
 
-def test_a_visitor_comes_back_with_a_code(store):
-    """However it was typed; another code is nobody's."""
-    visitor = store.visitors.new()
+def test_a_visitor_comes_back_with_a_code_however_it_is_typed(store):
+    store.visitors.touch("me")
     store.writer.flush()
-    found = store.visitors.get(visitor)
-    assert found.id == visitor
+    found = store.visitors.get("me")
     assert store.visitors.by_code(found.code) == found
     typed = f"  {found.code.upper().replace('-', ' ')}. "
     assert store.visitors.by_code(typed) == found
@@ -17,8 +13,7 @@ def test_a_visitor_comes_back_with_a_code(store):
         assert store.visitors.by_code(wrong) is None
 
 
-def test_codes_can_be_read_aloud_and_not_guessed():
-    """Four words of five letters, consonants and vowels in turn: 64 bits."""
+def test_codes_are_four_words_of_five_letters_with_64_bits():
     codes = {new_code() for _ in range(1000)}
     assert len(codes) == 1000
     for code in codes:
@@ -27,20 +22,16 @@ def test_codes_can_be_read_aloud_and_not_guessed():
         assert all(word[1] in "aiou" and word[3] in "aiou" for word in words)
 
 
-def test_a_visit_is_written_down_once_an_hour(store, monkeypatch):
-    """Not at every click."""
+def test_a_visit_is_written_once_an_hour(store, monkeypatch):
     now = 1000.0 + SEEN_SECONDS
-    monkeypatch.setattr("core.store.visitors.time.time", lambda: now)
-    visitor = store.visitors.new()
-    for later, seen in ((10.0, 0.0), (SEEN_SECONDS, SEEN_SECONDS)):
+    for later, seen in ((0.0, 0.0), (10.0, 0.0), (SEEN_SECONDS, SEEN_SECONDS)):
         monkeypatch.setattr("core.store.visitors.time.time", lambda at=later: now + at)
-        store.visitors.touch(visitor)
+        store.visitors.touch("me")
         store.writer.flush()
-        assert store.visitors.get(visitor).seen == now + seen
+        assert store.visitors.get("me").seen == now + seen
 
 
-def test_who_starts_a_run_is_known(store):
-    """Also with the cookie of a visitor whose row is gone."""
+def test_a_run_and_a_visit_add_a_missing_visitor(store):
     finished(store, "a", "somebody")
     assert store.visitors.get("somebody").code
     store.visitors.touch("somebody else")
@@ -48,21 +39,30 @@ def test_who_starts_a_run_is_known(store):
     assert store.visitors.get("somebody else").code
 
 
-def test_delete_deletes(store):
-    """Runs, curves and measurements of this visitor, and nothing of another's."""
+def test_the_newest_answer_to_each_question_is_stored(store):
+    store.answers.keep("me", "race", 0)
+    store.answers.keep("me", "race", [1, "CPU"])
+    store.answers.keep("me", "ladder", "10×")
+    store.answers.keep("you", "race", 2)
+    assert store.answers.of("me") == {"race": [1, "CPU"], "ladder": "10×"}
+
+
+def test_a_visitor_is_deleted_with_runs_measurements_and_answers(store):
     for visitor in ("me", "you"):
         finished(store, f"run of {visitor}", visitor)
         store.measurements.keep("a:b", 1, machine="here", visitor=visitor)
+        store.answers.keep(visitor, "race", 2)
     store.visitors.delete("me")
     assert store.visitors.get("me") is None
-    assert [each.id for each in store.runs.find()] == ["run of you"]
+    assert [run.id for run in store.runs.find()] == ["run of you"]
     assert store.runs.checkpoint("run of me") is None
     assert store.measurements.of("me") == []
     assert len(store.measurements.of("you")) == 1
+    assert store.answers.of("me") == {}
+    assert store.answers.of("you") == {"race": 2}
 
 
 def test_what_was_deleted_is_not_in_the_file(file_url, open_store):
-    """Who deletes their data need not fear whoever reads the disk."""
     secret, store = "a name that I gave", open_store(file_url)
     finished(store, "a", "me")
     store.runs.rename("a", "me", secret)

@@ -1,10 +1,9 @@
-"""core.store.writer: nothing is lost while the database is away, and that is told."""
-
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from core.store import database, writer
 from core.store.codec import StoreError
@@ -19,15 +18,17 @@ from tests.store.failures import (
     server_read_only,
     stopped,
 )
-from tests.store.made_up import CONFIG, HISTORY, RUN, STARTED
+from tests.store.made_up import HISTORY, STARTED, begin, queue
 from tests.store.made_up import RESULT as SMALL
 
 RESULT = replace(SMALL, checkpoint=bytes(400_000))  # of a real one's size
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures are noticed, and tried again, in tenths of a second."""
     monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
 
@@ -39,26 +40,24 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sqlite", read_only, "can only be read"),
         ("sqlite", held, "another program holds"),
         ("sqlite", moved, "no longer where it was"),
-        ("postgres", stopped, "does not answer"),
-        ("postgres", server_read_only, "can only be read"),
-        ("postgres", server_full, "the disk is full"),
+        pytest.param("postgres", stopped, "does not answer", marks=SLOW),
+        pytest.param("postgres", server_read_only, "can only be read", marks=SLOW),
+        pytest.param("postgres", server_full, "the disk is full", marks=SLOW),
     ],
     indirect=["url"],
 )
 def test_what_comes_while_the_database_is_away_is_kept_later(
     store, request, url, failure, cause
 ):
-    """In the middle of a run: training goes on, a sentence says why, all is there."""
     server = None if url.startswith("sqlite") else request.getfixturevalue("postgres")
-    store.runs.queue("a", "me", RUN, (CONFIG,))
-    store.runs.begin("a")
+    begin(store, "a")
     store.runs.started("a", STARTED)
     assert store.writer.flush()
     assert store.is_there(5)
     with failure(store, server):
         store.runs.epoch("a", HISTORY[0])
         store.runs.end("a", "finished", RESULT)
-        assert not store.runs.queue("b", "you", RUN, (CONFIG,))
+        assert not queue(store, "b", "you")
         store.runs.begin("b")
         deadline = time.monotonic() + 10
         while cause not in store.problem and time.monotonic() < deadline:
@@ -67,7 +66,7 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
         assert "Training goes on" in store.problem
         assert not store.is_there(5)
         began = time.monotonic()
-        assert not store.runs.queue("c", "you", RUN, (CONFIG,))
+        assert not queue(store, "c", "you")
         assert time.monotonic() - began < 1, "who clicks does not wait for a lost cause"
     assert store.writer.flush(30)
     assert store.problem == ""
@@ -77,8 +76,7 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
     assert store.runs.get("c").summary.status == "queued"
 
 
-def test_a_database_that_hangs_does_not_answer(store):
-    """Who asks waits no longer than they said, and asks it once."""
+def test_a_database_that_hangs_is_asked_once(store):
     free = threading.Event()
     store.writer.put(lambda _: free.wait(20))
     assert not any(store.is_there(0.01) for _ in range(5))
@@ -89,7 +87,6 @@ def test_a_database_that_hangs_does_not_answer(store):
 
 
 def test_an_idle_app_notices_that_its_database_is_gone(store, postgres, url):
-    """Nobody writes; being asked is enough, and enough to notice that it is back."""
     failure = moved if url.startswith("sqlite") else stopped
     assert store.is_there(5)
     with failure(store, postgres):
@@ -101,18 +98,17 @@ def test_an_idle_app_notices_that_its_database_is_gone(store, postgres, url):
     assert store.problem == ""
 
 
+@SLOW
 def test_a_connection_that_was_cut_is_made_anew(server_url, postgres, open_store):
-    """A server ends idle ones; who clicks next does not notice."""
     store = open_store(server_url)
     assert store.runs.find() == []
     with as_admin(postgres, store) as connection:
         connection.execute(END_OTHERS)
-    assert store.runs.queue("a", "me", RUN, (CONFIG,))
-    assert [each.id for each in store.runs.find()] == ["a"]
+    assert queue(store, "a")
+    assert [run.id for run in store.runs.find()] == ["a"]
 
 
 def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url):
-    """The next ones after it is back are answered."""
     failure = moved if url.startswith("sqlite") else stopped
     store.database.readers.dispose()  # SQLite reads on from a file that it has open
     with failure(store, postgres):
@@ -124,12 +120,13 @@ def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url)
 
 
 def test_a_wrong_write_does_not_hold_up_the_others(store):
-    """It is refused by itself; those before and after it are made."""
     go = threading.Event()
     store.writer.put(lambda _: go.wait())  # so that the next are one batch
     done = []
     store.writer.put(lambda _: done.append("before"))
-    wrong = store.writer.put(lambda each: each.exec_driver_sql("SELECT * FROM nothing"))
+    wrong = store.writer.put(
+        lambda session: session.execute(text("SELECT * FROM nothing"))
+    )
     broken = store.writer.put(lambda _: 1 / 0)
     store.writer.put(lambda _: done.append("after"))
     go.set()
@@ -144,24 +141,22 @@ def test_a_wrong_write_does_not_hold_up_the_others(store):
 
 
 def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatch):
-    """The oldest are kept, so that what is kept fits together."""
     store = open_store(file_url)
     with held(store, None):
-        store.runs.queue("a", "me", RUN, (CONFIG,))
+        queue(store, "a")
         monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
         for number in range(30):
-            store.runs.queue(f"b{number}", "me", RUN, (CONFIG,))
+            queue(store, f"b{number}")
         assert "more did not fit and are lost" in store.problem
     assert store.writer.flush(30)
-    kept = [each.id for each in reversed(store.runs.find())]
+    kept = [run.id for run in reversed(store.runs.find())]
     assert kept == ["a", *(f"b{n}" for n in range(len(kept) - 1))]
     assert 5 < len(kept) < 20
 
 
 def test_after_the_end_nothing_is_taken(url, open_store):
-    """A job that reports while the server stops changes nothing, and nobody waits."""
     store = open_store(url)
     store.close()
     began = time.monotonic()
-    assert not store.runs.queue("a", "me", RUN, (CONFIG,))
+    assert not queue(store, "a")
     assert time.monotonic() - began < 1

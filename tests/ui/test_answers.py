@@ -1,5 +1,3 @@
-"""core.ui.answers: choices that are found again."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -7,7 +5,7 @@ from core.store.store import Store
 from core.ui import answers
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def store(tmp_path, monkeypatch):
     opened = Store(f"sqlite:///{tmp_path / 'app.sqlite'}")
     monkeypatch.setattr(answers, "store", lambda: opened)
@@ -16,40 +14,29 @@ def store(tmp_path, monkeypatch):
 
 
 def page() -> None:
-    from core.ui import answers
-
-    answers.radio("Which?", ["a", "b"], "which")
-
-
-@pytest.mark.parametrize(("cookie", "again"), [("me", "b"), ("", None)])
-@pytest.mark.usefixtures("store")
-def test_a_choice_is_found_again(monkeypatch, cookie, again):
-    """In another tab of the browser that its cookie names; without one it is not."""
-    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
-    at = AppTest.from_function(page, default_timeout=60).run()
-    assert at.radio[0].value is None
-    assert at.radio[0].set_value("b").run().radio[0].value == "b"
-    assert AppTest.from_function(page, default_timeout=60).run().radio[0].value == again
-
-
-def switched() -> None:
     import streamlit as st
 
     from core.ui import answers
 
     st.markdown(f"{answers.is_on('switch')} before")
+    answers.radio("Which?", ["a", "b"], "which")
     answers.toggle("Show it", "switch")
 
 
-@pytest.mark.usefixtures("store")
-def test_a_switch_is_found_as_it_was_left(monkeypatch):
-    """On and off, and known above the place where it is drawn."""
-    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
-    for value in (True, False):
-        at = AppTest.from_function(switched, default_timeout=60).run()
-        assert at.toggle[0].value is not value
-        at.toggle[0].set_value(value).run()
-        assert at.markdown[0].value == f"{value} before"
-        again = AppTest.from_function(switched, default_timeout=60).run()
-        assert again.toggle[0].value is value
-        assert again.markdown[0].value == f"{value} before"
+@pytest.mark.parametrize("cookie", ["me", ""])
+def test_with_a_cookie_answers_are_found_again_in_another_tab(monkeypatch, cookie):
+    """A switch's also above the place where it is drawn."""
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
+    at = AppTest.from_function(page, default_timeout=60).run()
+    assert (at.radio[0].value, at.toggle[0].value) == (None, False)
+    at.radio[0].set_value("b")
+    at.toggle[0].set_value(True).run()
+    assert at.radio[0].value == "b"
+    assert at.markdown[0].value == "True before"
+    again = AppTest.from_function(page, default_timeout=60).run()
+    assert again.radio[0].value == ("b" if cookie else None)
+    assert again.toggle[0].value is bool(cookie)
+    assert again.markdown[0].value == f"{bool(cookie)} before"
+    again.toggle[0].set_value(False).run()
+    last = AppTest.from_function(page, default_timeout=60).run()
+    assert last.toggle[0].value is False

@@ -1,5 +1,3 @@
-"""core.ui.code_editor: what a field for code shows, and what it holds."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -18,8 +16,7 @@ def page() -> None:
     st.markdown(code_editor.text("code"))
 
 
-def test_a_field_holds_what_it_was_given_until_somebody_writes():
-    """Then that, however often the page is drawn; marked are the lines it is told."""
+def test_a_field_has_its_value_until_somebody_writes_and_then_that():
     at = AppTest.from_function(page, default_timeout=60).run()
     assert texts(at.markdown) == code_in(at)["value"] == "a = 1"
     write_code(at, "code", "b = 2\nc = 3")
@@ -37,6 +34,5 @@ def test_a_field_holds_what_it_was_given_until_somebody_writes():
         ("", []),
     ],
 )
-def test_the_line_that_a_hint_begins_with_is_found(hint, lines):
-    """And none that it only mentions."""
+def test_a_hint_is_about_the_line_that_it_begins_with(hint, lines):
     assert lines_in(hint) == lines

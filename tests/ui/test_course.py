@@ -1,13 +1,14 @@
-"""core.ui.course: the lessons of course.toml."""
-
 import re
 
+import pytest
+
+from core.ui import course
 from core.ui.course import HOME, LESSONS, PAGES, Lesson, after, of_address, page
+from tests.pages.walk import open_page
 from tests.process import ROOT
 
 
 def test_every_page_is_in_the_course() -> None:
-    """In the order of their numbers; each is found by its title."""
     numbered = {int(path.name.split("_")[0]): path for path in ROOT.glob("pages/*.py")}
     files = [f"pages/{numbered[number].name}" for number in sorted(numbered)]
     assert files == [each.file for each in PAGES if each is not HOME]
@@ -16,7 +17,6 @@ def test_every_page_is_in_the_course() -> None:
 
 
 def test_every_lesson_ends_with_pages_of_pytorch() -> None:
-    """Two or three, each once in the course, at the address of its documentation."""
     addresses = [address for each in LESSONS for address in each.read.values()]
     assert all(2 <= len(each.read) <= 3 for each in LESSONS)
     assert len(set(addresses)) == len(addresses)
@@ -27,7 +27,6 @@ def test_every_lesson_ends_with_pages_of_pytorch() -> None:
 
 
 def test_a_lesson_is_done_once_all_its_questions_are_answered_right() -> None:
-    """At whatever try, and whatever was answered elsewhere."""
     first, second = LESSONS[:2]
     assert not first.is_done({})
     given: dict[str, list[str]] = {}
@@ -41,15 +40,24 @@ def test_a_lesson_is_done_once_all_its_questions_are_answered_right() -> None:
 
 
 def test_a_job_belongs_to_the_lesson_that_starts_it() -> None:
-    """By the package of the function that does it."""
-    assert of_address("core.speed.copies:measure") == page("Speed")
+    assert of_address("core.lessons.speed.copies:measure") == page("Speed")
     assert of_address("core.training:run") == page("Train")
-    assert of_address("core.machine.facts:probe") is None
+    assert of_address("core.devices:describe") is None
 
 
 def test_the_way_on_leads_through_all_lessons() -> None:
-    """From the first to the last, which has none after it."""
     way: list[Lesson | None] = [LESSONS[0]]
     while way[-1] is not None:
         way.append(after(way[-1]))
     assert way == [*LESSONS, None]
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_link_is_what_streamlit_would_make_of_the_file(monkeypatch):
+    drawn = [each.proto for each in open_page("pages/3_Train.py").get("page_link")]
+    monkeypatch.setattr(course, "_streamlit_page", str)
+    by_file = [each.proto for each in open_page("pages/3_Train.py").get("page_link")]
+    assert drawn == by_file
+    titles = {each.title for each in PAGES}
+    assert {each.page for each in drawn} <= titles | {""}
+    assert len({each.page_script_hash for each in drawn}) > 10

@@ -1,4 +1,4 @@
-"""core.ui.figures: figures and what is said of them."""
+"""Figures and what is said of them."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""core.ui.guess: what is asked before a result, and said beside it."""
+"""What is asked before a result, and said beside it."""
 
 import pytest
 from streamlit.testing.v1 import AppTest

@@ -1,4 +1,4 @@
-"""core.ui.hosts: the machines that have workers, where there is more than one."""
+"""The machines that have workers, where there is more than one."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.roster import Host
+from core.jobs.hosts import Host
 from core.ui import hosts
 from tests import samples
 

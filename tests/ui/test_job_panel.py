@@ -4,13 +4,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
+from core.jobs.dask_connection import SHARED
 from core.jobs.job import Job
-from core.jobs.waits import SHARED
-from core.ui import job_panel, looks, measured
+from core.ui import job_panel
+from core.ui import last_measurement as measured
+from core.ui import polling as looks
 from core.ui.job_panel import JobPanel, latest, reported
 from tests import samples
 
-ADDRESS = "core.compare.race:race"
+ADDRESS = "core.lessons.compare.race:race"
 
 
 class FakeEngine:
@@ -73,10 +75,11 @@ def drawn(about_one: bool = False) -> AppTest:
         from core.ui.job_panel import JobPanel
 
         panel = JobPanel(
-            "core.compare.race:race",
+            "core.lessons.compare.race:race",
             "The race",
             "start",
             about=lambda number: number == 1 or not about_one,
+            measures=True,
         )
         panel.buttons("Start", (1,))
         panel.follow(lambda job: st.markdown(f"drawn {job.status}"), "Nothing yet.")

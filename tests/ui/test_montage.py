@@ -1,4 +1,4 @@
-"""core.ui.montage: many images in one picture."""
+"""Many images in one picture."""
 
 import io
 
@@ -8,7 +8,7 @@ from streamlit.elements.lib import image_utils
 from streamlit.testing.v1 import AppTest
 
 from core.ui import montage
-from core.ui.charts.base import DARK, LIGHT
+from core.ui.charts import DARK, LIGHT
 
 
 def color(text: str) -> tuple[int, ...]:
@@ -17,7 +17,6 @@ def color(text: str) -> tuple[int, ...]:
 
 
 def test_the_ground_and_the_ink_are_the_themes():
-    """Nothing of an image is the ground, all of it the ink; between them the page."""
     blank, full = np.zeros((1, 28, 28), np.uint8), np.full((1, 28, 28), 255, np.uint8)
     for colors in (LIGHT, DARK):
         middle = montage.FRAME + 28
@@ -30,7 +29,6 @@ def test_the_ground_and_the_ink_are_the_themes():
 
 
 def test_what_is_wrong_is_framed_and_nothing_else():
-    """The frame is around the image at its place, in its row of ten."""
     images = np.zeros((12, 28, 28), np.uint8)
     picture = montage.montage(images, frozenset({11}), LIGHT)
     step = 28 * montage.ZOOM + 2 * montage.FRAME + montage.GAP
@@ -40,7 +38,6 @@ def test_what_is_wrong_is_framed_and_nothing_else():
 
 
 def test_the_file_is_the_picture():
-    """A PNG loses nothing."""
     picture = montage.montage(np.zeros((50, 28, 28), np.uint8), frozenset({0}), DARK)
     read = np.asarray(Image.open(io.BytesIO(montage.png(picture))))
     assert (read == picture).all()
@@ -48,7 +45,6 @@ def test_the_file_is_the_picture():
 
 
 def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():
-    """With less zoom then; nothing is drawn anew at a look."""
     images = np.zeros((50, 28, 28), np.uint8)
     for columns in (10, 17, 25):
         picture = montage.montage(images, frozenset(), LIGHT, columns=columns)
@@ -66,7 +62,6 @@ def shown_wide() -> None:
 
 
 def test_the_browser_gets_a_png():
-    """Not the JPEG that Streamlit would make of it."""
     at = AppTest.from_function(shown_wide, default_timeout=60).run()
     (image,) = at.get("image")
     assert image.proto.imgs[0].url.endswith(".png")

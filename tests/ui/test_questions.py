@@ -1,5 +1,3 @@
-"""core.ui.questions: the bank at the end of the lessons."""
-
 import re
 
 import pytest
@@ -32,30 +30,29 @@ def parse(tmp_path):
 
 
 def test_a_lesson_asks_three_to_five_questions_and_each_answer_teaches():
-    """In the bank of the course; the right one is no longer than all the others."""
     assert course.BROKEN == ""
     for lesson in course.LESSONS:
         assert 3 <= len(lesson.questions) <= 5
-        for each in lesson.questions:
-            assert each.right in each.answers
-            assert len(set(each.answers.values())) == len(each.answers) >= 3
+        for question in lesson.questions:
+            assert question.right in question.answers
+            replies = set(question.answers.values())
+            assert len(replies) == len(question.answers) >= 3
 
 
-def test_the_longest_answer_is_not_the_right_one_by_rule():
-    """Whoever always takes the longest is right in half of all cases at most."""
+def test_the_longest_answer_is_right_in_half_of_all_cases_at_most():
     asked = [each for lesson in course.LESSONS for each in lesson.questions]
     longest = [max(each.answers, key=len) == each.right for each in asked]
     assert sum(longest) <= len(asked) / 2
 
 
 def test_an_entry_is_a_question(parse):
-    (asked,) = parse(BANK)["Device"]
-    assert (asked.key, asked.right) == ("question_one", "this")
-    assert asked.answers == {"this": "Since.", "that": "No.", "neither": "No."}
+    (question,) = parse(BANK)["Device"]
+    assert (question.key, question.right) == ("question_one", "this")
+    assert question.answers == {"this": "Since.", "that": "No.", "neither": "No."}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('key = "one"', "", "question 1 of Device has no 'key'"),
         ('text = "Which?"', 'text = ""', "question 1 of Device has no 'text'"),
@@ -73,19 +70,17 @@ def test_an_entry_is_a_question(parse):
         ('key = "one"', 'key = "one"\nhint = "x"', "Device has 'hint', which is none"),
     ],
 )
-def test_a_broken_entry_is_a_sentence(parse, old, new, told):
-    """Which lesson it is of, and what it lacks."""
-    with pytest.raises(ExplainedError, match=re.escape(told)):
+def test_a_broken_entry_is_a_sentence_with_its_place(parse, old, new, message):
+    with pytest.raises(ExplainedError, match=re.escape(message)):
         parse(BANK.replace(old, new, 1))
 
 
-def test_a_bank_that_is_missing_is_a_sentence(tmp_path):
+def test_a_missing_bank_is_a_sentence(tmp_path):
     with pytest.raises(ExplainedError, match="No such file"):
         read(tmp_path / "questions.toml", ["Device"])
 
 
 def test_the_first_try_counts_and_any_try_solves():
-    """And a try is not forgotten because another one follows."""
     tries: list[str] = []
     for chosen in ("b", "a", "c", "a", "b"):
         tries = ASKED.after(tries, chosen)
@@ -97,15 +92,12 @@ def test_the_first_try_counts_and_any_try_solves():
 
 
 @pytest.mark.parametrize(("kept", "solved"), [("a", True), ("b", False), ("x", False)])
-def test_what_was_kept_before_tries_were_counted_is_a_try(kept, solved):
-    """A text instead of a list; one that is no answer any more is none."""
+def test_a_single_text_kept_by_an_earlier_version_is_a_try(kept, solved):
     assert ASKED.is_solved({ASKED.key: kept}) == solved
     assert ASKED.at_first({ASKED.key: kept}) == solved
 
 
-def test_answers_are_shuffled_by_visitor_and_stay_so():
-    """A reload keeps the order; over many visitors each answer stands everywhere."""
-    people = [f"visitor {number}" for number in range(60)]
-    orders = [ASKED.shuffled(each) for each in people]
-    assert orders == [ASKED.shuffled(each) for each in people]
+def test_a_visitor_finds_the_answers_in_one_order_and_all_orders_occur():
+    orders = [ASKED.shuffled(f"visitor {number}") for number in range(60)]
+    assert orders == [ASKED.shuffled(f"visitor {number}") for number in range(60)]
     assert {order.index("a") for order in orders} == {0, 1, 2}

@@ -1,13 +1,14 @@
-"""Runs as the pages see them: gathered once, for all who watch."""
+"""Runs as the pages see them: each with one curve for all who watch."""
 
 from dataclasses import replace
+from functools import reduce
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from core.config import RunConfig
-from core.jobs.job import Job
+from core.jobs.job import Job, Progress
 from core.results import Epoch, LossPoint, Started, StepProgress, training_speed
 from core.ui import runs
 from tests.samples import CPU
@@ -30,32 +31,19 @@ def events(steps: int = STEPS) -> tuple:
 @pytest.fixture
 def job() -> Job:
     """A run that goes on."""
-    runs._gathering.cache_clear()
-    return Job("a", runs.RUN, (CONFIG,), "train", "me", "running", events=events())
+    return after(STEPS)
 
 
-def test_all_who_watch_share_one_gathering(job):
-    """Looks at the same events are the same object, with its curve drawn up once."""
+def after(steps: int) -> Job:
+    job = Job("a", runs.RUN, (CONFIG,), "train", "me", "running")
+    return reduce(Job.after, events(steps), job)
+
+
+def test_all_who_watch_share_one_curve(job):
+    """Looks at the same job are the same object, with its curve drawn up once."""
     first = runs.view(job)
-    assert runs.view(replace(job)) is first
-    assert runs.view(replace(job, events=(*job.events, events()[1]))) is not first
-
-
-def test_what_is_gathered_bit_by_bit_is_what_is_gathered_at_once(job):
-    """However many events came between two looks; no event counts twice."""
-    for count in (0, 1, 7, 7, 30, len(job.events)):
-        bit_by_bit = runs.view(replace(job, events=job.events[:count]))
-    at_once = runs.view(replace(job, id="b"))
-    assert bit_by_bit.curve == at_once.curve
-    assert bit_by_bit.history == at_once.history
-    assert (bit_by_bit.share, len(bit_by_bit.losses)) == (1.0, STEPS)
-
-
-def test_a_run_that_begins_again_is_gathered_again(job):
-    """As one does whose worker was lost before it had begun."""
-    runs.view(job)
-    assert runs.view(replace(job, status="queued", events=())).losses == ()
-    assert len(runs.view(replace(job, events=events(3))).losses) == 3
+    assert runs.view(job) is first
+    assert runs.view(job.after(events()[1])) is not first
 
 
 def test_the_curve_is_smoothed_over_what_came_before(job):
@@ -71,7 +59,7 @@ def test_the_curve_is_smoothed_over_what_came_before(job):
 def test_tables_of_several_runs_name_each(job):
     """A row a loss, and a row an epoch and a split; nothing, where there is none."""
     other = replace(job, id="b", arguments=(replace(CONFIG, batch_size=128),))
-    waiting = replace(job, id="c", status="queued", events=())
+    waiting = replace(job, id="c", status="queued", progress=Progress())
     shown = [runs.view(each) for each in (job, other, waiting)]
     losses = runs.loss_table(shown).to_pandas()
     assert list(losses.groupby("run").size()) == [STEPS, STEPS]
@@ -83,11 +71,10 @@ def test_tables_of_several_runs_name_each(job):
         assert table([]).schema == table(shown).schema
 
 
-def test_the_time_left_is_told_once_enough_is_done(job):
+def test_the_time_left_is_told_once_enough_is_done():
     """A first step with the device's set-up in it says nothing of all others."""
-    early, later = (replace(job, events=events(steps)) for steps in (1, 10))
-    assert runs._Gathering().view(early).seconds_left is None
-    assert runs._Gathering().view(later).seconds_left == pytest.approx(15)
+    assert runs.view(after(1)).seconds_left is None
+    assert runs.view(after(10)).seconds_left == pytest.approx(15)
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):

@@ -1,10 +1,7 @@
-"""core.ui.server: what all sessions of this server share."""
-
 from core.ui import server
 
 
 def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
-    """A store that can't be opened does not stop it; the sentence says what to do."""
     (tmp_path / "file").touch()
     address = f"sqlite:///{tmp_path / 'file' / 'app.sqlite'}"
     monkeypatch.setenv("DATABASE_URL", address)
@@ -16,5 +13,4 @@ def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
 
 
 def test_the_server_itself_is_nobody():
-    """What it asks before the first visitor comes has no owner."""
     assert server.visitor() == ""

@@ -1,92 +1,96 @@
-"""core.ui.your_data: what a visitor can do with all that is theirs."""
-
 import csv
 import io
 import json
+import uuid
+from types import SimpleNamespace
 
 import pytest
+from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
+from core.serving import forms
+from core.serving import visitor_cookie as visitor
+from core.serving.forms import Failures, said
+from core.serving.visitor_cookie import COOKIE, read
 from core.store.codec import StoreError
 from core.store.store import Store
-from core.ui import visitor_routes, your_data
-from core.ui.visitor_routes import BACK, WRONG
+from core.store.visitors import new_code
+from core.ui import your_data
+from core.ui.your_data import BACK, DELETED, WRONG
 from tests.store.made_up import finished
+from tests.ui.client import Client
 
 SCRIPT = """
 from core.ui import your_data
 your_data.tell("Runs")
 your_data.draw()
 """
+CODE, DELETE = "/visitor/code", "/visitor/delete"
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
-    """A store with somebody's run, which they hid, and another person's."""
+def store(tmp_path, monkeypatch) -> Store:
     store = Store(f"sqlite:///{tmp_path / 'store.sqlite'}")
     monkeypatch.setattr(your_data, "store", lambda: store)
-    finished(store, "mine", "me")
-    store.runs.hide(["mine"], "me")
-    store.runs.rename("mine", "me", "=1+1")
-    finished(store, "theirs", "you")
     yield store
     store.close()
 
 
 @pytest.fixture
-def files(monkeypatch) -> dict:
-    """What the buttons hand out, by the names of the files."""
-    given = {}
+def two_people(store) -> None:
+    """A run that "me" hid, and one of another visitor."""
+    finished(store, "mine", "me")
+    store.runs.hide(["mine"], "me")
+    store.runs.rename("mine", "me", "=1+1")
+    finished(store, "theirs", "you")
 
-    def button(_label, data, name, *_, **__) -> None:
-        given[name] = data
 
-    monkeypatch.setattr(your_data.downloads, "button", button)
-    return given
+def away(*_) -> None:
+    raise StoreError("The database is away.")
 
 
 def draw(monkeypatch, who: str) -> AppTest:
-    """The section, in the browser of this visitor."""
     monkeypatch.setattr(your_data, "visitor_of_cookie", lambda: who)
     at = AppTest.from_string(SCRIPT, default_timeout=60).run()
     assert not at.exception
     return at
 
 
-def test_a_visitor_sees_their_code_and_is_told_once_how_it_went(store, monkeypatch):
-    """Also one who was never here: the code is there at once."""
-    visitor_routes.say("me", BACK)
-    at = draw(monkeypatch, "me")
-    assert at.code[0].value == store.visitors.get("me").code
-    assert at.success[0].value == BACK.text
-    visitor_routes.say("new", WRONG)
-    at = draw(monkeypatch, "new")
-    assert at.code[0].value == store.visitors.get("new").code
-    assert at.warning[0].value == WRONG.text
+def test_a_visitor_sees_their_code_and_once_what_came_of_a_form(store, monkeypatch):
+    for who, sentence in (("me", BACK), ("new", WRONG)):
+        forms.say(who, sentence)
+        at = draw(monkeypatch, who)
+        assert at.code[0].value == store.visitors.get(who).code
+        (shown,) = (*at.success, *at.warning)
+        assert shown.value == sentence.text
     assert len(at.run().warning) == 1
     assert not draw(monkeypatch, "new").warning
 
 
-def test_downloads_hold_all_that_is_the_visitors_and_nothing_else(
-    store, monkeypatch, files
-):
+@pytest.mark.usefixtures("two_people")
+def test_downloads_hold_all_data_of_the_visitor_and_no_others(store, monkeypatch):
     """Hidden runs too; no spreadsheet runs what a name says."""
+    files = {}
+    monkeypatch.setattr(
+        your_data.downloads,
+        "button",
+        lambda _label, data, name, *_, **__: files.update({name: data}),
+    )
     store.measurements.keep("a:b", 1.5, machine="here", visitor="me")
     store.measurements.keep("a:b", 2.5, machine="here", visitor="you")
     store.writer.flush()
     draw(monkeypatch, "me")
     table = list(csv.DictReader(io.StringIO(files["my-runs.csv"]())))
     assert [(row["id"], row["name"]) for row in table] == [("mine", "'=1+1")]
-    found = json.loads(files["my-data.json"]())
-    assert found["visitor"]["id"] == "me"
-    (run,) = found["runs"]
-    assert len(run["curve"]) == 100
-    assert len(run["epochs"]) == 2
-    assert [each["value"] for each in found["measurements"]] == [1.5]
+    everything = json.loads(files["my-data.json"]())
+    assert everything["visitor"]["id"] == "me"
+    (run,) = everything["runs"]
+    assert (len(run["curve"]), len(run["epochs"])) == (100, 2)
+    assert [each["value"] for each in everything["measurements"]] == [1.5]
 
 
+@pytest.mark.usefixtures("two_people")
 def test_nothing_is_deleted_before_it_is_confirmed(store, monkeypatch):
-    """The first press only says what will go."""
     at = draw(monkeypatch, "me")
     at.button(key="delete_my_data").click().run()
     assert not at.exception
@@ -94,17 +98,141 @@ def test_nothing_is_deleted_before_it_is_confirmed(store, monkeypatch):
     assert store.visitors.get("me")
 
 
-def test_a_browser_without_cookies_is_told(monkeypatch):
-    """There is no code, and nothing to delete."""
+def test_a_browser_without_cookies_has_no_code_and_no_data(monkeypatch):
     at = draw(monkeypatch, "")
     assert "allow cookies" in at.info[0].value
     assert not at.button
 
 
-def test_a_database_that_is_away_is_a_sentence(store, monkeypatch):
-    def away(_) -> None:
-        raise StoreError("The database does not answer.")
-
+def test_the_section_shows_that_the_database_is_away(store, monkeypatch):
     monkeypatch.setattr(store.visitors, "get", away)
-    at = draw(monkeypatch, "me")
-    assert at.error[0].value == "The database does not answer."
+    assert draw(monkeypatch, "me").error[0].value == "The database is away."
+
+
+# The routes
+
+
+@pytest.fixture
+def forgotten() -> list[str]:
+    """Visitors whose jobs the engine was told to forget."""
+    return []
+
+
+@pytest.fixture
+def waited() -> list[float]:
+    """Seconds that each try had to wait."""
+    return []
+
+
+@pytest.fixture
+def app(monkeypatch, store, forgotten, waited) -> Starlette:
+    del store  # your_data has it
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    engine = SimpleNamespace(forget=forgotten.append)
+    monkeypatch.setattr(visitor, "_deleted", {})
+    monkeypatch.setattr(your_data, "engine", lambda: engine)
+    monkeypatch.setattr(your_data, "failures", Failures())
+    monkeypatch.setattr(your_data.asyncio, "sleep", sleep)
+    monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")
+    visitor.signer.cache_clear()
+    yield Starlette(routes=your_data.ROUTES)
+    visitor.signer.cache_clear()
+
+
+@pytest.fixture
+def browsers(app, store) -> tuple[Client, Client]:
+    """Two browsers of visitors whom the store knows."""
+    ids = uuid.uuid4().hex, uuid.uuid4().hex
+    for who in ids:
+        store.visitors.touch(who)
+    store.writer.flush()
+    cookies = [{COOKIE: visitor.signer().sign(who).decode()} for who in ids]
+    return Client(app, cookies=cookies[0]), Client(app, cookies=cookies[1])
+
+
+def me(browser: Client) -> str:
+    return read(browser.cookies.get(COOKIE, ""))
+
+
+def code_of(browser: Client, store: Store) -> str:
+    return store.visitors.get(me(browser)).code
+
+
+def test_a_code_brings_a_visitor_back_in_another_browser(app, store, browsers):
+    """With a cookie of another visitor, whose runs stay theirs, or without one."""
+    here, there = browsers
+    who, other = me(here), me(there)
+    finished(store, "mine", who)
+    finished(store, "theirs", other)
+    there.post(CODE, code=code_of(here, store).upper().replace("-", " "))
+    assert (there.status, there.headers["location"]) == (303, "../Runs")
+    assert me(there) == who
+    assert (there.given["httponly"], there.given["samesite"]) == (True, "lax")
+    assert said(who) == BACK
+    assert [each.id for each in store.runs.find(other)] == ["theirs"]
+    assert me(Client(app).post(CODE, code=code_of(here, store))) == who
+
+
+@pytest.mark.parametrize("code", ["", "wrong", "-", "x" * 5000, "'; --"])
+def test_after_a_wrong_code_the_browser_stays_who_it_was(browsers, code):
+    browser, _ = browsers
+    before = me(browser)
+    browser.post(CODE, code=code)
+    assert (browser.status, browser.given) == (303, None)
+    assert me(browser) == before
+    assert said(before) == WRONG
+
+
+def test_guessing_codes_is_slowed_down_at_its_own_address(app, store, browsers, waited):
+    code, guesser = code_of(browsers[0], store), Client(app, "6.6.6.6")
+    for _ in range(100):
+        guesser.post(CODE, code=new_code())
+    assert waited == sorted(waited)
+    assert waited[0] == 0
+    assert waited[10] >= 1
+    assert 5 <= waited[-1] <= 6
+    assert me(Client(app, "10.0.0.7").post(CODE, code=code))
+    assert waited[-1] < 0.2
+    assert me(guesser.post(CODE, code=code))
+    assert waited[-1] <= 6
+
+
+@pytest.mark.parametrize("path", [CODE, DELETE])
+def test_only_a_form_of_this_site_does_anything(store, browsers, path):
+    browser, other = browsers
+    who = me(browser)
+    browser.post(path, "http://evil", code=code_of(other, store))
+    assert (browser.status, browser.given) == (403, None)
+    assert browser.get(path).status == 405
+    assert store.visitors.get(who) is not None
+
+
+def test_after_deleting_the_browser_is_a_new_visitor(store, browsers, forgotten):
+    """Jobs end first; others keep their data; the old cookie is invalid."""
+    browser, other = browsers
+    who, cookie = me(browser), browser.cookies[COOKIE]
+    for each in (who, me(other)):
+        finished(store, f"run of {each}", each)
+        store.measurements.keep("a:b", 1, machine="here", visitor=each)
+    browser.post(DELETE)
+    assert forgotten == [who, who]  # before and after their rows go
+    assert [run.visitor for run in store.runs.find()] == [me(other)]
+    assert store.visitors.get(who) is None
+    assert store.measurements.of(who) == []
+    assert read(cookie) == ""
+    assert me(browser) not in ("", who)
+    assert said(me(browser)) == DELETED
+
+
+def test_without_the_database_a_browser_keeps_its_cookie(store, browsers, monkeypatch):
+    browser, _ = browsers
+    who = me(browser)
+    for path, name in ((CODE, "by_code"), (DELETE, "delete")):
+        with monkeypatch.context() as patch:
+            patch.setattr(store.visitors, name, away)
+            browser.post(path, code="any")
+        assert me(browser) == who
+        assert "The database is away." in said(who).text

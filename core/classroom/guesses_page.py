@@ -1,0 +1,147 @@
+"""Guesses of the class on Compare and Speed, beside what was measured."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.lessons.compare import race_page as race
+from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
+from core.lessons.compare.race_result import Race
+from core.lessons.compare.timing_pitfalls_result import TimingLab
+from core.lessons.speed.climb_result import RUNGS, Climbed
+from core.lessons.speed.climb_result import measured as measured_rungs
+from core.ui import charts, format, guess
+from core.ui import last_measurement as measured
+from core.ui.charts import LATER, Chart, Palette
+from core.words import Words
+
+words = Words(__file__)
+
+Measured = tuple[Any, str] | None  # the right answer and its figure; None: not yet
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Something to guess before it is measured."""
+
+    key: str  # identifies the stored answers
+    title: str
+    address: str  # the job that measures it
+    read: Callable[[Any], Measured]  # from the job's result
+
+    def measured(self) -> Measured:
+        """What this machine has measured last."""
+        job = measured.newest(self.address)
+        return None if job is None or job.value is None else self.read(job.value)
+
+
+def _race(result: Race) -> Measured:
+    speedup = result.speedup()
+    if speedup is None:
+        return None
+    winner = speedup.winner
+    ratio = 1 / speedup.median if winner == 0 else speedup.median
+    name = None if winner is None else result.candidates[winner].name
+    return name or guess.CLOSE, f"{ratio:.2g}×"
+
+
+def _first_call(result: TimingLab) -> Measured:
+    factor = result.first_call
+    return timing_pitfalls.GUESSES[guess.scale(factor)], f"{factor:.2g}×"
+
+
+def _rung(name: str) -> Callable[[Climbed], Measured]:
+    def read(climbed: Climbed) -> Measured:
+        rungs = measured_rungs(climbed.results)
+        result = rungs.get(name)
+        gain = result and result.gain(rungs.get(result.base))
+        return (gain.answer, f"{gain.median:.2g}×") if gain else None
+
+    return read
+
+
+FIRST_CALL = "Compare: how long does the first call take?"
+CLIMB = "core.lessons.speed.climb:climb"
+GUESSES = (
+    Guess(race.GUESS, "Compare: which one wins the race?", race.RaceLab.address, _race),
+    Guess(
+        "timing_guess", FIRST_CALL, timing_pitfalls.TimingPitfalls.address, _first_call
+    ),
+    *(
+        Guess(f"guess_{rung.name}", f"Speed: {rung.title}", CLIMB, _rung(rung.name))
+        for rung in RUNGS[1:]
+    ),
+)
+KEYS = tuple(each.key for each in GUESSES)
+
+
+def counts(answers: Iterable[Any]) -> Counter[Any]:
+    """How many gave each answer; the wish to be shown the result is none."""
+    return Counter(answer for answer in answers if answer != guess.SHOWN)
+
+
+def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
+    """The class's answers to one of the visitor's own guesses; `given` is by key."""
+    mine = [each for each in GUESSES if guess.made(each.key) is not None]
+    st.subheader("What the class guessed", anchor=False)
+    if not mine:
+        st.markdown(words("guesses.none"))
+        return
+    chosen = st.selectbox(
+        "Question",
+        mine,
+        format_func=lambda each: each.title,
+        key="class_guess",
+        label_visibility="collapsed",
+    )
+    answers, right = counts(given.get(chosen.key, {}).values()), chosen.measured()
+    st.markdown(finding(answers, right))
+    if not answers:
+        return
+    data = pd.DataFrame(
+        [(str(answer), people) for answer, people in answers.most_common()],
+        columns=["answer", "people"],
+    )
+    st.vega_lite_chart(
+        data,
+        chart(tuple(data["answer"]), str(right[0] if right else "")),
+        key="class_guesses",
+        alt="How many of the class gave each answer",
+    )
+
+
+def finding(answers: Counter[Any], right: Measured) -> str:
+    """The most frequent guess, and the measured answer, in a sentence."""
+    if not answers:
+        return "Nobody else has guessed yet."
+    text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
+    most, count = answers.most_common(1)[0]
+    text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
+    if right is None:
+        return f"**{text}.** The machine has not measured it yet."
+    answer, figure = right
+    had = answers[answer]
+    return f"**{text}; the machine said {figure}**: “{answer}”, as {had} had."
+
+
+@charts.live
+def chart(colors: Palette, answers: tuple[str, ...], right: str) -> Chart:
+    """A bar for each answer, the right one green. Columns: answer, people."""
+    axes = alt.Chart(LATER).encode(
+        x=alt.X("people:Q").axis(None).scale(domainMin=0, padding=28),
+        y=alt.Y("answer:N")
+        .title(None)
+        .sort(list(answers))
+        .axis(labelLimit=220, labelColor=colors.text),
+    )
+    names = [*dict.fromkeys((*answers, right))]
+    hues = [colors.right if name == right else colors.quiet for name in names]
+    hue = alt.Color("answer:N").legend(None).scale(domain=names, range=hues)
+    texts = axes.mark_text(align="left", dx=6).encode(text="people:Q")
+    bars = axes.mark_bar(height=16).encode(color=hue)
+    return alt.layer(bars, texts).properties(height=alt.Step(30))

@@ -1,0 +1,88 @@
+"""The class's answers to the questions at the lessons' ends, for its teacher."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from core.store.tables import Class
+from core.ui import course, figures
+from core.ui.course import Lesson
+from core.ui.questions import Question
+from core.ui.server import store
+
+KEYS = [each.key for lesson in course.LESSONS for each in lesson.questions]
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a class answered a question at the first try."""
+
+    lesson: str
+    question: Question
+    answered: int
+    right: int
+    mistaken: str  # the most frequent wrong answer; empty: there was none
+
+
+def scores(
+    lessons: Iterable[Lesson], given: Mapping[str, Mapping[str, Any]]
+) -> list[Score]:
+    """Of the questions that were answered, the hardest first.
+
+    `given` are the answers by question, then by visitor.
+    """
+    all_scores = []
+    for lesson in lessons:
+        for question in lesson.questions:
+            answers = given.get(question.key, {}).values()
+            tries = (question.tries({question.key: answer}) for answer in answers)
+            firsts = Counter(chosen[0] for chosen in tries if chosen)
+            answered, right = firsts.total(), firsts.pop(question.right, 0)
+            mistaken = firsts.most_common(1)[0][0] if firsts else ""
+            if answered:
+                score = Score(lesson.title, question, answered, right, mistaken)
+                all_scores.append(score)
+    return sorted(
+        all_scores, key=lambda score: (score.right / score.answered, -score.answered)
+    )
+
+
+def of_class(chosen: Class) -> list[Score]:
+    return scores(course.LESSONS, store().answers.of_class(chosen.id, KEYS))
+
+
+def draw(chosen: Class) -> None:
+    """The hardest question in full, and a table of all that were answered."""
+    all_scores = of_class(chosen)
+    if not all_scores:
+        st.markdown("Nobody in this class has answered a question yet.")
+        return
+    hardest, question = all_scores[0], all_scores[0].question
+    if hardest.mistaken:
+        st.markdown(
+            f"**The hardest: {hardest.right} of {hardest.answered} were right at the "
+            f"first try.** {question.text}"
+        )
+        st.markdown(
+            f":material/close: Most often taken for right: {hardest.mistaken}\n\n"
+            f":material/check: {question.right}: {question.answers[question.right]}"
+        )
+    else:
+        st.markdown("**Everything was answered right at the first try.**")
+    rows = [
+        (
+            score.lesson,
+            score.question.text.replace("`", ""),
+            score.right,
+            score.answered,
+        )
+        for score in all_scores
+    ]
+    figures.table(
+        rows,
+        ("Lesson", "Question", "Right at first", "Answered"),
+        alt="How the class answered each question at the first try, the hardest first",
+    )

@@ -1,0 +1,135 @@
+"""A class's rules, for its teacher to change, and a link that presets Train.
+
+Limits and fixed settings hold on the server. Hidden controls are only not drawn, and
+presets may be changed.
+"""
+
+from typing import Any
+from urllib.parse import urlencode
+from zlib import crc32
+
+import streamlit as st
+
+from core.classroom.joining_page import address
+from core.classroom.room import Teacher
+from core.classroom.rules import CONTROLS, SETTINGS, Rules
+from core.classroom.sign_in_page import act
+from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
+from core.store.tables import Class
+from core.ui import controls, format, hosts
+from core.ui.server import room
+
+LABEL = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
+LIMITS = {"runs": "Runs each", "epochs": "Most epochs", "seconds": "Seconds a job"}
+
+
+def draw(chosen: Class) -> None:
+    """Limits on the left, controls on the right; nothing changes until it is saved."""
+    rules: Rules = chosen.rules
+    # New keys show rules that another tab has saved, instead of overwriting them.
+    suffix = f"{chosen.id}_{crc32(repr(rules).encode())}"
+    left, right = st.columns(2, gap="medium")
+    with left:
+        values = _limits(suffix, rules)
+    with right:
+        presets, link = _controls(suffix, rules)
+    # No callback: it would save what was there before the newest change.
+    name, icon = "Save the rules", ":material/save:"
+    if st.button(name, type="primary", icon=icon, key="save_rules"):
+        act(_save, chosen.id, values | presets)
+        st.rerun()
+    st.markdown("**The link that presets Train**, for everybody in the room:")
+    st.code(link, language=None, wrap_lines=True)
+
+
+def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
+    st.markdown("**What each may do**")
+    values: dict[str, Any] = {}
+    with st.grid(columns=2, min_column_width=140):
+        for name, label in LIMITS.items():
+            values[name] = st.number_input(
+                label,
+                value=getattr(rules, name),
+                min_value=1,
+                step=1,
+                placeholder="Any",
+                key=f"{name}_{suffix}",
+            )
+        percent = st.number_input(
+            "Target, % accuracy",
+            value=round(100 * rules.target, 1),
+            min_value=1.0,
+            max_value=99.9,
+            step=0.5,
+            format="%g",
+            key=f"target_{suffix}",
+        )
+    values["target"] = percent / 100
+    for name, options in (("models", MODELS), ("devices", DEVICES)):
+        values[name] = tuple(
+            st.multiselect(
+                name.capitalize(),
+                options,
+                default=getattr(rules, name),
+                format_func=lambda option: format.NAMES.get(option, option),
+                placeholder="All",
+                key=f"{name}_{suffix}",
+            )
+        )
+    hide = "Hide the names on the projector"
+    values["anonymous"] = st.toggle(hide, rules.anonymous, key=f"anonymous_{suffix}")
+    return values
+
+
+def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
+    """Hidden and fixed settings; and the link with the fixed and preset ones."""
+    st.markdown("**What they see on Train, Compare and Speed**")
+    hidden = st.multiselect(
+        "Controls that are hidden",
+        CONTROLS,
+        default=rules.hidden,
+        format_func=LABEL.__getitem__,
+        placeholder="None",
+        key=f"hidden_{suffix}",
+    )
+    preset = st.multiselect(
+        "Settings that are preset or fixed",
+        SETTINGS,
+        default=list(rules.fixed),
+        format_func=LABEL.__getitem__,
+        placeholder="None",
+        key=f"preset_{suffix}",
+    )
+    values, fixed = {}, {}
+    for name in preset:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            values[name] = _value(suffix, name, rules)
+            key = f"fixed_{name}_{suffix}"
+            if st.toggle("Fixed for all", name in rules.fixed, key=key):
+                fixed[name] = values[name]
+    link = address("Train", urlencode(values))
+    return {"hidden": tuple(hidden), "fixed": fixed}, link
+
+
+def _value(suffix: str, name: str, rules: Rules) -> str:
+    """A setting's value, as in an address."""
+    value = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
+    label, key = LABEL[name], f"value_{name}_{suffix}"
+    if isinstance(value, str):
+        options = CHOICES.get(name) or hosts.options(value) or [value]
+        return str(controls.choice(label, key, options, index=options.index(value)))
+    if isinstance(value, bool):
+        return str(st.toggle(label, value, key=key)).lower()
+    if isinstance(value, int):
+        return str(st.number_input(label, value=value, step=1, key=key, width=190))
+    number = st.number_input(
+        label, value=value, step=1e-4, format="%g", key=key, width=190
+    )
+    return f"{number:g}"
+
+
+def _save(teacher: Teacher, class_id: str, values: dict[str, Any]) -> None:
+    told = "changed the rules: " + ", ".join(
+        f"{name} {value}" for name, value in values.items() if value not in (None, ())
+    )
+    room().change(teacher, class_id, told, rules=Rules(**values))

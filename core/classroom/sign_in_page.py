@@ -1,0 +1,196 @@
+"""Signing in as a teacher: by TEACHER_PASSWORD, or by an account in TEACHER_EMAILS.
+
+A browser holds a token that means something only while this server knows it: signing
+out, or a restart of the server, ends it in all tabs. The form comes from an address, so
+that guessing is slowed down there, and not for a teacher at another.
+"""
+
+import asyncio
+import hmac
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from hashlib import scrypt
+from typing import Any
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from core.classroom.room import Teacher
+from core.errors import ExplainedError
+from core.serving import forms, visitor_cookie
+from core.serving.forms import Failures, Sentence
+from core.ui.server import noticed, room, visitor, visitor_of_cookie
+from core.ui.your_data import NO_COOKIE, form
+from core.words import Words
+
+words = Words(__file__)
+
+COOKIE = "teacher"
+LASTS_SECONDS = 12 * 3600
+ENTER = "teacher/enter"  # relative to a page's address
+PASSWORD, EMAILS = "TEACHER_PASSWORD", "TEACHER_EMAILS"
+SHORTEST, LONGEST = 8, 200  # characters of a password
+LONGEST_NAME = 40  # characters
+WELCOME = Sentence("success", words("sign_in.welcome"))
+WRONG = Sentence("warning", words("sign_in.wrong"))
+FIELDS = f"""<label>Password
+  <input name="password" type="password" required maxlength="{LONGEST}"
+         autocomplete="current-password"></label>
+<label>Your name, for the log
+  <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
+         autocomplete="name"></label>"""
+sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
+_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with when they end
+failures = Failures()
+_one_at_a_time = threading.Lock()  # a digest takes 16 MiB and a core for 0.05 s
+
+
+@cache
+def password() -> tuple[bytes, bytes] | None:
+    """Salt and digest; None: there is none. ExplainedError for one easy to guess."""
+    text = os.environ.get(PASSWORD, "")
+    if not text:
+        return None
+    if not SHORTEST <= len(text) <= LONGEST:
+        count, span = len(text), f"{SHORTEST} to {LONGEST}"
+        message = words("sign_in.length", name=PASSWORD, count=count, span=span)
+        raise ExplainedError(message)
+    salt = secrets.token_bytes(16)
+    return salt, _digest(text, salt)
+
+
+def fits(typed: str) -> bool:
+    """Takes as long for a wrong password as for the right one."""
+    salt, digest = password() or (b"", b"")
+    return hmac.compare_digest(_digest(typed[: LONGEST + 1], salt), digest)
+
+
+def _digest(text: str, salt: bytes) -> bytes:
+    with _one_at_a_time:
+        return scrypt(text.encode("utf-8", "replace"), salt=salt, n=2**14, r=8, p=1)
+
+
+def teacher() -> Teacher | None:
+    """The teacher whose browser this is; None for everybody else."""
+    if sign_in := _sign_ins.get(st.context.cookies.get(COOKIE, "")):
+        who, until = sign_in
+        return who if until > time.time() else None
+    if may_teach(st.user.to_dict(), os.environ.get(EMAILS, "")):
+        account = Teacher(visitor(), str(st.user["email"]))
+        room().welcome(account)
+        return account
+    return None
+
+
+def may_teach(user: Mapping[str, object], emails: str) -> bool:
+    """Whether an OIDC account has one of these addresses, separated by commas."""
+    addresses = {address.strip().casefold() for address in emails.split(",")} - {""}
+    return (
+        user.get("is_logged_in") is True
+        and user.get("email_verified", True) is True
+        and str(user.get("email", "")).casefold() in addresses
+    )
+
+
+def button(
+    label: str,
+    key: str,
+    icon: str,
+    do: Callable[..., object],
+    *arguments: object,
+    **more: Any,
+) -> bool:
+    """A button whose act is done as the teacher signed in; `more` is for st.button."""
+    more |= {"icon": f":material/{icon}:" if icon else None, "on_click": act}
+    return st.button(label, key=key, args=(do, *arguments), **more)
+
+
+def act(do: Callable[..., object], *arguments: object) -> None:
+    """Do it as the teacher signed in: the callback of teachers' widgets."""
+    with noticed():
+        who = teacher()
+        if who is None:
+            raise ExplainedError(words("sign_in.signed_out"))
+        do(who, *arguments)
+
+
+def draw() -> None:
+    """The ways to sign in that this server has; without one, how to have one."""
+    try:
+        by_password = password()
+    except ExplainedError as error:
+        st.error(str(error), title="Nobody can sign in")
+        return
+    if not visitor_of_cookie():
+        st.info(NO_COOKIE, icon=":material/cookie_off:")
+    elif by_password:
+        with st.container(border=True, width=560):
+            sign_in_form(key="sign_in_form")
+    if os.environ.get(EMAILS) and _has_accounts():
+        _account()
+    elif by_password is None:
+        st.markdown(words("sign_in.off", name=PASSWORD))
+
+
+def _has_accounts() -> bool:
+    """Whether .streamlit/secrets.toml names an OIDC provider."""
+    try:
+        return "auth" in st.secrets
+    except FileNotFoundError:
+        return False
+
+
+def _account() -> None:
+    if st.user.get("is_logged_in"):
+        st.warning(words("sign_in.no_teacher"), icon=":material/block:")
+        st.button("Sign out", on_click=st.logout, key="sign_out_account")
+    elif st.button("Sign in with your account", key="sign_in_account"):
+        try:
+            st.login()
+        except st.errors.StreamlitAPIException as error:
+            st.error(str(error), title="This server can't sign you in")
+
+
+def sign_out() -> None:
+    if who := teacher():
+        room().dismiss(who)
+    if _sign_ins.pop(st.context.cookies.get(COOKIE, ""), None) is None:
+        st.logout()
+
+
+async def enter(request: Request) -> Response:
+    """Sign in with the right password; wrong ones wait ever longer."""
+    fields = await forms.posted(request)
+    who, address = visitor_cookie.visitor(request), forms.sender(request)
+    delay = failures.delay(address)
+    failures.add(address)  # before the check, so that a hundred at once wait too
+    await asyncio.sleep(delay)
+    is_right = await run_in_threadpool(fits, fields.get("password", ""))
+    if not (who and is_right):
+        return forms.to_page(who, WRONG, "Teacher")
+    name = " ".join(fields.get("name", "")[:LONGEST_NAME].split()) or "Teacher"
+    now, token = time.time(), secrets.token_urlsafe(32)
+    for old in [old for old, (_, until) in _sign_ins.items() if until < now]:
+        room().dismiss(_sign_ins.pop(old)[0])
+    _sign_ins[token] = Teacher(who, name), now + LASTS_SECONDS
+    room().welcome(Teacher(who, name))
+    answer = forms.to_page(who, WELCOME, "Teacher")
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=LASTS_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=request.scope["scheme"] == "https",
+    )
+    return answer
+
+
+ROUTES = [Route(f"/{ENTER}", enter, methods=["POST"])]

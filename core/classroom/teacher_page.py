@@ -1,0 +1,233 @@
+"""A teacher's classes: make, open and close one; its students, queue, runs and log."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from core.classroom import joining_page as joining
+from core.classroom.room import Teacher
+from core.classroom.rules import Rules
+from core.classroom.sign_in_page import act, button, sign_out
+from core.classroom.standings_page import bests, label, queue, stuck
+from core.jobs.job import Job
+from core.runs import listing
+from core.store.tables import Class, Member, RunSummary
+from core.ui import figures, runs
+from core.ui.polling import PATIENT_SECONDS
+from core.ui.server import engine, room, store
+from core.words import Words
+
+words = Words(__file__)
+
+CHOSEN = "teacher_class"
+LOCAL = ("localhost", "127.0.0.1", "::1", None)
+MOST_JOBS = 8  # listed, each with a button; the others are counted
+
+
+def choose() -> Class | None:
+    """Choose a class, or make one; None: there is none yet."""
+    classes = {each.id: each for each in store().classes.all()}  # the newest first
+    if st.session_state.get(CHOSEN) not in classes:
+        opened = (each.id for each in classes.values() if each.is_open)
+        st.session_state[CHOSEN] = next(opened, next(iter(classes), None))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if classes:
+            st.selectbox(
+                "Class",
+                list(classes),
+                format_func=lambda class_id: classes[class_id].name,
+                key=CHOSEN,
+                width=300,
+            )
+            with st.popover("New class", icon=":material/add:"):
+                _new()
+        st.button("Sign out", key="teacher_sign_out", on_click=sign_out)
+    if not classes:
+        st.markdown("**There is no class yet.** Make one, then open it.")
+        with st.container(border=True, width=400):
+            _new("primary")
+        return None
+    chosen = classes[st.session_state[CHOSEN]]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _buttons(chosen)
+    return chosen
+
+
+def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
+    with st.form("new_class", border=False):
+        st.text_input("Name", key="new_class_name", placeholder="Monday, room 2")
+        st.number_input("How many may join", 1, 500, 30, key="new_class_size")
+        st.form_submit_button(
+            "Make it", key="make_class", type=type, on_click=act, args=(_make,)
+        )
+
+
+def _make(teacher: Teacher) -> None:
+    name, size = st.session_state.new_class_name, st.session_state.new_class_size
+    st.session_state[CHOSEN] = room().create(teacher, name, size, Rules()).id
+
+
+def _buttons(chosen: Class) -> None:
+    """The primary one is what comes next."""
+    if not chosen.is_open:
+        do, class_id = room().start, chosen.id
+        button(
+            "Open the class", "open_class", "door_open", do, class_id, type="primary"
+        )
+        return
+    st.badge("Open", icon=":material/door_open:", color="gray")
+    if room().paused:
+        resume = "Resume the queue", "pause_queue", "play_arrow"
+        button(*resume, room().pause, False, type="primary")
+    else:
+        button("Pause the queue", "pause_queue", "pause", room().pause, True)
+    button("Clear the queue", "clear_queue", "clear_all", _clear)
+    with st.popover("How to join", icon=":material/qr_code:"):
+        link = joining.qr_code(chosen)
+        st.code(link, language=None, wrap_lines=True)
+        if urlsplit(link).hostname in LOCAL:
+            st.warning(words("teacher.local"), icon=":material/wifi_off:")
+        joined = f"{chosen.joined} of {chosen.size} have joined."
+        st.markdown(words("teacher.join", code=chosen.code, joined=joined))
+        wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
+        st.link_button("The view for the projector", wall, icon=icon)
+    button("Close the class", "close_class", "door_front", room().close, chosen.id)
+
+
+def _clear(teacher: Teacher) -> None:
+    room().note(teacher, f"cleared the queue, {engine().clear()} jobs")
+
+
+def all_runs(chosen: Class) -> list[RunSummary]:
+    """Training runs of a class, the newest first, the hidden ones too."""
+    return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
+
+
+def names_of(members: Sequence[Member]) -> dict[str, str]:
+    """Names by visitor."""
+    return {member.visitor: member.name for member in members}
+
+
+def students(chosen: Class) -> None:
+    """Who is stuck, what runs and who waits; while the class is open, every few s."""
+
+    @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
+    def live() -> None:
+        members, jobs = store().classes.members(chosen.id), queue()
+        class_runs = all_runs(chosen)
+        names = names_of(members)
+        why = stuck(members, class_runs, {job.owner for job in jobs})
+        left, right = st.columns([6, 5], gap="medium")
+        with left:
+            _headline(len(members), why)
+            if members:
+                _table(chosen, members, why, class_runs)
+        with right:
+            if chosen.is_open:
+                _queue(jobs, names)
+            _hiding(class_runs, names)
+
+    live()
+
+
+def _headline(members: int, why: Mapping[Member, str]) -> None:
+    """Who is stuck; those for the same reason together."""
+    if not members:
+        st.markdown("**Nobody has joined yet.** *How to join* has the link.")
+    elif not why:
+        st.markdown(f"**{members} have joined. Nobody is stuck.**")
+    else:
+        st.markdown(f"**{len(why)} of {members} may need you.**")
+        names: dict[str, list[str]] = {}
+        for member, reason in why.items():
+            names.setdefault(reason, []).append(member.name)
+        figures.bullets(f"**{', '.join(n)}**: {reason}" for reason, n in names.items())
+
+
+def _table(
+    chosen: Class,
+    members: Sequence[Member],
+    why: Mapping[Member, str],
+    class_runs: Sequence[RunSummary],
+) -> None:
+    """A row for each member, the stuck ones first."""
+    count = Counter(run.visitor for run in class_runs)
+    best = bests(class_runs, names_of(members), chosen.rules.target)
+    by_visitor = {run.visitor: run for run in sorted(best, key=lambda b: b.accuracy)}
+    rows = []
+    for member in sorted(members, key=lambda member: member not in why):
+        top = by_visitor.get(member.visitor)
+        cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
+        rows.append((member.name, count[member.visitor], *cells))
+    right = st.column_config.TextColumn(alignment="right")
+    figures.table(
+        rows,
+        ("Name", "Runs", "Best", "Seconds"),
+        alt="Everybody in the class, with how many runs they have, and the best",
+        column_config={"Best": right, "Seconds": right},
+    )
+
+
+def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
+    waiting = sum(bool(job.place) for job in jobs)
+    st.markdown(f"**{len(jobs) - waiting} running, {waiting} waiting**")
+    for job in jobs[:MOST_JOBS]:
+        outside = words("teacher.outside") if job.owner else "The app itself"
+        who = names.get(job.owner, outside)
+        place = f"{job.place}." if job.place else ":material/play_arrow:"
+        left, right = st.columns([7, 3], vertical_alignment="center")
+        left.markdown(f"{place} {who}: {label(job)}")
+        with right:
+            cancel = "Cancel", f"cancel_{job.id}", "stop", _cancel
+            button(*cancel, job.id, who, type="tertiary")
+    if len(jobs) > MOST_JOBS:
+        st.caption(f"And {len(jobs) - MOST_JOBS} more that wait.")
+
+
+def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
+    engine().cancel(job_id)
+    room().note(teacher, f"cancelled a job of {who}")
+
+
+def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
+    """Hide a finished run from the class's charts, or show it again."""
+    finished = {run.id: run for run in class_runs if run.status == "finished"}
+    if not finished:
+        return
+
+    def describe(run_id: str) -> str:
+        run = finished[run_id]
+        who = names.get(run.visitor or "", "Somebody who left")
+        hidden = " (hidden)" if run.withheld else ""
+        return f"{who}: {listing.figure(run)}, {listing.label(run)}{hidden}"
+
+    with st.expander("Hide a run", icon=":material/visibility_off:"):
+        st.markdown(words("teacher.hide"))
+        run_ids = list(finished)
+        chosen = st.selectbox("Run", run_ids, format_func=describe, key="teacher_run")
+        run = finished[chosen]
+        label = "Show it again" if run.withheld else "Hide it"
+        button(label, "hide_run", "", _hide, run, describe(chosen))
+
+
+def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
+    store().runs.withhold(run.id, run.visitor or "", not run.withheld)
+    done = "showed" if run.withheld else "hid"
+    room().note(teacher, f"{done} the run of {description}")
+
+
+def log(chosen: Class) -> None:
+    """Acts of teachers, the newest first; also those that no class is left of."""
+    all_classes = st.toggle("Of all classes, the deleted too", key="log_of_all")
+    figures.table(
+        [
+            (f"{datetime.fromtimestamp(a.at):%Y-%m-%d %H:%M:%S}", a.who, a.what)
+            for a in store().classes.acts(None if all_classes else chosen.id)
+        ],
+        ("When", "Who", "What"),
+        alt="What teachers did, the newest first",
+    )

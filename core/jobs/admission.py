@@ -1,0 +1,282 @@
+"""What may wait, for how long it may run, and how long that will probably take.
+
+A class has to fit, a hundred people with a run of up to a minute each; and a script
+must not queue hours of work, whatever cookies it sends.
+"""
+
+import hashlib
+import heapq
+import os
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from statistics import median
+from typing import Any, Self
+
+from core.config import TRAIN_SAMPLES, RunConfig
+from core.errors import ExplainedError
+from core.jobs.job import Job, Work
+from core.jobs.queue import Queue
+
+UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
+SHORT_SECONDS = 60.0  # shorter jobs find room in a queue that is long
+NEWEST = 20  # jobs of a kind whose median is taken
+KINDS = 500  # LRU limit
+LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are similar
+SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
+OPEN_QUESTIONS = 8  # per person, waiting or being answered
+NO_TURN = (
+    "The lab gave no answer in time: it is busy with other people's questions. "
+    "Try again in a moment."
+)
+TOO_MANY = (
+    "You have many questions to the lab open at once, perhaps in other tabs. "
+    "Try again when they are answered."
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Each is set by the environment variable of its name in capitals."""
+
+    max_jobs_per_person: int = 4  # waiting or running
+    max_waiting_jobs: int = 120  # in each lane
+    max_waiting_seconds: int = 3600  # total work in each lane, short jobs not counted
+    max_job_seconds: int = 1200  # from when a worker takes it
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """ExplainedError for anything but a whole number above 0."""
+        limits = {}
+        for field in fields(cls):
+            name = field.name.upper()
+            text = os.environ.get(name, "")
+            if text and not (text.isascii() and text.isdigit() and int(text)):
+                raise ExplainedError(
+                    f"{name} must be a whole number above 0, not {text!r}."
+                )
+            if text:
+                limits[field.name] = int(text)
+        return cls(**limits)
+
+
+class Gate:
+    """The rules of a class, besides the limits of the server; these allow everything.
+
+    The engine calls it with its lock, so it must not wait.
+    """
+
+    @property
+    def paused(self) -> bool:
+        """No turn comes in the lane "train" meanwhile; running jobs go on."""
+        return False
+
+    def person(self, owner: str) -> str:
+        """The fairness key of an owner."""
+        return owner
+
+    def seconds(self, owner: str) -> float | None:  # noqa: ARG002
+        """How long a job of this owner may take; None: as long as any."""
+        return None
+
+    def admit(self, job: Job, expected: float | None) -> None:
+        """ExplainedError where the job may not wait; otherwise it counts.
+
+        `expected` is the estimate in seconds, if there is one.
+        """
+
+
+class Admission:
+    """Room in the queue, the server's limits and a class's rules, asked together."""
+
+    def __init__(self, gate: Gate | None = None, limits: Limits | None = None) -> None:
+        self.gate = gate or Gate()
+        self.limits = limits or Limits.from_environment()
+        self.estimates = Estimates()
+
+    def seconds(self, owner: str) -> float:
+        """How long a job of this owner may take."""
+        most = self.limits.max_job_seconds
+        return min(most, self.gate.seconds(owner) or most)
+
+    def check(self, job: Job, queue: Queue) -> None:
+        """ExplainedError where the job may not wait; nothing has changed then.
+
+        Jobs of the server itself, without an owner, always may.
+        """
+        if not job.owner:
+            return
+        limits, waiting = self.limits, queue.waiting(job.lane)
+        most = limits.max_jobs_per_person
+        if queue.of(job.turn_of) >= most:
+            raise ExplainedError(
+                f"You have {most} {'job' if most == 1 else 'jobs'} waiting or "
+                "running, and nobody may have more here. Wait for one of them to "
+                "end, or cancel one."
+            )
+        expected = self.estimates.seconds(job)
+        if expected is not None and expected > limits.max_job_seconds:
+            raise ExplainedError(
+                f"This would take about {spoken(expected)} here, and a job may take "
+                f"{spoken(limits.max_job_seconds)}. Choose less to do, such as fewer "
+                "epochs."
+            )
+        if len(waiting) >= limits.max_waiting_jobs:
+            raise ExplainedError(
+                f"{len(waiting)} jobs are waiting already, and the queue takes no "
+                "more. Try again in a minute."
+            )
+        weight = self.estimates.weight(job)
+        total = weight + sum(map(self.estimates.weight, waiting))
+        if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
+            raise ExplainedError(
+                f"With this, more than {spoken(limits.max_waiting_seconds)} of work "
+                f"would be waiting. What takes up to {spoken(SHORT_SECONDS)} still "
+                "finds room: choose less to do, such as fewer epochs, or come back "
+                "later."
+            )
+        self.gate.admit(job, expected)
+
+
+def overdue(seconds: float) -> str:
+    """Why a job that ran for longer than it may has ended."""
+    return (
+        f"It was ended after {spoken(seconds)}, the longest that a job may take here. "
+        "Choose less to do, such as fewer epochs."
+    )
+
+
+def spoken(seconds: float) -> str:
+    """In whole seconds, minutes or hours."""
+    for unit, one, many in UNITS:
+        if seconds == unit:
+            return one
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:,.0f} {many}"
+    return f"{seconds:.3g} seconds"
+
+
+def work(address: str, arguments: tuple[Any, ...]) -> Work:
+    """The size of a call, by everything in its arguments that decides its duration.
+
+    Epochs are the amount of a training run.
+    """
+
+    def decisive(argument: Any) -> Any:
+        if isinstance(argument, RunConfig):
+            same: dict[str, Any] = {"learning_rate": 1.0, "weight_decay": 0.0}
+            return replace(argument, epochs=1, seed=0, schedule="constant", **same)
+        return len(argument) if isinstance(argument, bytes) else argument
+
+    text = repr((address, *map(decisive, arguments)))
+    kind = hashlib.sha256(text.encode()).hexdigest()
+    config = next(iter(arguments), None)
+    if not isinstance(config, RunConfig):
+        return Work(kind)
+    samples = config.epochs * TRAIN_SAMPLES[config.task]
+    return Work(kind, config.epochs, samples / SAMPLES_PER_SECOND)
+
+
+class Estimates:
+    """Durations of jobs, from similar ones that this server has run.
+
+    Not safe to use from threads.
+    """
+
+    def __init__(self) -> None:
+        # For each kind: amount, seconds, and whether it finished.
+        self._seen: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
+
+    def learn(self, job: Job) -> None:
+        """Remember how long a job took that has ended."""
+        if job.seconds is None:
+            return
+        seen = self._seen.setdefault(job.work.kind, deque(maxlen=NEWEST))
+        seen.append((job.work.amount, job.seconds, job.status == "finished"))
+        self._seen.move_to_end(job.work.kind)
+        if len(self._seen) > KINDS:
+            self._seen.popitem(last=False)
+
+    def seconds(self, job: Job) -> float | None:
+        """The median of similar jobs, in proportion; None where there are none."""
+        amount = job.work.amount
+        similar = [
+            seconds * amount / seen
+            for seen, seconds, finished in self._seen.get(job.work.kind, ())
+            if finished and amount / LIKE <= seen <= amount * LIKE
+        ]
+        return median(similar) if similar else None
+
+    def weight(self, job: Job) -> float:
+        """The estimate or, without one, a guess by other amounts or the job's size.
+
+        Used for admission only, never shown.
+        """
+        expected = self.seconds(job)
+        if expected is not None:
+            return expected
+        seen = self._seen.get(job.work.kind, ())
+        rates = [seconds / amount for amount, seconds, _ in seen]
+        return job.work.amount * median(rates) if rates else job.work.assumed
+
+    def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
+        """Seconds until workers have done the jobs they have and those before.
+
+        None where one of them has no estimate, or takes longer than it.
+        """
+        left = []  # seconds of work, for each worker
+        for job in taken:
+            whole = self.seconds(job)
+            since = time.time() - job.started if job.started else 0.0
+            if whole is None or since > whole:
+                return None
+            left.append(whole - since)
+        heapq.heapify(left)
+        for job in before:
+            seconds = self.seconds(job)
+            if seconds is None or not left:
+                return None
+            heapq.heapreplace(left, left[0] + seconds)
+        return left[0] if left else None
+
+
+class Questions:
+    """Lets threads ask the lab: few at once of each person, and few of all people."""
+
+    def __init__(self, of_all: int, of_one: int) -> None:
+        self._of_all, self._of_one = threading.Semaphore(of_all), of_one
+        self._lock = threading.Lock()  # for the next two
+        self._open: Counter[str] = Counter()
+        self._own: dict[str, threading.Semaphore] = {}
+
+    @contextmanager
+    def turn(self, owner: str, seconds: float) -> Iterator[float]:
+        """Wait for a turn; yields the seconds that are left of those given.
+
+        The server itself, without an owner, need not wait. ExplainedError where no
+        turn comes in time, or where the owner has too many questions open.
+        """
+        if not owner:
+            yield seconds
+            return
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            if self._open[owner] >= OPEN_QUESTIONS:
+                raise ExplainedError(TOO_MANY)
+            self._open[owner] += 1
+            own = self._own.setdefault(owner, threading.Semaphore(self._of_one))
+        try:
+            with ExitStack() as turns:
+                for gate in (own, self._of_all):
+                    if not gate.acquire(timeout=max(0, deadline - time.monotonic())):
+                        raise ExplainedError(NO_TURN)
+                    turns.callback(gate.release)
+                yield max(0.1, deadline - time.monotonic())
+        finally:
+            with self._lock:
+                self._open[owner] -= 1
+                if not self._open[owner]:
+                    del self._open[owner], self._own[owner]

@@ -1,0 +1,388 @@
+"""A Dask client, and the cluster behind it: hands jobs to workers, hears of them.
+
+A thread replaces a client that has lost its scheduler. Dask's own would reconnect
+without its subscriptions, or close for good. Jobs of a lost client end by themselves,
+see core.jobs.worker.
+"""
+
+import logging
+import os
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
+from distributed.utils import LoopRunner
+
+from core.errors import ExplainedError, quoted
+from core.jobs import cluster, worker
+from core.jobs.hosts import Hosts
+from core.jobs.job import Job, Outcome, PickedUp, on
+from core.measure.environment import Machine
+
+logger = logging.getLogger(__name__)
+# Dask logs a traceback for each connection that ends, also where it was meant to.
+logging.getLogger("distributed").setLevel(logging.ERROR)
+
+CONNECT_SECONDS = 8.0
+LOOK_SECONDS = 1.0  # between two looks at connection and workers
+ANSWER_SECONDS = 30.0  # a scheduler that is silent for so long is as good as gone
+RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
+DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its worker
+NO_WORKER_SECONDS = 90.0  # a job that finds no worker for so long has failed
+
+LOST_WORKER = (
+    "The worker process ended while it was working: it was killed, or the machine had "
+    "no memory left. A new worker is starting; try again, perhaps with a smaller batch."
+)
+LOST_CLUSTER = (
+    "The processes that do the work have ended. They are being started again; "
+    "start the run once more."
+)
+LOST_SCHEDULER = (
+    "The connection to the workers broke, and what they were working on was lost. "
+    "The app connects again by itself; start it once more then."
+)
+AWAY = "The workers don't answer right now. The app looks for them until they do."
+NO_WORKER = (
+    "No worker took this job. The server's log says why; "
+    "restarting the app starts new workers."
+)
+NO_WORKER_ELSEWHERE = (
+    "No worker took this job: none is connected to the scheduler that could. "
+    "Start one, then start the run once more; the README says how."
+)
+SHARED = "Another app is using the workers; yours starts when they're free."
+HOST_AWAY = "The machine {} has no worker right now; the run waits a while for one."
+NO_HOST = (
+    "The machine {} has no workers. Choose another machine, or Any, and start the run "
+    "again."
+)
+
+
+def in_background(work: Callable[..., object], *arguments: Any) -> None:
+    """Call it in a daemon thread."""
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+def _leave(client: Client) -> None:
+    """Close a client within two seconds, or pretend to.
+
+    A client that is not closed would try for long when Python collects it as garbage.
+    """
+    with suppress(Exception):
+        client.close(timeout=2)
+    client.status = "closed"
+
+
+class Connection:
+    """To a scheduler that is there, or to a local cluster of its own.
+
+    Safe to use from threads. Callers may hold a lock that `on_event`, which runs on the
+    client's event loop, does not take.
+    """
+
+    def __init__(
+        self,
+        scheduler: str | None,
+        on_event: Callable[[str, Any], None],
+        on_end: Callable[[str, Outcome], None],
+        on_lost: Callable[[str, str], None],
+        on_look: Callable[[], None],
+    ) -> None:
+        """`open` connects.
+
+        Each function gets the id of a job: `on_event` what it reports, `on_end` how it
+        ended, `on_lost` why no worker has it any more. `on_look` is called about every
+        second once it is known whether there are workers.
+        """
+        self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
+        self._security = cluster.security(self._scheduler)
+        self._on_event, self._on_end = on_event, on_end
+        self._on_lost, self._on_look = on_lost, on_look
+        self._lost = LOST_SCHEDULER if self._scheduler else LOST_CLUSTER
+        self._no_worker = NO_WORKER_ELSEWHERE if self._scheduler else NO_WORKER
+        self._topic = f"engine-{uuid.uuid4().hex}"
+        self._lock = threading.Lock()  # for the four that follow
+        self._client: Client | None = None
+        self._futures: dict[str, Future] = {}  # by job
+        self._begun: set[str] = set()  # jobs that a worker has begun
+        self._patience: dict[str, float] = {}  # until when a cancelled job may go on
+        self._shared: set[str] = set()  # jobs that wait for another app's
+        # Workers stuck on an abandoned task that ignores cancellation, and since when.
+        self._stuck: dict[str, float] = {}
+        self._comm: object = None  # the client's, which changes when it reconnects
+        self._cluster: cluster.Process | None = None  # a local one
+        self.hosts = Hosts(self._describe)
+        # Shared by all clients: a failed one would leak its own loop's thread.
+        self._loop = LoopRunner()
+        self.problem = ""  # why there are no workers, in a sentence
+        self._up = threading.Event()
+        self._closed = threading.Event()
+
+    def open(self) -> None:
+        """Connect, and look after it, in the background."""
+        self._loop.start()
+        in_background(self._keep)
+
+    def close(self) -> None:
+        """End the connection, and the local cluster with it."""
+        self._closed.set()
+        if self._client is not None:
+            _leave(self._client)
+        if self._cluster is not None:
+            self._cluster.close()
+
+    # Looking after it
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            try:
+                client = self._client
+                if client is not None and (
+                    client.status != "running"
+                    or client.scheduler_comm is not self._comm
+                    or (self._cluster is not None and self._cluster.has_ended)
+                ):
+                    self._drop(client)
+                if self._client is None:
+                    self._connect()
+                if self._client is not None:
+                    self._look(self._client)
+                self._on_look()
+            except Exception as error:  # the scheduler went away in the meantime
+                if not self._closed.is_set():
+                    logger.warning("the workers could not be looked at: %r", error)
+            self._closed.wait(RETRY_SECONDS if self.problem else LOOK_SECONDS)
+        self.close()  # a connection may have been made in the meantime
+        self._loop.stop()
+
+    def _drop(self, client: Client) -> None:
+        """Leave a client that is broken; its jobs are lost."""
+        with self._lock:
+            self._client, self.problem = None, AWAY
+            lost = list(self._futures)
+            self._forget(*lost)
+            self._up.clear()
+        in_background(_leave, client)
+        for job_id in lost:
+            self._on_lost(job_id, self._lost)
+
+    def _connect(self) -> None:
+        try:
+            address = self._scheduler
+            if address is None:
+                if self._cluster is None or self._cluster.has_ended:
+                    self._cluster = cluster.Process()
+                address = self._cluster.address
+            client = Client(
+                address,
+                timeout=CONNECT_SECONDS,
+                security=self._security,
+                set_as_default=False,
+                loop=self._loop.loop,
+            )
+            client.subscribe_topic(self._topic, self._receive)
+            self._comm = client.scheduler_comm
+            self.hosts.clear()
+            self._client, self.problem = client, ""
+        except Exception as error:
+            where = f" at {self._scheduler}" if self._scheduler else ""
+            self.problem = f"The workers{where} can't be reached: {error}."
+            logger.warning("no cluster: %s", error)
+        self._up.set()
+
+    def _look(self, client: Client) -> None:
+        """Hear of the workers, and of what keeps jobs from beginning or ending."""
+        try:
+            # Not `scheduler_info`: the client overwrites that now and then with less.
+            known = self._answer(client, "identity", n_workers=-1)
+            self.hosts.hear(known["workers"])
+            now = time.monotonic()
+            with self._lock:
+                waiting = {
+                    job_id: future.key
+                    for job_id, future in self._futures.items()
+                    if job_id not in self._begun
+                }
+                deaf = [each for each, until in self._patience.items() if now > until]
+            given = self._tasks(client) if waiting else {}
+        except TimeoutError:
+            return self._drop(client)
+        strange: set[Any] = set()  # tasks of workers that other apps keep busy
+        stuck: dict[str, float] = {}
+        for address, keys in given.items():
+            if set(keys) - set(client.futures):
+                strange.update(keys)
+            elif keys and set(keys) <= set(waiting.values()):
+                stuck[address] = self._stuck.get(address, now)
+        self._shared = {job_id for job_id, key in waiting.items() if key in strange}
+        self._stuck = stuck
+        for address, since in stuck.items():
+            if now > since + DEAF_SECONDS:
+                stuck[address] = now  # give the new worker time to start
+                in_background(self._kill, client, address)
+        for job_id in deaf:
+            in_background(self._end_with_worker, job_id, client)
+
+    # What there is
+
+    @property
+    def is_up(self) -> bool:
+        return self._client is not None
+
+    def _tasks(self, client: Client) -> dict[str, list[str]]:
+        """The keys of each worker's tasks, by its address; asks the scheduler."""
+        return self._answer(client, "processing", workers=None)
+
+    def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
+        """The scheduler's answer; TimeoutError where it is silent."""
+        call = getattr(client.scheduler, question)
+        return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
+
+    def obstacle(self, job: Job) -> tuple[str, bool]:
+        """Why a job has not begun, other than its turn, and whether to give it up."""
+        if job.status == "starting":
+            waited = time.time() - (job.started or time.time())
+            without = max(map(self.hosts.seconds_without, job.resources))
+            if min(waited, without) > NO_WORKER_SECONDS:
+                return self._no_worker, True
+            return SHARED if job.id in self._shared else "", False
+        if not (job.host and self.is_up) or self.hosts.capacity[on(job.host)]:
+            return "", False
+        waited = time.time() - job.submitted
+        without = self.hosts.seconds_without(on(job.host))
+        is_vain = min(waited, without) > NO_WORKER_SECONDS
+        return (NO_HOST if is_vain else HOST_AWAY).format(quoted(job.host)), is_vain
+
+    # Handing out, and taking back
+
+    def hand_out(self, job: Job) -> None:
+        """Give the job to a worker of its lane; ExplainedError without connection."""
+        with self._lock:
+            if self._client is None:
+                raise ExplainedError(self.problem or self._no_worker)
+            future = self._client.submit(
+                worker.do,
+                job.id,
+                self._topic,
+                job.address,
+                job.arguments,
+                resources=dict.fromkeys(job.resources, 1),
+                pure=False,
+            )
+            self._futures[job.id] = future
+        # All clients of a process share one thread for this.
+        when_done = partial(in_background, self._when_done, job.id)
+        future.add_done_callback(when_done)
+
+    def _when_done(self, job_id: str, future: Future) -> None:
+        outcome, reason = None, ""
+        try:
+            outcome = future.result(timeout=ANSWER_SECONDS)
+        except Exception as error:
+            reason = LOST_WORKER if isinstance(error, KilledWorker) else self._lost
+        with self._lock:
+            if self._futures.get(job_id) is not future:  # withdrawn, or lost before
+                return
+            self._forget(job_id)
+        future.release()
+        if outcome is not None:
+            self._on_end(job_id, outcome)
+        else:
+            logger.warning("lost: %s", reason, extra={"run": job_id})
+            self._on_lost(job_id, reason)
+
+    def _forget(self, *job_ids: str) -> None:
+        """Call it with the lock."""
+        for job_id in job_ids:
+            self._futures.pop(job_id, None)
+            self._patience.pop(job_id, None)
+            self._begun.discard(job_id)
+            self._shared.discard(job_id)
+
+    def cancel(self, job_id: str) -> None:
+        """Ask a running job to end; one that is deaf ends with its worker."""
+        with self._lock:
+            if job_id not in self._futures:
+                return
+            self._patience.setdefault(job_id, time.monotonic() + DEAF_SECONDS)
+        if self._client is not None:
+            # All workers: the scheduler may not know yet which one has it.
+            run = partial(self._client.run, on_error="ignore")
+            in_background(run, worker.cancel, job_id)
+
+    def _end_with_worker(self, job_id: str, client: Client) -> None:
+        with self._lock:
+            future = self._futures.get(job_id)
+            self._forget(job_id)
+        if future is None:
+            return
+        for address, keys in self._tasks(client).items():
+            if future.key in keys:
+                self._kill(client, address)
+        future.cancel()
+        self._on_end(job_id, Outcome("cancelled"))
+
+    def _kill(self, client: Client, address: str) -> None:
+        """End a worker and its tasks; its nanny starts another."""
+        logger.warning("the worker at %s hears nothing, and is ended", address)
+        client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
+
+    def withdraw(self, job_id: str) -> None:
+        """Take back a job that no worker may have begun with."""
+        with self._lock:
+            future = self._futures.get(job_id)
+            self._forget(job_id)
+        if future is not None:
+            in_background(future.cancel)
+
+    def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+        """The answer of a quick function on the lab worker.
+
+        Raises ExplainedError where the function does, or where no answer comes in time.
+        """
+        deadline = time.monotonic() + seconds
+        self._up.wait(seconds)
+        client = self._client
+        if client is None:
+            raise ExplainedError(self.problem or self._no_worker)
+        future = None
+        try:
+            future = client.submit(
+                worker.answer, address, arguments, resources={"lab": 1}, pure=False
+            )
+            left = max(0.1, deadline - time.monotonic())
+            outcome: Outcome = future.result(timeout=left)
+        except TimeoutError:
+            raise ExplainedError(
+                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
+                "may still be starting, or busy with somebody else's question."
+            ) from None
+        except KilledWorker:
+            raise ExplainedError(LOST_WORKER) from None
+        except Exception:  # the connection broke
+            raise ExplainedError(self._lost) from None
+        finally:
+            if future is not None:
+                future.release()
+        return outcome.get()
+
+    def _describe(self, address: str) -> Machine:
+        """The worker answers while it trains, too."""
+        if (client := self._client) is None:
+            raise ExplainedError(self.problem or self._no_worker)
+        return client.run(worker.describe, workers=[address])[address]
+
+    def _receive(self, event: tuple[float, bytes]) -> None:
+        """Runs on the client's event loop, so it must not wait, not even for a lock."""
+        job_id, reported = pickle.loads(event[1])
+        if isinstance(reported, PickedUp):
+            self._begun.add(job_id)
+        self._on_event(job_id, reported)

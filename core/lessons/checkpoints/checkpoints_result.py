@@ -1,0 +1,75 @@
+"""What is known of checkpoints: plain data, without torch."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from core.measure.environment import Environment
+
+RESUME_IMAGES = 4000  # few training images, so that it takes seconds on a laptop
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One entry of a state_dict."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str  # "float32"
+    bytes: int
+    device: str  # it was saved from; "not recorded" in a format that does not say
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint that somebody uploaded, held against one of our architectures."""
+
+    format: str
+    tensors: tuple[TensorInfo, ...]
+    notes: tuple[str, ...]  # one sentence for each thing unwrapped, cast or left out
+    model: str  # the architecture
+    missing: tuple[str, ...]  # names that the architecture has and the file lacks
+    unexpected: tuple[str, ...]  # the reverse
+    misshapen: tuple[tuple[str, str, str], ...]  # name, in the file, in the model
+    renamed: tuple[tuple[str, str], ...]  # name in the file, name in the model
+    checkpoint: bytes | None = field(repr=False)  # with our names, where it fits
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """A model's answers before it was saved and after it was loaded again."""
+
+    saved_on: str
+    loaded_on: str
+    dtype: str  # number format in the file
+    bytes: int
+    values: int  # logits that were compared
+    greatest_difference: float  # between a logit before and after
+    differing_values: int
+    differing_predictions: int
+    images: int
+    environment: Environment  # the device that it was loaded on
+
+
+@dataclass(frozen=True)
+class PartLosses:
+    """Losses of one part of a comparison between training through and resuming."""
+
+    lasts: ClassVar[bool] = True  # read after the end too: the result has none
+    part: str  # "through", "resumed" or "weights"
+    losses: tuple[tuple[int, float], ...]  # step from 1, loss
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Training that was interrupted, beside training that was not."""
+
+    bytes: int  # size of the checkpoint in the middle
+    contents: tuple[str, ...]  # its keys
+    steps: int  # in the whole training
+    epochs: int
+    at_step: int  # where it was interrupted
+    greatest_loss_difference: float  # through against resumed, over all steps
+    differing_weights: int  # numbers that differ between the two final state_dicts
+    weights: int
+    weights_only_difference: float  # greatest, where only the weights were loaded
+    environment: Environment

@@ -1,0 +1,183 @@
+"""What is in the checkpoint of a run, and its files to download."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Stored
+from core.lessons.checkpoints.checkpoints_result import TensorInfo
+from core.runs import export_page as take_home
+from core.runs import run_choice_page as run_choice
+from core.ui import charts, downloads, figures, format, frame
+from core.ui.charts import Chart
+from core.ui.runs import Run
+from core.ui.server import ask, engine, explained
+from core.ui.source import show
+from core.words import Words
+
+words = Words(__file__)
+
+BAR_HEIGHT = 100  # pixels: as long as a name that is turned
+LABELED = 0.16  # share of the file above which a tensor's name and shape fit
+TURNED = 0.04  # share above which its name fits, turned to read upward
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _asked(address: str, *arguments: Any) -> Any:
+    """The answer of a quick function of the worker, asked once."""
+    return ask(address, *arguments)
+
+
+def draw(run: Run | None) -> None:
+    """The file of a run; before any has finished, of a model that was never trained."""
+    st.markdown(words("save.text"), width=frame.PROSE)
+    if run is None:
+        run_choice.nothing_yet()
+    with explained("The checkpoint could not be read"):
+        if run is None:
+            address = "core.lessons.checkpoints.round_trip:untrained"
+            file, tensors = _asked(address, "ann")
+            st.markdown(words("save.untrained"))
+            contents(len(file), tensors)
+            tensor_table(tensors)
+        else:
+            _download(run)
+    if run is not None:
+        st.markdown(words("save.code"))
+        show("core.state_dict:save")
+        st.markdown(words("save.script"))
+        st.code(_script(run))
+
+
+def _download(run: Run) -> None:
+    assert run.result is not None
+    stored: Stored = run.checkpoint
+    checkpoint = engine().read(stored)
+    tensors = _asked("core.lessons.checkpoints.round_trip:inspect", stored)
+    safetensors = _asked("core.lessons.checkpoints.round_trip:to_safetensors", stored)
+    contents(len(checkpoint), tensors)
+    with st.container(horizontal=True):
+        for ending, content, kind in (
+            ("pt", checkpoint, "primary"),
+            ("safetensors", safetensors, "secondary"),
+        ):
+            file, key = f"{take_home.file_name(run)}.{ending}", f"download_{ending}"
+            downloads.button(f"Download .{ending}", content, file, key, type=kind)
+    tensor_table(tensors)
+    where = run.result.environment
+    st.markdown(
+        f"Trained on {where.device_name} ({where.backend}). Each tensor was "
+        "moved to the CPU before it was saved, so that the file loads anywhere."
+        + (words("save.batch_norm") if run.config.model == "cnn" else ""),
+        width=frame.PROSE,
+    )
+
+
+def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
+    """The file as one bar of its bytes; the order in it is that of the tensors."""
+    largest = max(tensors, key=lambda tensor: tensor.bytes)
+    numbers = sum(prod(tensor.shape) for tensor in tensors)
+    share = largest.bytes / sum(tensor.bytes for tensor in tensors)
+    st.markdown(
+        f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
+        f"`{largest.name}` alone has {share:.0%} of them."
+    )
+    st.altair_chart(
+        stacked(stack(size, tensors)),
+        key="chart_stacked",
+        alt=f"The file as a bar of {len(tensors)} tensors, as long as their bytes",
+    )
+
+
+def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
+    """A row a tensor, and what is no tensor at the end, with where it is in the bar."""
+    rows: list[tuple] = [
+        (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
+        for each in tensors
+    ]
+    rest = size - sum(tensor.bytes for tensor in tensors)
+    rows.append(("Names, types and places", "of all tensors", rest, None))
+    frame = pd.DataFrame(rows, columns=["name", "shape", "bytes", "layer"])
+    numbers, _ = pd.factorize(frame["layer"])  # -1 for None
+    end = frame["bytes"].cumsum()
+    return frame.assign(layer=numbers, start=end - frame["bytes"], end=end)
+
+
+def stacked(frame: pd.DataFrame) -> Chart:
+    """A file as one bar, from its first byte to its last, with a segment a tensor.
+
+    `frame` has the columns name, shape, bytes, start, end, layer. Layers have two
+    colors in turn; layer -1 is what is no tensor.
+    """
+    colors = charts.palette()
+    whole = frame["end"].max()
+    bytes_ = alt.X("start:Q").title("Bytes in the file").axis(format="~s")
+    chart = alt.Chart(frame).encode(
+        x=bytes_.scale(domain=[0, whole], nice=False),
+        x2="end:Q",
+        tooltip=charts.tips(name="Tensor", shape="Shape")
+        + charts.tips(",d", bytes="Bytes"),
+    )
+    pair = charts.either("datum.layer % 2", colors.further[1], colors.further[3])
+    bar = chart.mark_bar(height=BAR_HEIGHT, stroke=colors.page, strokeWidth=1)
+    named = (frame["bytes"] > TURNED * whole) & (frame["layer"] >= 0)
+    labels = frame[named].assign(
+        middle=lambda rows: (rows["start"] + rows["end"]) / 2,
+        label=lambda rows: rows["name"] + "\n" + rows["shape"],
+    )
+    narrow = labels["bytes"] <= LABELED * whole
+    ink: dict = {"color": colors.inverse}
+    text = alt.Chart(labels[~narrow]).mark_text(lineBreak="\n", dy=-7, **ink)
+    turned = alt.Chart(labels[narrow]).mark_text(angle=270, **ink)
+    return alt.layer(
+        bar.encode(color=pair),
+        text.encode(x="middle:Q", text="label:N"),
+        turned.encode(x="middle:Q", text="name:N"),
+    ).properties(height=BAR_HEIGHT + 50)
+
+
+def tensor_table(tensors: Sequence[TensorInfo]) -> None:
+    """Names, shapes, dtypes, bytes, their share, and devices."""
+    whole = sum(tensor.bytes for tensor in tensors) or 1
+    rows = [
+        (
+            tensor.name,
+            " × ".join(map(str, tensor.shape)) or "one number",
+            tensor.dtype,
+            tensor.bytes,
+            tensor.bytes / whole,
+            tensor.device,
+        )
+        for tensor in tensors
+    ]
+    config = st.column_config
+    table(
+        rows,
+        ["Name", "Shape", "dtype", "Bytes", "Share", "Saved from"],
+        "Names, shapes, types, bytes and devices of the tensors",
+        column_config={
+            "Bytes": config.NumberColumn(format="localized"),
+            "Share": config.NumberColumn(format="percent"),
+        },
+    )
+
+
+def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
+    """At most as high as eight rows; with more it is scrolled."""
+    figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
+
+
+def _script(run: Run) -> str:
+    """How a script of the learner's own loads the download."""
+    return (
+        "import torch\n\n"
+        f'state_dict = torch.load("{take_home.file_name(run)}.pt",\n'
+        '                        map_location="cpu", weights_only=True)\n'
+        f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
+        "model.load_state_dict(state_dict)\n"
+        "model.eval()"
+    )

@@ -1,0 +1,159 @@
+"""Training through beside resuming, and what is lost with the weights alone."""
+
+from dataclasses import replace
+from math import ceil
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.config import RunConfig
+from core.jobs.job import Job
+from core.lessons.checkpoints.checkpoints_result import (
+    RESUME_IMAGES,
+    PartLosses,
+    Resumed,
+)
+from core.runs import run_choice_page as run_choice
+from core.ui import charts, controls, figures, format
+from core.ui.charts import LATER, LINES, Chart, Palette
+from core.ui.job_panel import JobPanel, reported
+from core.ui.runs import Run
+from core.ui.server import engine
+from core.ui.source import show
+from core.words import Words
+
+words = Words(__file__)
+
+PARTS = {
+    "through": "Trained through",
+    "resumed": "Saved, loaded, resumed",
+    "weights": "Only the weights loaded",
+}
+PANEL = JobPanel(
+    "core.lessons.checkpoints.resume:compare",
+    "The comparison",
+    "resume",
+    icon=":material/resume:",
+    cancelled="Cancelled. What was trained until then stays here.",
+)
+
+
+def draw(run: Run | None) -> None:
+    """The comparison of training through with resuming, live."""
+    st.subheader(words("resume.heading"))
+    st.markdown(words("resume.text"))
+    if run is None:
+        run_choice.nothing_yet()
+    else:
+        _compare(run.config)
+    show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
+
+
+def _compare(config: RunConfig) -> None:
+    wanted = replace(config, feed="memory", num_workers=0, pin_memory=False)
+
+    def about(config: RunConfig) -> bool:
+        return replace(config, epochs=wanted.epochs) == wanted
+
+    panel = replace(PANEL, about=about)
+    with controls.row():
+        half = controls.number(
+            "Epochs before and after",
+            "resume_epochs",
+            1 if config.model == "cnn" else 2,
+            1,
+            min_value=1,
+            max_value=5,
+            width=220,
+        )
+        panel.start_button("Train and resume", (replace(wanted, epochs=2 * half),))
+        panel.cancel_button()
+    st.markdown(words("resume.settings", images=f"{RESUME_IMAGES:,}"))
+    panel.follow(result)
+
+
+def result(job: Job) -> None:
+    """The three curves as far as they are trained, and how far they are apart."""
+    config: RunConfig = job.arguments[0]
+    per_epoch = ceil(RESUME_IMAGES / config.batch_size)
+    steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
+    reports = reported(job, PartLosses)
+    rows = [
+        (PARTS[report.part], step, loss)
+        for report in reports
+        for step, loss in report.losses
+    ]
+    resumed: Resumed | None = job.value
+    if resumed is not None:
+        _in_words(resumed)
+    elif not job.ended:
+        part = PARTS[reports[-1].part] if reports else "The first step"
+        st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
+    machine = engine().machine()
+    backend = machine.devices[0].backend if machine else "CPU"
+    if resumed is not None:
+        backend = resumed.environment.backend
+    st.vega_lite_chart(
+        pd.DataFrame(rows, columns=["part", "step", "loss"]),
+        curves(backend, steps, half),
+        key="chart_resumed",
+        alt="Loss over steps: trained through, resumed, and with only the weights",
+    )
+    if resumed is not None:
+        figures.caption(
+            f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, interrupted at step "
+            f"{resumed.at_step:,}.",
+            resumed,
+        )
+
+
+def _in_words(resumed: Resumed) -> None:
+    figures.metrics(
+        {
+            "Greatest difference": f"{resumed.greatest_loss_difference:.3g}",
+            "Weights that differ": f"{resumed.differing_weights:,} of "
+            f"{resumed.weights:,}",
+            "With the weights alone": f"{resumed.weights_only_difference:.3g}",
+        },
+        words.table("resume.notes"),
+    )
+    contents, size = ", ".join(resumed.contents), format.size(resumed.bytes)
+    if resumed.greatest_loss_difference == 0 and resumed.differing_weights == 0:
+        text = words("resume.same", size=size, contents=contents)
+        st.success(text, icon=":material/check_circle:")
+    else:
+        text = words("resume.nearly", size=size, contents=contents)
+        st.info(text, icon=":material/info:")
+
+
+@charts.live
+def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
+    """Training through as a broad band, resuming as a line on it, and the mistake.
+
+    For data with the columns part, step, loss. `at_step` is where it was interrupted.
+    """
+    hues = (colors.of(backend), colors.text, colors.further[0])
+    step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
+    chart = alt.Chart(LATER).encode(
+        x=step.axis(tickCount=8),
+        y=alt.Y("loss:Q").title("Loss").scale(zero=False),
+        color=charts.hues("part", PARTS.values(), hues, columns=2, **LINES),
+        tooltip=charts.tips(part="Training")
+        + charts.tips(",d", step="Step")
+        + charts.tips(".6f", loss="Loss"),
+    )
+    through, again, weights = (
+        chart.transform_filter(alt.datum.part == part) for part in PARTS.values()
+    )
+    middle = alt.Chart(alt.Data(values=[{"step": at_step}])).encode(x="step:Q")
+    label = middle.mark_text(
+        text="saved, loaded", align="left", dx=6, dy=6, baseline="top", fontSize=11
+    )
+    return alt.layer(
+        middle.mark_rule(color=colors.quiet, strokeDash=[4, 4]),
+        charts.lines(through, 6, opacity=0.45),
+        charts.lines(weights, 1.4, opacity=0.9),
+        charts.lines(again, 1.2),
+        label.encode(y=alt.value(0), color=alt.value(colors.quiet)),
+    ).properties(height=300)

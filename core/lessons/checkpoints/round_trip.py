@@ -1,0 +1,105 @@
+"""Our own checkpoints: what is in one, and proof that it is the same model again.
+
+Files that strangers sent are opened in upload, training is resumed in
+core.lessons.checkpoints.resume.
+"""
+
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from core import devices, loops, models, state_dict
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.lessons.checkpoints.checkpoints_result import RoundTrip, TensorInfo
+from core.watch import UNWATCHED, Watch
+
+
+def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
+    """What is in a file of torch.save, without running any of it.
+
+    Also the device that each storage was saved from, by its address in memory.
+    Nothing is moved there: all stays on the host, whatever the file asks for.
+    """
+    saved_from: dict[int, str] = {}
+
+    def keep_on_cpu(storage: Any, location: str) -> Any:
+        saved_from[storage.data_ptr()] = location
+        return storage
+
+    return state_dict.unpack(data, keep_on_cpu), saved_from
+
+
+def describe(
+    tensors: dict[str, Tensor], saved_from: dict[int, str] | None = None
+) -> tuple[TensorInfo, ...]:
+    """A line for each tensor of a state_dict."""
+    return tuple(
+        TensorInfo(
+            name,
+            tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
+            tensor.numel() * tensor.element_size(),
+            (saved_from or {}).get(tensor.untyped_storage().data_ptr(), "not recorded"),
+        )
+        for name, tensor in tensors.items()
+    )
+
+
+def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
+    """Names, shapes, dtypes, bytes and devices in one of our own checkpoints."""
+    return describe(*read(checkpoint))
+
+
+def untrained(name: str) -> tuple[bytes, tuple[TensorInfo, ...]]:
+    """The file of a new model with that name, and what is in it."""
+    file = state_dict.save(models.build(name))
+    return file, inspect(file)
+
+
+def to_safetensors(checkpoint: bytes) -> bytes:
+    """The same tensors in a format that can hold nothing but tensors."""
+    tensors, _ = read(checkpoint)
+    return safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
+
+
+def measure(
+    checkpoint: bytes,
+    config: RunConfig,
+    save_on: str,
+    load_on: str,
+    dtype: str = "float32",
+    watch: Watch = UNWATCHED,
+) -> RoundTrip:
+    """Save a trained model on one device, load it on another, and compare.
+
+    All logits of the test set are compared element by element, on the host.
+    """
+    there, here = devices.resolve(save_on), devices.resolve(load_on)
+    test = datasets.load(config.task).test
+
+    def logits(model: nn.Module, device: torch.device) -> Tensor:
+        feed = watch.each(batches.in_order(test, device))
+        return loops.predict(model, feed, device)[0].cpu()
+
+    model = state_dict.load(checkpoint, config.model, there)
+    before = logits(model, there)
+    file = state_dict.save(model, there, getattr(torch, dtype))
+    after = logits(state_dict.load(file, config.model, here), here)
+
+    difference = (before - after).abs()
+    changed = before.argmax(dim=1) != after.argmax(dim=1)
+    return RoundTrip(
+        saved_on=devices.backend(there),
+        loaded_on=devices.backend(here),
+        dtype=dtype,
+        bytes=len(file),
+        values=before.numel(),
+        greatest_difference=difference.max().item(),
+        differing_values=int((before != after).sum()),
+        differing_predictions=int(changed.sum()),
+        images=len(test),
+        environment=devices.environment(here),
+    )

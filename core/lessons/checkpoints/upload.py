@@ -1,0 +1,431 @@
+"""A checkpoint that a stranger sent: opened without trust, and without running it.
+
+`open_safely` is what the lab worker calls. It opens the file in a process of its own,
+with little memory and time, no device and no right to write, after looking at its
+structure from outside. torch.load is never called but with weights_only=True. What
+comes out are finite float32 numbers that make the model answer finite numbers: only
+these reach a process that has a device.
+"""
+
+import io
+import pickle
+import pickletools
+import re
+import struct
+import zipfile
+from itertools import chain
+from typing import IO, Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from core import models, state_dict
+from core.config import IMAGE_MODELS
+from core.data import sprites
+from core.errors import ExplainedError, is_out_of_memory, quoted
+from core.jobs import sandbox
+from core.lessons.checkpoints.checkpoints_result import Opened
+from core.lessons.checkpoints.round_trip import describe, read
+
+MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
+MAX_ENTRIES = 1000  # tensors in it; our models have 6 and 26
+MAX_TENSOR_BYTES = 100_000_000  # claimed by all its tensors together
+MAX_NAME = 200  # characters
+MAX_DIMENSIONS = 8  # per tensor; ours have 4. Many strides are slow to work out
+MAX_INDEX_BYTES = 500_000  # for names and shapes; those of our models take 2,000
+MEMORY_BYTES = 400_000_000  # for opening a file
+SECONDS = 5.0
+LISTED = 20  # names in one list
+DRAWINGS = 20  # test images for an uploaded model
+
+# Under these keys, people keep a state_dict beside other things.
+WRAPPERS = ("model_state_dict", "state_dict", "model", "net", "module")
+PREFIXES = {
+    "_orig_mod.": "torch.compile",
+    "module.": "DataParallel",
+    "model.": "a wrapper class",
+}
+# Names in a pickle that make a tensor on a device, whatever map_location says.
+ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
+LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
+KINDS = {
+    b"\x89PNG": "a PNG image",
+    b"\x89HDF": "an HDF5 file, as Keras writes",
+    b"GGUF": "a GGUF file, as llama.cpp reads",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x80": "a plain pickle, which is a program",
+    b"": "something that does not begin like one",
+}
+ADVICE = (
+    "Choose a file written by torch.save(model.state_dict(), ...) or by safetensors, "
+    "with the weights of a trained model."
+)
+
+
+def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
+    """The checkpoint in `data`, held against `model`, or whichever fits best.
+
+    `name` is what the file was called. Raises ExplainedError, one sentence and what to
+    do, for whatever is not a checkpoint of one of our architectures.
+    """
+    if len(data) > MAX_BYTES:
+        raise _refusal(
+            f"The file has {len(data) / 1e6:,.0f} MB, and more than "
+            f"{MAX_BYTES / 1e6:.0f} MB are not opened here: our models have less than 1"
+        )
+    if re.search(r"[/\\\x00-\x1f]|\.\.", name):
+        raise ExplainedError(
+            f"The file's name {quoted(name)} has a path or a control character in it. "
+            "Rename the file to something like model.pt."
+        )
+    try:
+        return sandbox.call(
+            "core.lessons.checkpoints.upload:open_untrusted",
+            data,
+            model,
+            seconds=SECONDS,
+            memory_bytes=MEMORY_BYTES,
+            hostile=True,
+        )
+    except sandbox.ChildDiedError as error:
+        raise _refusal(
+            f"Opening the file in a process of its own failed. {error} Nothing else "
+            "was harmed. Unless the machine is very busy, the file is not a checkpoint "
+            "of these models"
+        ) from None
+
+
+def open_untrusted(data: bytes, model: str | None) -> Opened:
+    """Runs in the child."""
+    try:
+        kind, content, saved_from = _read(data)
+        notes: list[str] = []
+        tensors = _strip_prefixes(_tensors(content, notes), notes)
+        _check_tensors(tensors)
+        found = match(kind, tensors, saved_from, notes, model)
+        if found.checkpoint is not None:
+            _check_model(found.checkpoint, found.model)
+        return found
+    except ExplainedError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that it may have"
+            raise _refusal(f"Opening it takes more memory than the {limit}") from None
+        raise _damaged(f"reading it ended with a {type(error).__name__}") from None
+
+
+def _refusal(why: str) -> ExplainedError:
+    return ExplainedError(f"{why}. {ADVICE}")
+
+
+def _damaged(why: str) -> ExplainedError:
+    return ExplainedError(
+        f"The file is truncated or damaged: {why}. Copy or download it again, and "
+        "compare its size with the original's."
+    )
+
+
+# Before it is opened
+
+
+def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
+    """The format, what is in the file, and the devices that it was saved from."""
+    if not data:
+        raise ExplainedError("The file is empty. Copy or download it again.")
+    if data.startswith(b"PK"):
+        return "torch.save, zip", *_read_torch(_checked_zip(data))
+    if data.startswith(LEGACY):
+        _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
+        return "torch.save, the format before torch 1.6", *_read_torch(data)
+    if data[8:9] == b"{":
+        return "safetensors", _read_safetensors(data), {}
+    what = next(kind for start, kind in KINDS.items() if data.startswith(start))
+    raise _refusal(f"This is not a checkpoint but {what}")
+
+
+def _checked_zip(data: bytes) -> bytes:
+    """Refuse an archive that torch.save has not written, before it is unpacked.
+
+    What is returned was written anew: of an archive with two tables of contents torch
+    may read another one than zipfile.
+    """
+    archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
+    entries = archive.infolist()
+    # torch finds an entry whatever the case of its name, so case makes none another.
+    sizes = {entry.filename.lower(): entry.file_size for entry in entries}
+    index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
+    script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
+    # From the root of the disk, or up from the archive's own folder.
+    outside = [n for n in sizes if re.search(r"^[/\\]|(^|[/\\])\.\.([/\\]|$)", n)]
+    compressed = any(entry.compress_type for entry in entries)
+    for unlike, why in (
+        (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
+        (compressed, "it is compressed, as a zip bomb is"),
+        (len(sizes) < len(entries), "two entries have one name"),
+        (sum(sizes.values()) > len(data), "it is truncated, or lies about its sizes"),
+        (outside, "an entry leads out of its folder"),
+        (script, "it is of TorchScript, a program with its weights"),
+        (not index, "it has no data.pkl"),
+    ):
+        if unlike:
+            raise _refusal(f"This archive is not one of torch.save: {why}")
+    with zipfile.ZipFile(checked, "w") as target:
+        for entry in entries:
+            content = archive.read(entry)
+            if entry.filename.lower() in index:
+                _check_index(io.BytesIO(content), pickles=1)
+            target.writestr(entry.filename, content)
+    return checked.getvalue()
+
+
+def _check_index(file: IO[bytes], pickles: int) -> None:
+    """Refuse pickles that are long, or that would reach a device; none is obeyed."""
+    for _ in range(pickles):
+        for operation, argument, _ in pickletools.genops(file):
+            if file.tell() > MAX_INDEX_BYTES:
+                raise _too_much_index()
+            if operation.name != "GLOBAL":
+                continue
+            name = str(argument).replace(" ", ".")
+            # torch works for minutes on its message about a name of 100,000 letters.
+            if len(name) > MAX_NAME or ON_A_DEVICE.fullmatch(name):
+                raise _refusal(
+                    f"The file asks for {quoted(name)}, which no state_dict holds"
+                )
+
+
+def _too_much_index() -> ExplainedError:
+    return _refusal(
+        f"Before its numbers the file has more than {MAX_INDEX_BYTES / 1e6:.1f} MB, "
+        "where the names and shapes of our models take 2 kB"
+    )
+
+
+def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
+    try:
+        content, saved_from = read(data)
+        return content, {k: _device(name) for k, name in saved_from.items()}
+    except pickle.UnpicklingError:
+        unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
+        called = ", ".join(map(quoted, sorted(unsafe(io.BytesIO(data)))[:3]))
+        if not called:
+            raise
+        raise _refusal(
+            "The file holds more than tensors: to open it, Python would have to call "
+            f"{called}. weights_only=True refuses that, and nothing was run"
+        ) from None
+
+
+def _device(name: object) -> str:
+    """What a file says of where a tensor was, if it is the name of a device."""
+    text = str(name)
+    return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
+
+
+def _read_safetensors(data: bytes) -> dict[str, Tensor]:
+    (length,) = struct.unpack("<Q", data[:8])
+    if length > len(data) - 8:
+        raise _damaged(f"its header claims {length:,} bytes, more than there are")
+    if length > MAX_INDEX_BYTES:
+        raise _too_much_index()
+    return safetensors.torch.load(data)
+
+
+# What is in it
+
+
+def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
+    """The state_dict in what was loaded, out of the usual wrappers."""
+    for _ in WRAPPERS:
+        if not isinstance(content, dict):
+            raise _refusal(
+                f"The file holds one {type(content).__name__}, not a state_dict, which "
+                "is a dictionary of names and tensors"
+            )
+        inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
+        if not inside:
+            break
+        beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
+        rest = f"; beside it, and not used: {', '.join(beside)}" if beside else ""
+        notes.append(f"The state_dict was found under `{inside[0]}`{rest}.")
+        content = content[inside[0]]
+    if len(content) > MAX_ENTRIES:
+        raise _refusal(
+            f"The file has {len(content):,} entries, and more than {MAX_ENTRIES:,} are "
+            "not read here: our models have 6 and 26"
+        )
+    tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
+    if not tensors:
+        raise _refusal("There is no tensor in the file")
+    if others := [quoted(key) for key in content if key not in tensors]:
+        notes.append(f"Not tensors, and left out: {', '.join(others[:LISTED])}.")
+    for name in tensors:
+        if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
+            raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
+    return tensors
+
+
+def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, Tensor]:
+    """Names without what DataParallel and torch.compile put before all of them."""
+    for _ in PREFIXES:
+        for prefix, origin in PREFIXES.items():
+            if all(name.startswith(prefix) for name in tensors):
+                notes.append(f"All names began with `{prefix}`, as {origin} has them.")
+                tensors = {n.removeprefix(prefix): t for n, t in tensors.items()}
+    return tensors
+
+
+def _check_tensors(tensors: dict[str, Tensor]) -> None:
+    """Refuse what is no plain tensor, before anything is done with it."""
+    claimed = 0
+    for name, tensor in tensors.items():
+        plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
+        for odd, what in (
+            (
+                tensor.dim() > MAX_DIMENSIONS,
+                f"has {tensor.dim():,} dimensions, and more than {MAX_DIMENSIONS} are "
+                "not read here",
+            ),
+            (not plain, "is a tensor of a special class"),
+            (tensor.layout != torch.strided, "is sparse"),
+            (tensor.is_quantized, "is quantized"),
+            (tensor.is_complex(), "holds complex numbers"),
+            (tensor.is_meta, "was saved from the meta device, without its numbers"),
+        ):
+            if odd:
+                raise _refusal(f"{quoted(name)} {what}")
+        size, stored = tensor.nbytes, tensor.untyped_storage().nbytes()
+        claimed += size
+        if claimed > MAX_TENSOR_BYTES or size > stored:
+            raise _refusal(
+                f"{quoted(name)} claims {size / 1e6:,.3g} MB and has "
+                f"{stored / 1e6:,.3g} MB in the file: it would grow when it is copied"
+            )
+
+
+def _check_model(checkpoint: bytes, name: str) -> None:
+    """Refuse weights that make no model: the numbers, as float32, and its answers."""
+    for tensor_name, tensor in state_dict.unpack(checkpoint).items():
+        if infinite := int((~torch.isfinite(tensor)).sum()):
+            raise _refusal(
+                f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
+                "infinite, or too large for float32: the model would answer nothing"
+            )
+    model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
+    drawings, _ = sprites.draw(DRAWINGS, seed=1)
+    with torch.inference_mode():
+        answers = model(drawings)
+    if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
+        raise _refusal(
+            f"The weights are finite numbers, but to {odd} of {DRAWINGS} images the "
+            "model answers NaN or infinity: some are far too large, or a variance is "
+            "negative"
+        )
+
+
+# Whether it fits one of our architectures, and what differs
+
+
+def match(
+    kind: str,
+    tensors: dict[str, Tensor],
+    saved_from: dict[int, str],
+    notes: list[str],
+    model: str | None,
+) -> Opened:
+    """The tensors of a file beside the architecture `model`, or the most alike one.
+
+    `kind` is the file's format, `saved_from` as round_trip.read says,
+    `notes` what else to tell of the file, a sentence each.
+    """
+    model = model or max(IMAGE_MODELS, key=lambda name: _likeness(name, tensors))
+    expected = _expected(model)
+    renamed = {} if set(expected) == set(tensors) else _rename(tensors, expected)
+    named = {renamed.get(name, name): tensor for name, tensor in tensors.items()}
+    missing = tuple(name for name in expected if name not in named)
+    unexpected = tuple(name for name in named if name not in expected)
+    misshapen = tuple(
+        (name, _form(named[name]), _form(tensor))
+        for name, tensor in expected.items()
+        if name in named and not _alike(named[name], tensor)
+    )
+    described = describe(tensors, saved_from)
+    checkpoint = None
+    if not missing and not unexpected and not misshapen:
+        dtypes = {tensor.dtype for tensor in described if "float" in tensor.dtype}
+        casts = sorted(dtypes - {"float32"})
+        notes += [f"The {cast} numbers became float32." for cast in casts]
+        fitting = {
+            # A plain tensor, whatever the file's had beside its numbers.
+            name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())
+            for name, t in expected.items()
+        }
+        checkpoint = state_dict.pack(fitting)
+    return Opened(
+        format=kind,
+        tensors=described,
+        notes=tuple(notes),
+        model=model,
+        missing=missing,
+        unexpected=unexpected,
+        misshapen=misshapen,
+        renamed=tuple(renamed.items()),
+        checkpoint=checkpoint,
+    )
+
+
+def _expected(model: str) -> dict[str, Tensor]:
+    """Names and shapes of an architecture, without its numbers."""
+    with torch.device("meta"):
+        return models.build(model).state_dict()
+
+
+def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
+    """Of all shapes in the model or the file, the share that both have: 0 to 1."""
+    ours = {tensor.shape for tensor in _expected(model).values()}
+    theirs = {tensor.shape for tensor in tensors.values()}
+    return len(ours & theirs) / len(ours | theirs)
+
+
+def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
+    """Their names to ours, where shapes leave no doubt; else {}.
+
+    Either all shapes agree in order, or for each (last part of the name, shape) there
+    are as many: safetensors sorts by name, so that the order of the layers is lost. Of
+    several, "conv2.weight" is taken before "conv10.weight"; in our models these are
+    the counters of batch norm, which do nothing once a model is trained.
+    """
+    if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
+        return dict(zip(tensors, expected, strict=True))
+
+    def by_form(state: dict[str, Tensor]) -> dict[tuple, list[str]]:
+        forms: dict[tuple, list[str]] = {}
+        for name in sorted(state, key=_natural):
+            form = name.rpartition(".")[2], tuple(state[name].shape)
+            forms.setdefault(form, []).append(name)
+        return forms
+
+    theirs, ours = by_form(tensors), by_form(expected)
+    counts = ({form: len(names[form]) for form in names} for names in (theirs, ours))
+    if next(counts) != next(counts):
+        return {}
+    pairs = (zip(theirs[form], ours[form], strict=True) for form in theirs)
+    return dict(chain.from_iterable(pairs))
+
+
+def _natural(name: str) -> list[str | int]:
+    """To sort by: numbers in a name by what they are worth."""
+    parts = re.split(r"(\d+)", name)  # every second one is a number
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def _alike(theirs: Tensor, ours: Tensor) -> bool:
+    """Whether a tensor can take the place: floats for floats, in the same shape."""
+    kinds = theirs.is_floating_point() == ours.is_floating_point()
+    return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

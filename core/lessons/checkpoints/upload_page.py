@@ -1,0 +1,144 @@
+"""A checkpoint that a visitor uploads: opened by the lab worker, shown, evaluated.
+
+The web server hands its bytes on and looks at none of them.
+"""
+
+from typing import Any
+
+import streamlit as st
+
+from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
+from core.errors import ExplainedError
+from core.lessons.checkpoints.checkpoints_result import Opened
+from core.lessons.checkpoints.download_page import table, tensor_table
+from core.lessons.evaluate import evaluation_page as evaluation
+from core.lessons.evaluate.evaluate_result import Evaluation
+from core.lessons.mistakes import catalogue_page as mistakes
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.measure.environment import Machine
+from core.ui import dataset, figures, format
+from core.ui.controls import choice
+from core.ui.server import ask, explained
+from core.ui.source import show
+from core.words import Words
+
+words = Words(__file__)
+
+MAX_MEGABYTES = 20
+SUGGESTED = "As the file suggests"
+MISTAKES = ("pickle_refused", "cuda_checkpoint", "wrong_architecture")
+
+
+def draw(machine: Machine | None, task: str | None) -> None:
+    """The uploader, what was found in the file, and its accuracy on a task's images."""
+    st.markdown(words("load.text"))
+    file = st.file_uploader(
+        words("load.file", megabytes=MAX_MEGABYTES),
+        key="upload_checkpoint",
+        max_upload_size=MAX_MEGABYTES,
+        help=words("load.help"),
+    )
+    task = task or (RunConfig.task if dataset.is_here(machine) else "sprites")
+    devices = [each.device for each in machine.devices] if machine else ["cpu"]
+    with st.container(horizontal=True):
+        model = choice(
+            "Architecture", "upload_model", [SUGGESTED, *IMAGE_MODELS], width=220
+        )
+        at = IMAGE_TASKS.index(task)
+        task = choice("Test images", "upload_task", IMAGE_TASKS, index=at, width=180)
+        device = choice("Device", "upload_device", devices, width=140)
+    if file is None:
+        st.markdown(words("load.no_file"))
+    else:
+        opened = _open(file, None if model == SUGGESTED else model)
+        if isinstance(opened, str):
+            st.error(opened, title="The file was not opened", icon=":material/block:")
+        else:
+            _contents(opened)
+            if opened.checkpoint is not None:
+                _evaluate(file.file_id, opened, task, device)
+    st.markdown(words("load.code"))
+    show("core.lessons.checkpoints.round_trip:read", "core.state_dict:load")
+
+
+def _open(file: Any, model: str | None) -> Opened | str:
+    """What is in the file, or why not; asked of the worker once."""
+    opened = st.session_state.setdefault("opened_uploads", {})
+    key = (file.file_id, model)
+    if key not in opened:
+        opened.clear()
+        path, content = "core.lessons.checkpoints.upload:open_safely", file.getvalue()
+        with st.spinner("Opening the file in a process of its own"):
+            try:
+                opened[key] = ask(
+                    path, content, file.name, model, seconds=60, lane="upload"
+                )
+            except ExplainedError as error:
+                opened[key] = str(error)
+    return opened[key]
+
+
+def _contents(opened: Opened) -> None:
+    name = format.NAMES[opened.model]
+    if opened.checkpoint is not None:
+        st.success(
+            f"**It fits the {name}.** {len(opened.tensors)} tensors, {opened.format}.",
+            icon=":material/check_circle:",
+        )
+    else:
+        counts = {
+            "missing": len(opened.missing),
+            "unexpected": len(opened.unexpected),
+            "of the wrong shape or type": len(opened.misshapen),
+        }
+        said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        st.error(
+            words("load.misfit", counts=said),
+            title=f"It does not fit the {name}",
+            icon=":material/error:",
+        )
+    for note in [*opened.notes, *[words("load.renamed")] * bool(opened.renamed)]:
+        st.markdown(f"- {note}")
+    tables = {
+        "In the file → in the model": [" → ".join(names) for names in opened.renamed],
+        "Missing: the model has it, the file does not": opened.missing,
+        "Unexpected: the file has it, the model does not": opened.unexpected,
+        "Wrong shape or type: only the name is right": [
+            f"{name}: {theirs} in the file, {ours} in the model"
+            for name, theirs, ours in opened.misshapen
+        ],
+    }
+    for title, rows in tables.items():
+        if rows:  # a table of texts, since names from a stranger's file are no Markdown
+            table([(row,) for row in rows], [title], title)
+    with st.expander("What is in the file"):
+        tensor_table(opened.tensors)
+
+
+def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
+    evaluations = st.session_state.setdefault("upload_evaluations", {})
+    key = (file_id, opened.model, task, device)
+    icon = ":material/fact_check:"
+    with explained("The evaluation failed"):
+        if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
+            with st.spinner("The model is answering all test images"):
+                evaluations.clear()  # each is half a megabyte of the server
+                evaluations[key] = ask(
+                    "core.lessons.evaluate.evaluation:evaluate",
+                    opened.checkpoint,
+                    RunConfig(task=task, model=opened.model),
+                    device,
+                    seconds=60,
+                )
+        if key in evaluations:
+            result: Evaluation = evaluations[key]
+            evaluation.accuracy(result)
+            figures.caption("On all test images.", result)
+
+
+def wrong() -> None:
+    """Three mistakes with files, to be made on purpose."""
+    st.markdown(words("wrong.text"))
+    for slug in MISTAKES:
+        mistakes.card(BY_SLUG[slug], opened=True)
+    st.markdown(words("wrong.prefix"))

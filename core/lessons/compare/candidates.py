@@ -1,0 +1,64 @@
+"""Who can race on a machine: plain data, without torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.measure.environment import Machine
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A device, with the CPU threads that its process may use."""
+
+    device: str  # as core.devices.resolve takes it
+    backend: str  # "CPU", "CUDA", ...
+    name: str  # "CPU (1 thread)", "NVIDIA H200"
+    threads: int
+
+
+def cpu(threads: int) -> Candidate:
+    """The CPU with so many threads."""
+    return Candidate(
+        "cpu", "CPU", f"CPU ({threads} thread{'s' * (threads != 1)})", threads
+    )
+
+
+def candidates(machine: Machine) -> list[Candidate]:
+    """Who can race on a machine that core.devices.describe has described.
+
+    The accelerators, then the CPU with all usable cores, all but one, and the powers of
+    two below.
+    """
+    cores = machine.usable_cores
+    found = [
+        Candidate(each.device, each.backend, each.device_name, spare(cores))
+        for each in machine.devices
+        if each.backend != "CPU"
+    ]
+    counts = {cores, spare(cores), *(2**p for p in range(cores.bit_length() - 1))}
+    return found + [cpu(threads) for threads in sorted(counts, reverse=True)]
+
+
+def spare(cores: int) -> int:
+    """All cores but the one that the server and the browser need."""
+    return max(1, cores - 1)
+
+
+def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+    """CPU and accelerator where there is one, else one CPU thread and all of them.
+
+    The CPU races an accelerator with as many threads as the app trains with: beating
+    one that was held back would say nothing.
+    """
+    best = next((each for each in found if each.backend != "CPU"), found[0])
+    cpus = [each for each in found if each.backend == "CPU"]
+    if best.backend == "CPU":
+        return cpus[-1], best
+    return next(each for each in cpus if each.threads == best.threads), best
+
+
+def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:
+    """The pair; a candidate that races itself gets a second name."""
+    if first == second:
+        second = replace(second, name=f"{second.name}, again")
+    return first, second

@@ -1,0 +1,159 @@
+"""The crossover map: who is faster at which batch size and model width.
+
+A cell is a training step of a two-layer MLP. The map is measured coarse to fine, so
+that it is worth looking at whenever its time is over.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from core import devices
+from core.errors import is_out_of_memory
+from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.crossover_result import (
+    BATCH_SIZES,
+    WIDTHS,
+    Cell,
+    Crossover,
+)
+from core.measure import timing
+from core.measure.environment import Environment, now
+from core.watch import UNWATCHED, Watch
+
+INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
+REPEATS = 5
+READING_SECONDS = 0.004  # length of a reading: long enough for an accurate clock
+
+Step = Callable[[], None]  # a training step, ready to be made
+
+
+def measure(
+    candidates: tuple[Candidate, Candidate],
+    budget_seconds: float,
+    watch: Watch = UNWATCHED,
+    widths: tuple[int, ...] = WIDTHS,
+    batch_sizes: tuple[int, ...] = BATCH_SIZES,
+) -> Crossover:
+    """As many cells as fit into the budget; reports each as soon as it is known.
+
+    A size that does not fit into memory leaves out all that are larger in both ways. A
+    cell that is cut off by the end of the time is left out too.
+    """
+    deadline = time.perf_counter() + budget_seconds
+    environments: list[Environment] = []
+    for candidate in candidates:
+        with devices.cpu_threads(candidate.threads):
+            device = devices.resolve(candidate.device)
+            environments.append(devices.environment(device))
+    plan = coarse_to_fine(widths, batch_sizes)
+    cells: list[Cell] = []
+    too_large: list[tuple[int, int]] = []
+    for width, batch_size in plan:
+        if any(width >= w and batch_size >= b for w, b in too_large):
+            continue
+        try:
+            cell = measure_cell(width, batch_size, candidates, deadline, watch)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            too_large.append((width, batch_size))
+            continue
+        if cell is None:
+            break
+        cells.append(cell)
+        watch.report(cell)
+    stopped = ""
+    if too_large:
+        width, batch_size = too_large[0]
+        stopped = f"The memory ran out at width {width:,}, batch size {batch_size:,}."
+    first, second = environments
+    return Crossover(
+        candidates,
+        (first, second),
+        tuple(cells),
+        len(plan),
+        budget_seconds,
+        stopped,
+        now(),
+    )
+
+
+def coarse_to_fine(
+    widths: tuple[int, ...], batch_sizes: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """All (width, batch size): every fourth of each first, then every second, then all.
+
+    Within a level the cheap ones come first.
+    """
+    plan: dict[tuple[int, int], None] = {}
+    for stride in (4, 2, 1):
+        level = [
+            (w, b) for w in thin(widths, stride) for b in thin(batch_sizes, stride)
+        ]
+        plan.update(dict.fromkeys(sorted(level, key=lambda cell: cell[0] * cell[1])))
+    return list(plan)
+
+
+def thin(values: tuple[int, ...], stride: int) -> list[int]:
+    """Every value that many apart, and the last one."""
+    return sorted({*values[::stride], values[-1]})
+
+
+def measure_cell(
+    width: int,
+    batch_size: int,
+    candidates: tuple[Candidate, Candidate],
+    deadline: float,
+    watch: Watch,
+) -> Cell | None:
+    """REPEATS readings of both in turn; None if the time is over before the last."""
+    steps = [training_step(width, batch_size, each) for each in candidates]
+    counts = [1, 1]
+    seconds: list[list[float]] = [[], []]
+    for repeat in range(REPEATS + 1):
+        for index, candidate in enumerate(candidates):
+            watch.check()
+            if time.perf_counter() > deadline:
+                return None
+            with devices.cpu_threads(candidate.threads):
+                device = devices.resolve(candidate.device)
+                # The first step after a change of threads pays for that change.
+                (reading,) = timing.measure(
+                    many(steps[index], counts[index]), device, repeats=1, warmup=1
+                ).seconds
+            if repeat == 0:
+                counts[index] = max(1, round(READING_SECONDS / reading))
+            else:
+                seconds[index].append(reading / counts[index])
+    return Cell(width, batch_size, tuple(seconds[0]), tuple(seconds[1]))
+
+
+def many(step: Step, count: int) -> Step:
+    def work() -> None:
+        for _ in range(count):
+            step()
+
+    return work
+
+
+def training_step(width: int, batch_size: int, candidate: Candidate) -> Step:
+    """The five steps of 784-width-10, with the data on the device."""
+    device = devices.resolve(candidate.device)
+    model = nn.Sequential(
+        nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, CLASSES)
+    ).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss()
+    inputs = torch.rand(batch_size, INPUTS, device=device)
+    targets = torch.randint(CLASSES, (batch_size,), device=device)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+
+    return step

@@ -1,0 +1,253 @@
+"""The map of who is faster at which size, as the Compare page shows it."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import dist, log2
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.compare.crossover_result import (
+    BATCH_SIZES,
+    WIDTHS,
+    Cell,
+    Crossover,
+    equal_points,
+)
+from core.lessons.compare.race_page import Pair, choose_pair, chosen_pair, pair_hues
+from core.measure.environment import Machine
+from core.ui import charts, controls, guess
+from core.ui.charts import FONT_PIXELS, LATER, TALL, Chart, Palette
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+
+BUDGETS = (10, 30, 60, 120)  # seconds
+PLANNED = len(WIDTHS) * len(BATCH_SIZES)
+SAME_SHADE = 2.0  # times as fast; what is more has this shade too
+EXAMPLE = tuple(  # a tie where a guess is asked for, so that it tells nobody
+    Cell(width, size, tuple(ratio * each for each in (0.9, 1.0, 1.1)), (1.0,) * 3)
+    for width in WIDTHS[::2]
+    for size in BATCH_SIZES[::2]
+    for ratio in [max(1.0, 2 ** ((log2(width * size) - 14) / 4))]
+)
+COLUMNS = (
+    *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
+    *("label", "interval", "batch_size", "hidden", "joined"),
+)
+
+
+class CrossoverLab(Lab):
+    key, order, file = "measure_map", 4, "crossover"
+    panel: Mapping[str, Any] = {"what": "The map"}
+    asks_below = finding_above = True
+    judged = "always"
+    code = (("A step", "core.lessons.compare.crossover:training_step"),)
+
+    def settings(self, machine: Machine) -> tuple:
+        return choose_pair(machine), controls.budget("budget", BUDGETS)
+
+    def asks(self, *_: Any) -> Guess:
+        question = self.words["question"].format(
+            width=WIDTHS[0], batch_size=BATCH_SIZES[0]
+        )
+        names = [candidate.name for candidate in chosen_pair()]
+        return Guess("map_guess", question, [*names, guess.CLOSE])
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        cells = len(reported(job, Cell))
+        return f"Coarse to fine: {cells} of {PLANNED} cells", cells / PLANNED
+
+    def gather(self, job: Job) -> Crossover:
+        pair, budget = job.arguments
+        cells = tuple(reported(job, Cell))
+        return job.value or Crossover(pair, (), cells, PLANNED, budget, "", date="")
+
+    def finding(self, crossover: Crossover) -> Finding | None:
+        """Who is faster in the corner that was asked for."""
+        names = [candidate.name for candidate in crossover.candidates]
+        for cell in crossover.cells:
+            if (cell.width, cell.batch_size) == (WIDTHS[0], BATCH_SIZES[0]):
+                winner = cell.speedup.winner
+                right = guess.CLOSE if winner is None else names[winner]
+                found = "it is a tie" if winner is None else f"**{right}** is faster"
+                text = f"In the smallest corner {found}."
+                return Finding(text, right, say=str, among=(*names, guess.CLOSE))
+        return None
+
+    def chart(self, crossover: Crossover) -> None:
+        if crossover.date and not crossover.cells:
+            st.warning(self.words["out_of_time"])
+        self._draw_map(crossover.cells, crossover.candidates)
+
+    def _draw_map(self, cells: Sequence[Cell], pair: Pair) -> None:
+        first, second = (candidate.name for candidate in pair)
+        st.vega_lite_chart(
+            pd.DataFrame(rows(cells), columns=COLUMNS),
+            map_chart(pair),
+            key=f"map_{self.suffix}",
+            alt=f"Speed-up of {second} over {first}, over batch and width",
+        )
+
+    def lines(self, crossover: Crossover) -> None:
+        """Who wins how many cells, and how to read the map."""
+        pair, cells = crossover.candidates, crossover.cells
+        first, second = (candidate.name for candidate in pair)
+        st.markdown(in_words(cells, pair) if cells else self.words["nothing"])
+        st.markdown(self.words["legend"].format(first=first, second=second))
+
+    def caption(self, crossover: Crossover) -> str | None:
+        cells = crossover.cells
+        if not cells:
+            return None
+        missing = crossover.planned - len(cells)
+        why = (
+            crossover.stopped or f"The {crossover.budget_seconds:.0f} seconds ran out."
+        )
+        left_out = f"{missing} of {crossover.planned} cells were not measured. {why} "
+        return (
+            f"{left_out if missing else ''}A training step of 784-width-10, data on "
+            "the device; each cell is the median ratio of "
+            f"n = {cells[0].speedup.n} pairs of readings after a warm-up."
+        )
+
+    def example(self, arguments: tuple | None) -> None:
+        self._draw_map(EXAMPLE, arguments[0] if arguments else chosen_pair())
+
+
+def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """The rows of `map_chart`."""
+    ratios = {
+        (log2(cell.batch_size), log2(cell.width)): log2(cell.speedup.median)
+        for cell in cells
+    }
+    found = []
+    for place in product(map(log2, BATCH_SIZES), map(log2, WIDTHS)):
+        if place not in ratios:
+            nearest = min(ratios, key=lambda other: dist(other, place), default=None)
+            shade = ratios[nearest] if nearest else 0.0
+            found.append(_square("blank", *place, log2=shade))
+    for cell, (place, ratio) in zip(cells, ratios.items(), strict=True):
+        speedup = cell.speedup
+        texts: dict[str, Any] = {
+            "log2": ratio,
+            "batch_size": cell.batch_size,
+            "hidden": cell.width,
+            "label": f"{speedup.median:.2g}×" if speedup.median >= 0.1 else "<0.1×",
+            "interval": "{:.2g}× to {:.2g}×".format(*speedup.interval),
+        }
+        found.append(_square("cell", *place, **texts))
+        if speedup.winner is None:
+            found += _hatching(*place)
+    points = [(log2(x), log2(y)) for x, y in equal_points(cells)]
+    # One line where each row of the map is crossed at most once; else points alone.
+    in_rows = [y for _, y in points if y in {width for _, width in ratios}]
+    joined = len(in_rows) == len(set(in_rows))
+    return found + [
+        {"kind": "equal", "left": x, "bottom": y, "joined": joined} for x, y in points
+    ]
+
+
+def _square(kind: str, batch: float, width: float, **more: Any) -> dict[str, Any]:
+    sides = {"left": batch - 0.5, "right": batch + 0.5}
+    sides |= {"bottom": width - 0.5, "top": width + 0.5}
+    return {"kind": kind, "batch": batch, "width": width, **sides, **more}
+
+
+def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
+    """Three lines across a cell, from the lower left to the upper right."""
+    lines = []
+    for shift in (-0.5, 0.0, 0.5):
+        line = _square("tie", batch, width)
+        line["left"] += max(shift, 0.0)
+        line["right"] += min(shift, 0.0)
+        line["bottom"] -= min(shift, 0.0)
+        line["top"] -= max(shift, 0.0)
+        lines.append(line)
+    return lines
+
+
+def in_words(cells: Sequence[Cell], pair: Pair) -> str:
+    """How many cells each wins, and when to choose the CPU, or else the first one."""
+    first, second = pair
+    winners = [cell.speedup.winner for cell in cells]
+    text = (
+        f"**Of {len(cells)} cells {second.name} wins {winners.count(1)}, {first.name} "
+        f"{winners.count(0)}; {winners.count(None)} are too close to call.**"
+    )
+    on_cpu = [index for index in (0, 1) if pair[index].device == "cpu"]
+    index = on_cpu[0] if on_cpu else 0
+    won = [c for c, winner in zip(cells, winners, strict=True) if winner == index]
+    if not won:
+        return text
+    largest = max(won, key=lambda cell: cell.width * cell.batch_size)
+    name = pair[index].name
+    stay = "stay on the CPU" if len(on_cpu) == 1 else f"take {name}"
+    return (
+        f"{text} Where {name} wins, {stay}: it is faster there. The largest "
+        f"such cell is batch size {largest.batch_size:,} with {largest.width:,} hidden "
+        "units."
+    )
+
+
+@charts.live
+def map_chart(colors: Palette, pair: Pair) -> Chart:
+    """Speed-up of the second contender over batch size and width, as a heat map.
+
+    For data with the columns kind, batch, width, left, right, bottom and top (all as
+    powers of two), log2, label, joined, and what tooltips tell. Of the kinds, a "cell"
+    is measured, a "blank" has the shade of the nearest that is, but pale, a "tie" is a
+    line of a hatching, and "equal" a place where both are equally fast.
+    """
+    first, second = (
+        charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)
+    )
+    most = log2(SAME_SHADE)
+    domain = [-most, 0, most]
+    shade = charts.shades(
+        "log2", first, colors.ground, second, domain=domain, clamp=True
+    )
+    powers: dict = {"labelExpr": "format(pow(2, datum.value), ',.0f')", "grid": False}
+    sides = {
+        side: channel(f"{column}:Q", axis=charts.ticks(map(log2, values), **powers))
+        .title(title)
+        .scale(domain=[log2(values[0]) - 0.5, log2(values[-1]) + 0.5], nice=False)
+        for side, channel, column, values, title in (
+            ("x", alt.X, "left", BATCH_SIZES, "Batch size"),
+            ("y", alt.Y, "bottom", WIDTHS, "Hidden units"),
+        )
+    }
+    edges: dict = {**sides, "x2": "right:Q", "y2": "top:Q"}
+    blank, cell, tie, equal = (
+        alt.Chart(LATER).transform_filter(alt.datum.kind == kind)
+        for kind in ("blank", "cell", "tie", "equal")
+    )
+    tooltip = charts.tips(batch_size="Batch size", hidden="Hidden units")
+    tooltip += charts.tips(label="Times as fast", interval="Least to most")
+    cells = charts.heat_map(
+        cell.encode(x="batch:Q", y="width:Q", tooltip=tooltip),
+        shade,
+        "label:N",
+        colors,
+        size=FONT_PIXELS,
+        dy=9,  # below the middle, where the line of equality may pass
+        aria=False,
+        **edges,
+        stroke=alt.value(colors.page),
+    )
+    diamonds = equal.mark_point(
+        shape="diamond", filled=True, size=50, opacity=1, aria=False
+    )
+    line = equal.transform_filter("datum.joined").encode(order="bottom:Q")
+    dashed = line.mark_line(
+        color=colors.text, strokeWidth=2, strokeDash=[5, 3], aria=False
+    )
+    return alt.layer(
+        blank.mark_rect(opacity=0.35, aria=False).encode(color=shade, **edges),
+        cells,
+        tie.mark_rule(color=colors.quiet, opacity=0.5, aria=False).encode(**edges),
+        diamonds.encode(**sides, color=alt.value(colors.text)),
+        dashed.encode(**sides),
+    ).properties(height=TALL)

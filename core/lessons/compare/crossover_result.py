@@ -1,0 +1,84 @@
+"""The map of who is faster at which size: plain data, without torch."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from core.lessons.compare.candidates import Candidate
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+from core.measure.speedup import Speedup, paired
+
+WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
+BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A training step of one width at one batch size, timed on both candidates."""
+
+    width: int  # hidden units
+    batch_size: int
+    first: tuple[float, ...]  # seconds of a step, one for each repeat
+    second: tuple[float, ...]  # the same repeats of the second candidate
+
+    @property
+    def speedup(self) -> Speedup:
+        """Of the second candidate over the first."""
+        return paired(self.first, self.second)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Who is faster at which size."""
+
+    candidates: tuple[Candidate, Candidate]
+    environments: tuple[Environment, ...]  # one per candidate; empty while measuring
+    cells: tuple[Cell, ...]
+    planned: int  # cells of the whole map
+    budget_seconds: float
+    stopped: str  # why cells are missing, where it was not for the time
+    date: str
+
+    def rows(self) -> list[Row]:
+        """A row a cell and candidate, with the speed-up of the cell."""
+        return [
+            row(
+                "training step",
+                seconds,
+                self.environments[index],
+                self.date,
+                contender=self.candidates[index].name,
+                **pick(cell, "width batch_size speedup_of_second=speedup.median"),
+                speedup_least=cell.speedup.interval[0],
+                speedup_most=cell.speedup.interval[1],
+            )
+            for cell in self.cells
+            for index, seconds in enumerate((cell.first, cell.second))
+        ]
+
+
+def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
+    """Where both are equally fast, as (batch size, width).
+
+    The logarithm of the ratio is taken as linear in the logarithm of the batch size
+    between two neighbours in a row, and in that of the width between two in a column.
+    """
+    points = []
+    by_place = {
+        (math.log2(c.batch_size), math.log2(c.width)): math.log(c.speedup.median)
+        for c in cells
+    }
+    for along in (0, 1):
+        lines: dict[float, list[tuple[float, float]]] = {}
+        for place, value in by_place.items():
+            lines.setdefault(place[1 - along], []).append((place[along], value))
+        for across, line in lines.items():
+            line.sort()
+            for (a, low), (b, high) in pairwise(line):
+                if (low < 0) != (high < 0):
+                    at = a + (b - a) * low / (low - high)
+                    x, y = (at, across) if along == 0 else (across, at)
+                    points.append((2**x, 2**y))
+    return points

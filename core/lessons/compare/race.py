@@ -1,0 +1,163 @@
+"""The race: one configuration, two candidates, trial after trial on an idle machine.
+
+Both train and evaluate with the loops of core.loops. They take turns, A B A B, so that
+a drift of the machine hits both. The first trial of each is the warm-up: it also shows
+how many steps the slower one can make in a bearable time, and both then make as many.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torch import Tensor
+
+from core import devices, loops
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.errors import CancelledError, explain
+from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.race_result import (
+    CandidateFailure,
+    Race,
+    RaceStarted,
+    Trial,
+    TrialProgress,
+)
+from core.loss_meter import LossMeter
+from core.measure import nvml
+from core.measure.environment import Environment, now
+from core.measure.speedup import FEWEST_REPEATS
+from core.results import StepProgress
+from core.training import Training
+from core.watch import UNWATCHED, Watch
+
+FEWEST_STEPS = 20  # fewer would time the clock and the first batch
+WARM_UP_SECONDS = 2.0  # training time, at most; an epoch may take a hundred times that
+RACE_SECONDS = 40.0  # after which a race ends that has FEWEST_REPEATS
+
+
+def race(
+    config: RunConfig,
+    candidates: tuple[Candidate, Candidate],
+    steps: int,
+    repeats: int,
+    watch: Watch = UNWATCHED,
+) -> Race:
+    """`repeats` counted trials of `steps` training steps each, fewer if they are slow.
+
+    A candidate that fails is out, with its reason; the other one goes on alone.
+    Reports RaceStarted, TrialProgress, Trial and CandidateFailure. A race that takes
+    longer than RACE_SECONDS ends after as few repeats as a verdict needs.
+    """
+    deadline = time.perf_counter() + RACE_SECONDS
+    datasets.load(config.task)  # if that fails, it is nobody's defeat
+    watch.report(RaceStarted(candidates, config, steps, repeats))
+    environments: list[Environment | None] = [None, None]
+    trials: list[Trial] = []
+    failures: dict[int, CandidateFailure] = {}
+    for repeat in range(repeats + 1):
+        for index, candidate in enumerate(candidates):
+            if index in failures:
+                continue
+            heat = (config, candidate, steps, (index, repeat))
+            try:
+                found, environments[index] = trial_in(*heat, watch)
+                trials.append(found)
+                watch.report(found)
+            except CancelledError:
+                raise
+            except Exception as error:
+                failures[index] = CandidateFailure(index, explain(error, (config,)))
+                watch.report(failures[index])
+        steps = min([steps, *(each.steps for each in trials)])
+        if repeat >= FEWEST_REPEATS and time.perf_counter() > deadline:
+            break
+    return Race(
+        candidates,
+        (environments[0], environments[1]),
+        config,
+        steps,
+        repeats,
+        tuple(trials),
+        tuple(failures.values()),
+        now(),
+    )
+
+
+def trial_in(
+    config: RunConfig,
+    candidate: Candidate,
+    steps: int,
+    at: tuple[int, int],
+    watch: Watch = UNWATCHED,
+) -> tuple[Trial, Environment]:
+    """A trial in the candidate's number of threads, and where it was made."""
+    with devices.cpu_threads(candidate.threads):
+        made = trial(config, candidate, steps, at, watch)
+        return made, devices.environment(devices.resolve(candidate.device))
+
+
+def trial(
+    config: RunConfig,
+    candidate: Candidate,
+    steps: int,
+    at: tuple[int, int],
+    watch: Watch,
+) -> Trial:
+    """Train for `steps` full batches, then evaluate on the whole test set.
+
+    The warm-up ends earlier where it takes longer than WARM_UP_SECONDS.
+    """
+    config = replace(config, device=candidate.device)
+    dataset = datasets.load(config.task)
+    whole = len(dataset.train) // config.batch_size * config.batch_size
+    training = Training(config, dataset.train.first(whole), steps)
+    device = training.device
+    test = batches.in_order(dataset.test, device)
+
+    def tell(made: StepProgress) -> None:
+        watch.report(TrialProgress(*at, made.step, steps, made.losses))
+
+    meter = LossMeter(device, config, steps * config.batch_size, steps, tell)
+    is_warm_up = at[1] == 0
+    limit = WARM_UP_SECONDS if is_warm_up else math.inf
+    joules = nvml.energy_counter(devices.uuid(device))
+    before = joules() if joules else 0.0
+
+    meter.begin_epoch()
+    some = first(training.feed, steps, limit, watch)
+    for loss in training.train_epoch(some):
+        meter.add(loss)
+    _, train_seconds = meter.end_epoch()
+
+    start = time.perf_counter()  # end_epoch has synchronized
+    loops.predict(training.model, watch.each(test), device)
+    devices.synchronize(device)
+    evaluate_seconds = time.perf_counter() - start
+
+    return Trial(
+        *at,
+        meter.step,
+        train_seconds,
+        meter.step * config.batch_size,
+        evaluate_seconds,
+        len(dataset.test),
+        joules() - before if joules else None,
+        tuple(meter.drawn),
+    )
+
+
+def first(
+    source: batches.Batches, steps: int, limit_seconds: float, watch: Watch
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """So many batches, epoch after epoch; fewer where they take longer than that."""
+    deadline = time.perf_counter() + limit_seconds
+    made = 0
+    while True:
+        for batch in watch.each(source):
+            yield batch
+            made += 1
+            late = time.perf_counter() > deadline
+            if made == steps or (late and made >= FEWEST_STEPS):
+                return

@@ -1,0 +1,371 @@
+"""The race, as the Compare page shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.config import RunConfig, problems
+from core.jobs.job import Job
+from core.lessons.compare.candidates import (
+    Candidate,
+    candidates,
+    default_pair,
+    tell_apart,
+)
+from core.lessons.compare.race_result import (
+    LOOPS,
+    RACE_STEPS,
+    CandidateFailure,
+    Race,
+    RaceStarted,
+    Trial,
+    TrialProgress,
+    agreement,
+    verdict,
+)
+from core.measure.environment import Machine
+from core.ui import charts, controls, dataset, figures, format, guess
+from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette
+from core.ui.job_panel import latest, reported
+from core.ui.lab import Finding, Guess, Lab
+
+Pair = tuple[Candidate, Candidate]
+Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
+
+GUESS = "race_guess"
+REPEATS = 5
+RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
+EXAMPLE = (  # seconds of training of two contenders, the warm-up first
+    (0.72, 0.48, 0.47, 0.5, 0.48, 0.53),
+    (0.8, 0.47, 0.52, 0.5, 0.54, 0.49),  # too close to tell anybody what to guess
+)
+LONGEST = "1,000,000 images/s"  # longest text at the end of a bar
+
+
+@dataclass(frozen=True)
+class RaceSoFar(Race):
+    """A race that goes on, and the losses of the heat that is run."""
+
+    progress: tuple[TrialProgress, ...] = ()
+
+
+class RaceLab(Lab):
+    address = "core.lessons.compare.race:race"
+    key, order, idle, file = "compare", 1, True, "race"
+    panel: Mapping[str, Any] = {
+        "what": "The race",
+        "icon": ":material/flag:",
+        "failed": "The race ended early",
+    }
+    asks_below = True
+    code = (("A heat", "core.lessons.compare.race:trial"),)
+
+    def more(self, machine: Machine) -> str | None:
+        alone = all(device.backend == "CPU" for device in machine.devices)
+        return self.words["alone"] if alone else None
+
+    def defaults(self, machine: Machine) -> tuple:
+        task = dataset.default_task(machine)
+        config = RunConfig.with_recipe(task=task, epochs=1)
+        pair = tell_apart(*default_pair(candidates(machine)))
+        return config, pair, RACE_STEPS[config.model], REPEATS
+
+    def settings(self, machine: Machine) -> tuple:
+        pair = choose_pair(machine)
+        model = controls.model("race_model", width=100)
+        recipe = RunConfig.with_recipe(model=model)
+        size = controls.number(
+            "Batch size",
+            f"race_batch_{model}",
+            recipe.batch_size,
+            16,
+            "batch_size",
+            width=120,
+        )
+        help = self.words["help"]
+        with st.popover("More", icon=":material/tune:"):
+            task = controls.task("race_task", dataset.is_here(machine))
+            counts = {
+                name: controls.number(
+                    name, key, value, step, name.lower(), help=help[name]
+                )
+                for name, key, value, step in (
+                    ("Steps", f"race_steps_{model}", RACE_STEPS[model], 10),
+                    ("Repeats", "race_repeats", REPEATS, 1),
+                )
+            }
+        chosen: dict[str, Any] = dict(task=task, model=model, batch_size=size, epochs=1)
+        refusals = [
+            *problems(vars(recipe) | chosen),
+            *(
+                f"{name} must be from {low} to {high:,}, not {counts[name]}."
+                for name, (low, high) in RANGES.items()
+                if not low <= counts[name] <= high
+            ),
+        ]
+        if refusals:
+            raise ValueError(" ".join(refusals))
+        config = RunConfig.with_recipe(**chosen)
+        return config, pair, counts["Steps"], counts["Repeats"]
+
+    def asks(self, *_: Any) -> Guess:
+        names = [candidate.name for candidate in chosen_pair()]
+        return Guess(GUESS, self.words["question"], [*names, guess.CLOSE])
+
+    def progress(self, job: Job) -> str | tuple[str, float]:
+        race = self.gather(job)
+        if race is None:
+            return "The race is about to start."
+        trials = 2 * (race.repeats + 1) - len(race.failures)
+        share = len(race.trials) / trials
+        now = latest(job, TrialProgress)
+        if now is None:
+            return "The data is being loaded", share
+        heat = f"heat {now.repeat} of {race.repeats}" if now.repeat else "warm-up"
+        share += now.step / now.steps / trials
+        return f"{race.candidates[now.candidate].name}, {heat}", min(1.0, share)
+
+    def gather(self, job: Job) -> Race | None:
+        if isinstance(job.value, Race):
+            return job.value
+        started = latest(job, RaceStarted)
+        if started is None:
+            return None
+        trials = tuple(reported(job, Trial))
+        steps = min([started.steps, *(trial.steps for trial in trials)])
+        return RaceSoFar(
+            **vars(started) | {"steps": steps},
+            environments=(None, None),
+            trials=trials,
+            failures=tuple(reported(job, CandidateFailure)),
+            date="",
+            progress=tuple(reported(job, TrialProgress)),
+        )
+
+    def chart(self, race: Race) -> None:
+        """Every heat, then the losses of the first one that counts."""
+        for failure in race.failures:
+            st.error(
+                failure.message,
+                title=f"{race.candidates[failure.candidate].name} is out",
+                icon=":material/error:",
+            )
+        self._draw_bars(race)
+        # The heat that is run has reported the losses that its trial will hold.
+        heats: list[Trial | TrialProgress] = [*race.trials]
+        heats += race.progress if isinstance(race, RaceSoFar) else ()
+        rows = [
+            (race.candidates[heat.candidate].name, *loss)
+            for heat in heats
+            if heat.repeat == 1
+            for loss in heat.losses
+        ]
+        x = st.radio(
+            "First heat, over",
+            ["seconds", "step"],
+            horizontal=True,
+            format_func=AXES.__getitem__,
+            key=f"race_axis{self.suffix}",
+        )
+        curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
+        st.vega_lite_chart(
+            curves.drop_duplicates(["contender", "step"]),
+            loss_chart(race.candidates, x),
+            key=f"race_losses{self.suffix}",
+            alt=f"Training loss of both contenders over {AXES[x].lower()}",
+        )
+
+    def _draw_bars(self, race: Race) -> None:
+        images = {"training": race.steps * race.config.batch_size, "evaluation": 0}
+        if race.trials:
+            images["evaluation"] = race.trials[0].evaluate_samples
+        for loop, count in images.items():
+            title = f"Seconds of {loop}{f', {count:,} images' * (count > 0)}"
+            st.vega_lite_chart(
+                pd.DataFrame(
+                    heats(race, loop), columns=["contender", "kind", "seconds", "text"]
+                ),
+                heat_chart(race.candidates, title),
+                key=f"race_{loop}{self.suffix}",
+                alt=f"Seconds of {loop} of each contender: every heat, and their "
+                "median",
+            )
+        st.caption(self.words["bars"])
+
+    def finding(self, race: Race) -> Finding:
+        names = [candidate.name for candidate in race.candidates]
+        speedup = race.speedup()
+        right = None
+        if speedup:
+            right = guess.CLOSE if speedup.winner is None else names[speedup.winner]
+        return Finding(verdict(race), right, say=str, among=(*names, guess.CLOSE))
+
+    def lines(self, race: Race) -> None:
+        """How many times as fast the winner is in each loop, and why losses agree."""
+        names = [candidate.name for candidate in race.candidates]
+        rows = []
+        for loop in LOOPS:
+            if speedup := race.speedup(loop):
+                ratios = [speedup.median, *speedup.interval]
+                if speedup.winner == 0:
+                    low, high = speedup.interval
+                    ratios = [1 / speedup.median, 1 / high, 1 / low]
+                typical, least, most = (f"{format.times(each)}×" for each in ratios)
+                winner = speedup.winner
+                name = "too close" if winner is None else names[winner]
+                by = typical if speedup.is_sure else ""
+                rows.append((loop.capitalize(), name, by, f"{least} to {most}"))
+        if both := race.speedup():
+            figures.table(
+                rows,
+                ("Loop", "Faster", "By", "Least to most"),
+                alt="Who is faster in each loop, and by how much",
+            )
+            st.caption(
+                f"Medians of n = {both.n} pairs of heats; in {both.confidence:.0%} of "
+                "races like this one, the true median lies between the least and the "
+                "most" + (": a rough guide, since n is small." if both.n < 5 else ".")
+            )
+            for index, name in enumerate(names):
+                trials = race.counted(index)
+                joules = [trial.joules for trial in trials if trial.joules is not None]
+                if joules:
+                    image = median(joules) / trials[0].train_samples * 1e3
+                    st.markdown(
+                        f"{name} took {median(joules):,.1f} J per heat ({image:.3g} mJ "
+                        "per training image, evaluation included), measured by NVML "
+                        "for the whole board."
+                    )
+        st.markdown(agreement(race))
+
+    def caption(self, race: Race) -> str:
+        config = race.config
+        n = max(len(race.counted(index)) for index in (0, 1))
+        cut = f" of {race.repeats}, since it took long" if n < race.repeats else ""
+        return (
+            f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
+            f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats each, "
+            "taking turns, after a warm-up."
+        )
+
+    def example(self, arguments: tuple | None) -> None:
+        pair = arguments[1] if arguments else chosen_pair()
+        config = RunConfig.with_recipe(task="sprites", model="ann", epochs=1)
+        steps = RACE_STEPS["ann"]
+        samples = steps * config.batch_size
+        trials = tuple(
+            Trial(
+                candidate=index,
+                repeat=repeat,
+                steps=steps,
+                train_seconds=seconds,
+                train_samples=samples,
+                evaluate_seconds=0.1 * seconds,
+                evaluate_samples=10_000,
+                joules=None,
+                losses=(),
+            )
+            for index, heats in enumerate(EXAMPLE)
+            for repeat, seconds in enumerate(heats)
+        )
+        race = Race(pair, (None, None), config, steps, REPEATS, trials, (), "")
+        self._draw_bars(race)
+
+
+def choose_pair(machine: Machine) -> Pair:
+    """Draw the choice of two contenders, which race and map have in common."""
+    found = candidates(machine)
+    for label, default in zip(("First", "Second"), default_pair(found), strict=True):
+        controls.choice(
+            label,
+            f"{label.lower()}_contender",
+            found,
+            index=found.index(default),
+            format_func=lambda candidate: candidate.name,
+            width=170,
+        )
+    return chosen_pair()
+
+
+def chosen_pair() -> Pair:
+    state = st.session_state
+    return tell_apart(state.first_contender, state.second_contender)
+
+
+def heats(race: Race, loop: str) -> list[Heat]:
+    """The rows of `heat_chart`; a warm-up may have had more steps than the others."""
+    rows: list[Heat] = []
+    for index, candidate in enumerate(race.candidates):
+        name = candidate.name
+        trials = [trial for trial in race.trials if trial.candidate == index]
+        seconds = [getattr(trial, f"{LOOPS[loop]}seconds") for trial in trials]
+        if loop == "training":
+            pairs = zip(seconds, trials, strict=True)
+            seconds = [each * race.steps / trial.steps for each, trial in pairs]
+        kinds = ["heat" if trial.repeat else "warm-up" for trial in trials]
+        rows += [(name, *heat, "") for heat in zip(kinds, seconds, strict=True)]
+        if counted := race.seconds(index, loop):
+            speed = getattr(trials[-1], f"{LOOPS[loop]}samples") / median(counted)
+            rows.insert(0, (name, "median", median(seconds[1:]), ""))
+            rows.append((name, "end", max(seconds), f"{speed:,.0f} images/s"))
+    return rows
+
+
+def pair_hues(pair: Pair, colors: Palette) -> list[str]:
+    """A color for each of two contenders; the second of one kind has another."""
+    first, second = (colors.of(candidate.backend) for candidate in pair)
+    return [first, colors.further[1] if second == first else second]
+
+
+@charts.live
+def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
+    """The loss of both contenders; the first lies broad under the second."""
+    names = [candidate.name for candidate in pair]
+    chart = alt.Chart(LATER).encode(
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True, nice=False),
+        y=alt.Y("loss:Q").title("Training loss").scale(domainMin=0),
+        color=charts.hues("contender", names, pair_hues(pair, colors), **LINES),
+        tooltip=charts.tips(contender="Contender", step="Step")
+        + charts.tips(".3f", seconds="Seconds")
+        + charts.tips(".5f", loss="Loss"),
+    )
+    first, second = (
+        chart.transform_filter(alt.datum.contender == name) for name in names
+    )
+    broad = charts.lines(first, 5, opacity=0.45)
+    return alt.layer(broad, charts.lines(second, 1.6)).properties(height=MIDDLE)
+
+
+@charts.live
+def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
+    """The seconds of each heat as dots, hollow for the warm-up, over their median.
+
+    For data with the columns contender, kind ("median", "heat", "warm-up" or "end"),
+    seconds, and text, which stands right of all dots.
+    """
+    names = [candidate.name for candidate in pair]
+    axis = alt.Axis(labelLimit=200, labelColor=colors.text)
+    x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
+    chart = alt.Chart(LATER).encode(
+        y=alt.Y("contender:N").title(None).scale(domain=names).axis(axis),
+        x=x.scale(zero=True, nice=False, range=room).axis(format="~r"),
+        tooltip=charts.tips(contender="Contender", kind="What")
+        + charts.tips(".4g", seconds="Seconds"),
+    )
+    bar, heat, warm_up, end = (
+        chart.transform_filter(alt.datum.kind == kind)
+        for kind in ("median", "heat", "warm-up", "end")
+    )
+    color = alt.Color("contender:N").scale(domain=names, range=pair_hues(pair, colors))
+    dot: dict = {"stroke": colors.text, "size": 40, "opacity": 1, "strokeWidth": 1}
+    return alt.layer(
+        bar.mark_bar(height=16).encode(color=color.legend(None)),
+        heat.mark_point(fill=colors.quiet, **dot),
+        warm_up.mark_point(fill=colors.page, **dot),
+        end.mark_text(align="right").encode(x=alt.value("width"), text="text:N"),
+    ).properties(height=alt.Step(38))

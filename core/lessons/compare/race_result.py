@@ -1,0 +1,247 @@
+"""What a race brings, and what it says: plain data and words, without torch."""
+
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import ClassVar
+
+from core.config import RunConfig
+from core.lessons.compare.candidates import Candidate
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+from core.measure.speedup import Speedup, speedup
+from core.measure.units import times
+from core.results import LossPoint
+
+# Training steps of a trial: a fraction of a second on an idle laptop's CPU.
+RACE_STEPS = {"ann": 300, "cnn": 50}
+
+
+@dataclass(frozen=True)
+class RaceStarted:
+    """A race begins."""
+
+    candidates: tuple[Candidate, Candidate]
+    config: RunConfig  # its device and epochs do not count
+    steps: int  # training steps in each trial, at most
+    repeats: int
+
+
+@dataclass(frozen=True)
+class TrialProgress:
+    """Some steps of a trial were made."""
+
+    passes: ClassVar[bool] = True  # the next one replaces it, unless it has losses
+    candidate: int  # 0 or 1
+    repeat: int  # 0 is the warm-up
+    step: int  # made so far in this trial
+    steps: int  # in the whole trial
+    losses: tuple[LossPoint, ...]  # new since the last report
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training and one evaluation of one candidate."""
+
+    candidate: int  # 0 or 1
+    repeat: int  # 0 is the warm-up
+    steps: int  # training steps
+    train_seconds: float
+    train_samples: int
+    evaluate_seconds: float
+    evaluate_samples: int
+    joules: float | None  # used by the whole GPU, as NVML counts; None: nothing counts
+    losses: tuple[LossPoint, ...]
+
+    @property
+    def seconds(self) -> float:
+        return self.train_seconds + self.evaluate_seconds
+
+
+@dataclass(frozen=True)
+class CandidateFailure:
+    """A candidate that did not come to the end."""
+
+    candidate: int
+    message: str
+
+
+# What has a speed-up of its own, with how its figures begin in a Trial.
+LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two candidates over the same steps, as far as it has come."""
+
+    candidates: tuple[Candidate, Candidate]
+    environments: tuple[Environment | None, Environment | None]  # None: it never began
+    config: RunConfig
+    steps: int  # training steps in each counted trial
+    repeats: int  # requested; a slow race ends with fewer
+    trials: tuple[Trial, ...]
+    failures: tuple[CandidateFailure, ...]
+    date: str
+
+    def without_losses(self) -> "Race":
+        """For a record: they are many, and say nothing of speed."""
+        trials = (replace(each, losses=()) for each in self.trials)
+        return replace(self, trials=tuple(trials))
+
+    def counted(self, candidate: int) -> list[Trial]:
+        """The trials of a candidate after its warm-up, in order."""
+        return [h for h in self.trials if h.candidate == candidate and h.repeat]
+
+    def seconds(self, candidate: int, loop: str) -> list[float]:
+        """Of each counted trial, for one of LOOPS."""
+        name = f"{LOOPS[loop]}seconds"
+        return [getattr(trial, name) for trial in self.counted(candidate)]
+
+    def speedup(self, loop: str = "both") -> Speedup | None:
+        """Of the second candidate over the first."""
+        return speedup(self.seconds(0, loop), self.seconds(1, loop))
+
+    def rows(self) -> list[Row]:
+        """A row a candidate and loop; the warm-up has rows of its own, with n = 1."""
+        rows = []
+        for index, candidate in enumerate(self.candidates):
+            environment = self.environments[index]
+            warm_up = [t for t in self.trials if t.candidate == index and not t.repeat]
+            for trials, note in ((self.counted(index), ""), (warm_up, ", warm-up")):
+                if environment is None or not trials:
+                    continue
+                joules = [t.joules for t in trials if t.joules is not None]
+                for loop in ("training", "evaluation"):
+                    name = LOOPS[loop]
+                    seconds = [getattr(trial, f"{name}seconds") for trial in trials]
+                    rate = getattr(trials[0], f"{name}samples") / median(seconds)
+                    found = row(
+                        f"{loop}{note}",
+                        seconds,
+                        environment,
+                        self.date,
+                        contender=candidate.name,
+                        **pick(self.config, "task model batch_size"),
+                        steps=trials[0].steps if note else self.steps,
+                        seed=self.config.seed,
+                        joules_a_heat=median(joules) if joules else None,
+                        samples_per_second=None if note else rate,
+                    )
+                    rows.append(found)
+        return rows
+
+
+def verdict(race: Race) -> str:
+    """Who wins, by how much and why, in words."""
+    for failure in race.failures:
+        name = race.candidates[failure.candidate].name
+        return f"There is no winner: {name} did not finish."
+    found = race.speedup()
+    if found is None:
+        return "There is no winner: nothing was measured."
+    low, high = found.interval
+    if found.winner is None:
+        return (
+            f"**Too close to call on this machine.** From heat to heat, "
+            f"{race.candidates[1].name} is {times(low)} to {times(high)} times as fast "
+            f"as {race.candidates[0].name}, {TOGETHER}."
+        )
+    winner, loser = race.candidates[found.winner], race.candidates[1 - found.winner]
+    factor = found.median
+    if found.winner == 0:
+        factor, low, high = 1 / factor, 1 / high, 1 / low
+    pairs = f"over {found.n} pairs of heats"
+    if not found.steady:
+        return (
+            f"**{winner.name} wins: it is {times(low)} to {times(high)} times as fast "
+            f"as {loser.name}, {TOGETHER}** ({pairs}). The heats differ too much for "
+            "a single figure. Something else was probably running: race again when "
+            "nothing else is."
+        )
+    return (
+        f"**{winner.name} wins: it is {times(factor)} times as fast as {loser.name}, "
+        f"{TOGETHER}** ({times(low)} to {times(high)} {pairs}). "
+        f"{why(race, found.winner)}"
+    )
+
+
+TOGETHER = "training and evaluation together"
+SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
+
+
+def why(race: Race, winner: int) -> str:
+    """Why the winner may be faster, judging by the time of a step."""
+    won, lost = race.candidates[winner], race.candidates[1 - winner]
+    step = median(race.seconds(winner, "training")) / race.steps * 1e3
+    batch = race.config.batch_size
+    if won.backend == lost.backend:
+        if won.threads > lost.threads:
+            return (
+                f"A batch of {batch:,} has enough arithmetic to be shared: "
+                f"{won.threads / lost.threads:g} times the threads could bring that "
+                "much at best, and the parts that are not shared take their toll."
+            )
+        if won.threads < lost.threads and step < SMALL_STEP_MS:
+            return (
+                f"A step takes only {step:.2g} ms. The threads split each operation "
+                "and then wait for the slowest one, which may have lost its core to "
+                "another program."
+            )
+        if won.threads < lost.threads:
+            return (
+                f"A step of {step:.2g} ms is worth sharing. Perhaps there was no free "
+                "core for every thread: then all wait for the one that shares its core "
+                "with another program. Race again when the machine is idle."
+            )
+        return "Both are the same device, so the machine itself has changed meanwhile."
+    if lost.backend == "CPU":
+        return (
+            f"A step of {batch:,} images takes it {step:.2g} ms: the arithmetic of a "
+            "batch is done side by side, which pays for the copy and for starting each "
+            "operation."
+        )
+    return (
+        "Each operation costs an accelerator some microseconds to start, however small "
+        f"it is, and a batch of {batch:,} is small. The map, the last tab here, "
+        "shows from where on that turns."
+    )
+
+
+AGREE = 0.01  # relative difference of the losses; more is seen on the chart
+
+
+def agreement(race: Race) -> str:
+    """Whether the loss curves agree, in words, and if not, why not."""
+    curves = [next((h.losses for h in race.counted(c)), ()) for c in (0, 1)]
+    pairs = list(zip(*curves, strict=False))
+    if not pairs:
+        return ""
+    apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
+    start, most = apart[0], max(apart)
+    devices = {candidate.device for candidate in race.candidates}
+    if most == 0:
+        return "Step by step, the two losses are the same, bit for bit."
+    if most < AGREE:
+        return (
+            f"Step by step, the two losses agree within {most:.1g} of their value. The "
+            "rest is rounding: the same numbers are added in a different "
+            f"order{tf32(race)}."
+        )
+    if race.config.model == "cnn" and len(devices) > 1:
+        return (
+            f"Over steps, the two curves differ by up to {most:.1%}. Weights and "
+            "batches are the same, but dropout draws from each device's own random "
+            "numbers, so each trains with other masks."
+        )
+    return (
+        f"Over steps, the two curves start {start:.1g} apart and end up to {most:.1%} "
+        "apart. Weights and batches are the same; they add the same numbers in another "
+        f"order{tf32(race)}, and each step makes that rounding grow."
+    )
+
+
+def tf32(race: Race) -> str:
+    """What rounds too where a convolution runs on an NVIDIA GPU, within a sentence."""
+    on_cuda = any(each.backend == "CUDA" for each in race.candidates)
+    if race.config.model != "cnn" or not on_cuda:
+        return ""
+    return ", and convolutions on NVIDIA GPUs may round their inputs to TF32"

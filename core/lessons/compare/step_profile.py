@@ -1,0 +1,173 @@
+"""Where the time of a training step goes, by torch.profiler's ranges.
+
+The step is that of core.loops.train_epoch, with a range around each part. A device
+works through a queue, so each range waits for it at its end: that costs what overlaps,
+and is the only way to say which part the time belongs to. Where there is such a device,
+a second look waits only when the step is over, and shows both side by side.
+"""
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from core import devices
+from core.config import RunConfig
+from core.data import datasets
+from core.lessons.compare.step_profile_result import (
+    DEVICE,
+    HOST,
+    PARTS,
+    Span,
+    StepProfile,
+)
+from core.measure.environment import now
+from core.measure.peak_memory import chrome_trace
+from core.training import Training
+from core.watch import UNWATCHED, Watch
+
+STEPS = 16  # counted
+WARM_UP = 3  # steps before each measurement, not counted
+TRACED = 3  # steps in the trace: one looks like the other, and jobs keep their results
+
+Wait = Callable[[torch.device], None]  # until the device has done all that it was given
+
+
+def measure(
+    config: RunConfig, pairs: tuple[tuple[str, str], ...], watch: Watch = UNWATCHED
+) -> tuple[StepProfile, ...]:
+    """The breakdown of `config` for each (feed, device); reports each when known."""
+    found = []
+    for feed, device_name in watch.each(pairs):
+        found.append(take_apart(config, feed, device_name))
+        watch.report(found[-1])
+    return tuple(found)
+
+
+def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
+    """STEPS training steps with this feed on this device, part by part."""
+    steady = replace(config, feed=feed, device=device_name, schedule="constant")
+    split = datasets.load(config.task).train
+    training = Training(steady, split.first((WARM_UP + STEPS) * config.batch_size))
+    device = training.device
+    unprofiled = []
+    steps = training.train_epoch()
+    start = time.perf_counter()
+    for _ in steps:
+        devices.synchronize(device)
+        unprofiled.append(time.perf_counter() - start)
+        start = time.perf_counter()
+
+    recorded = record(training, devices.synchronize)
+    seconds: dict[str, list[float]] = {name: [] for name in ("step", *PARTS)}
+    for event in recorded.events() or ():
+        # With a GPU there is a second event, for what the range did there.
+        if event.name in seconds and event.device_type == DeviceType.CPU:
+            seconds[event.name].append(event.time_range.elapsed_us() / 1e6)
+    spans: tuple[Span, ...] = ()
+    if device.type != "cpu":
+        spans = timeline(record(training, lambda _: None).events() or ())
+    counted = {name: tuple(each[WARM_UP:]) for name, each in seconds.items()}
+    return StepProfile(
+        feed,
+        {part: counted[part] for part in PARTS},
+        counted["step"],
+        tuple(unprofiled[WARM_UP:]),
+        config,
+        devices.environment(device),
+        now(),
+        trace(recorded),
+        spans,
+    )
+
+
+def record(training: Training, wait: Wait) -> profile:
+    """What the profiler sees of WARM_UP + STEPS steps, each range ended by `wait`."""
+    activities = [ProfilerActivity.CPU]
+    if training.device.type in ("cuda", "xpu"):
+        activities.append(getattr(ProfilerActivity, training.device.type.upper()))
+    with profile(activities=activities) as recorded:
+        batch = iter(training.feed)
+        for _ in range(WARM_UP + STEPS):
+            step(training, batch, wait)
+            devices.synchronize(training.device)
+    return recorded
+
+
+def timeline(events: Iterable[Any]) -> tuple[Span, ...]:
+    """Of the profiler's events, those of the step whose time is the median."""
+    ranges = [
+        (
+            HOST if event.device_type == DeviceType.CPU else DEVICE,
+            event.name,
+            event.time_range.start / 1e6,
+            event.time_range.end / 1e6,
+        )
+        for event in events
+        if event.name in ("step", *PARTS)
+    ]
+    begun = sorted(
+        start for lane, name, start, _ in ranges if (lane, name) == (HOST, "step")
+    )
+    steps = [
+        tuple(
+            Span(lane, name, start - begin, end - begin)
+            for lane, name, start, end in ranges
+            if name in PARTS and begin <= start < following
+        )
+        for begin, following in pairwise([*begun, inf])
+    ]
+    by_length = sorted(
+        steps[WARM_UP:], key=lambda spans: max(each.end for each in spans)
+    )
+    return by_length[len(by_length) // 2]
+
+
+def step(
+    training: Training, batch: Iterator[tuple[Tensor, Tensor]], wait: Wait
+) -> None:
+    """A step of the training loop, with a range around each part."""
+    model, device = training.model, training.device
+    criterion, optimizer = training.criterion, training.optimizer
+    with record_function("step"):
+        with record_function("load"):
+            inputs, targets = next(batch)
+            wait(device)
+        with record_function("copy"):
+            inputs = inputs.to(device)
+            targets = targets.to(device)
+            wait(device)
+        with record_function("forward"):  # zero_grad costs next to nothing
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), targets)
+            wait(device)
+        with record_function("backward"):
+            loss.backward()
+            wait(device)
+        with record_function("optimizer"):
+            optimizer.step()
+            wait(device)
+
+
+def trace(recorded: profile) -> bytes:
+    """The events of the last TRACED steps for ui.perfetto.dev, gzipped."""
+    whole = json.loads(chrome_trace(recorded))
+    events = whole["traceEvents"]
+    began = sorted(
+        each["ts"]
+        for each in events  # with a GPU there is a second one, for what it did
+        if each["name"] == "step" and each["cat"] == "user_annotation"
+    )[-TRACED]
+    whole["traceEvents"] = [
+        each for each in events if each["ph"] == "M" or each["ts"] >= began
+    ]
+    return gzip.compress(json.dumps(whole).encode(), compresslevel=6)

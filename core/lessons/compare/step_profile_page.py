@@ -1,0 +1,207 @@
+"""A training step taken apart, as the Compare page shows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.config import FEEDS, RunConfig
+from core.jobs.job import Job
+from core.lessons.compare.step_profile_result import (
+    DEVICE,
+    HOST,
+    PARTS,
+    Span,
+    StepProfile,
+)
+from core.measure.environment import Machine
+from core.ui import charts, controls, dataset, downloads, figures, format
+from core.ui.charts import Chart
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+
+Profiles = tuple[StepProfile, ...]
+
+EXAMPLE = {  # a made-up step of each feed
+    feed: tuple(
+        Span(HOST, part, start / 1e3, end / 1e3)
+        for part, (start, end) in zip(PARTS, pairwise(ends), strict=True)
+    )
+    for feed, ends in {
+        "dataloader": (0.0, 3.0, 3.1, 3.4, 3.8, 4.0),
+        "memory": (0.0, 0.1, 0.2, 0.5, 0.9, 1.1),
+        "device": (0.0, 0.05, 0.1, 0.4, 0.8, 1.0),
+    }.items()
+}
+
+
+class StepProfileLab(Lab):
+    key, order, idle, file = "take_apart", 3, True, "breakdown"
+    panel: Mapping[str, Any] = {"what": "The profile"}
+    asks_below = finding_above = True
+    judged = "always"
+    code = (("A step", "core.lessons.compare.step_profile:step"),)
+
+    def settings(self, machine: Machine) -> tuple:
+        return self.defaults(machine, controls.model("profiled_model"))
+
+    def defaults(self, machine: Machine, model: str = "ann") -> tuple:
+        """A run, and each feed on each device, the slowest feed first."""
+        feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
+        devices = [device.device for device in machine.devices]
+        setups = tuple((feed, device) for device in devices for feed in feeds)
+        task = dataset.default_task(machine)
+        return RunConfig.with_recipe(task=task, model=model), setups
+
+    def asks(self, *_: Any) -> Guess:
+        return Guess("profile_guess", self.words["question"], PARTS)
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        done, setups = len(reported(job, StepProfile)), len(job.arguments[1])
+        return f"Profiling: {done} of {setups} done", done / setups
+
+    def gather(self, job: Job) -> Profiles:
+        """The traces, which are large, are left out until the job has ended."""
+        profiles = job.value or tuple(reported(job, StepProfile))
+        if not job.ended:
+            return tuple(replace(profile, trace=None) for profile in profiles)
+        return profiles
+
+    def finding(self, profiles: Profiles) -> Finding | None:
+        for profile in profiles:
+            if profile.feed == "dataloader":
+                text = f"{setup(profile)}: **{profile.largest}** takes longest, "
+                return Finding(f"{text}{profile.share:.0%} of a step.", profile.largest)
+        return None
+
+    def chart(self, profiles: Profiles) -> None:
+        self._draw_lanes({setup(profile): profile.spans for profile in profiles})
+        early = {
+            profile.stopwatch(HOST) / profile.stopwatch(DEVICE): profile
+            for profile in profiles
+            if profile.stopwatch(HOST) < profile.stopwatch(DEVICE)
+        }
+        if early:
+            share = min(early)
+            st.markdown(
+                "**✗ A stopwatch that doesn't wait** stops when the host is done: with "
+                f"{format.SAID[early[share].feed]}, it reads {share:.0%} of the true "
+                "time."
+            )
+        else:
+            st.markdown(self.words["one_lane"])
+
+    def _draw_lanes(self, setups: dict[str, Sequence[Span]]) -> None:
+        """A lane for the host of each, and one for its device where that is another."""
+        rows, clocks = [], []
+        for name, spans in setups.items():
+            lanes = list(dict.fromkeys(span.lane for span in spans))
+            end = max(span.end for span in spans)
+            for lane in lanes:
+                own = [span for span in spans if span.lane == lane]
+                title = name if len(lanes) == 1 else f"{name}: {lane}"
+                stops = max(span.end for span in own)
+                early = stops < end
+                text = f"{format.precise(stops)}{' ✗ too early' * early}"
+                clocks.append((title, stops * 1e3, text, early))
+                rows += [(title, s.part, s.start * 1e3, s.end * 1e3) for s in own]
+        st.altair_chart(
+            lane_chart(
+                pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
+                pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
+            ),
+            alt="When load, copy, forward, backward and optimizer go on in a step",
+        )
+
+    def lines(self, profiles: Profiles) -> None:
+        figures.bullets(
+            f"**{setup(profile)}**: {format.precise(profile.seconds)} a step. The "
+            f"longest part is **{profile.largest}**, {profile.share:.0%} of it."
+            for profile in profiles
+        )
+        st.markdown("**What takes the time there**")
+        figures.bullets(
+            f"**{part.capitalize()}**: {remedy}"
+            for part, remedy in self.words["remedies"].items()
+            if part in {profile.largest for profile in profiles}
+        )
+
+    def below(self, profiles: Profiles) -> None:
+        traces = {setup(each): each.trace for each in profiles if each.trace}
+        if traces:
+            with controls.row():
+                name = st.selectbox(
+                    "Trace", list(traces), key=f"trace{self.suffix}", width=260
+                )
+                downloads.button(
+                    "Trace for Perfetto",
+                    traces[name],
+                    "trace.json.gz",
+                    f"trace_gz{self.suffix}",
+                    mime="application/gzip",
+                )
+            st.markdown(self.words["trace"])
+
+    def caption(self, profiles: Profiles) -> str:
+        first = profiles[0]
+        steps = f"n = {len(first.step)} steps"
+        lanes = (
+            f"the median of {steps}, synchronized only at its end"
+            if first.overlaps
+            else f"the mean of the middle half of {steps}, synchronized after each part"
+        )
+        alone = ", ".join(format.precise(median(each.unprofiled)) for each in profiles)
+        return (
+            f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
+            f"Each lane: {lanes}. Without the profiler, a step took {alone}."
+        )
+
+    def example(self, *_: Any) -> None:
+        self._draw_lanes({feed_name(feed): spans for feed, spans in EXAMPLE.items()})
+
+
+def setup(profile: StepProfile) -> str:
+    """ "Data in memory, CUDA"."""
+    return f"{feed_name(profile.feed)}, {profile.environment.backend}"
+
+
+def feed_name(feed: str) -> str:
+    name = format.SAID[feed]
+    return name[:1].upper() + name[1:]
+
+
+def lane_chart(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:
+    """When each part of a step went on, a lane each for what asks and what works.
+
+    `frame` has the columns lane, part, start, end, in milliseconds; `clocks` lane, at,
+    text and early: a stopwatch that is stopped there, and whether that is too early.
+    """
+    colors = charts.palette()
+    names = list(dict.fromkeys(frame["lane"]))
+    axis = alt.Axis(labelLimit=200, labelColor=colors.text)
+    lane = alt.Y("lane:N").title(None).scale(domain=names).axis(axis)
+    x = alt.X("start:Q").title("Milliseconds since the step began")
+    most = max(frame["end"].max(), clocks["at"].max())
+    room = charts.before(clocks["text"])
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(height=18)
+        .encode(
+            x=x.scale(domain=[0, most], nice=False, range=room),
+            x2="end:Q",
+            y=lane,
+            color=charts.hues("part", PARTS, colors.runs, columns=3),
+            tooltip=charts.tips(lane="Lane", part="Part")
+            + charts.tips(".3g", start="From, ms", end="To, ms"),
+        )
+    )
+    clock = alt.Chart(clocks).encode(x="at:Q", y=lane)
+    ink = charts.either("datum.early", colors.wrong, colors.text)
+    stop = clock.mark_tick(height=28, thickness=2).encode(color=ink)
+    text = clock.mark_text(align="left", dx=6).encode(text="text:N", color=ink)
+    return alt.layer(bars, stop, text).properties(height=alt.Step(36))

@@ -1,0 +1,104 @@
+"""A training step, taken apart: plain data, without torch."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import fmean
+
+from core.config import RunConfig
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+
+PARTS = ("load", "copy", "forward", "backward", "optimizer")
+HOST, DEVICE = "host", "device"
+
+
+@dataclass(frozen=True)
+class Span:
+    """When one of PARTS went on in a step that waits for nothing, and where."""
+
+    lane: str  # HOST, which asks for work, or DEVICE, which does it
+    part: str
+    start: float  # seconds since the step began
+    end: float
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """Training steps with one feed on one device, taken apart."""
+
+    feed: str
+    parts: dict[str, tuple[float, ...]]  # PARTS to the seconds in each step
+    step: tuple[float, ...]  # seconds of each whole step, profiled as the parts are
+    unprofiled: tuple[float, ...]  # seconds of such steps when nobody looks
+    config: RunConfig
+    environment: Environment
+    date: str
+    trace: bytes | None = None  # Chrome's format, gzipped; None: of a record
+    timeline: tuple[Span, ...] = ()  # a typical step; empty if only the CPU works
+
+    def __post_init__(self) -> None:
+        if self.parts.keys() != set(PARTS):  # a damaged record
+            raise ValueError(f"a step has the parts {', '.join(PARTS)}")
+
+    def rows(self) -> list[Row]:
+        """A row a part, and two for the whole step."""
+        about = pick(self, "environment date feed")
+        about |= pick(self.config, "task model batch_size")
+        whole = {"whole step": self.step, "whole step, not profiled": self.unprofiled}
+        readings = self.parts | whole
+        return [row(what, seconds, **about) for what, seconds in readings.items()]
+
+    def typical(self, part: str) -> float:
+        """Seconds of a part, or of the whole "step", in a typical step.
+
+        The mean over the middle half of the steps, by how long each took in all. The
+        parts of the same steps add up, as their medians would not.
+        """
+        order = sorted(range(len(self.step)), key=self.step.__getitem__)
+        quarter = len(order) // 4
+        middle = order[quarter : len(order) - quarter]
+        seconds = self.step if part == "step" else self.parts[part]
+        return fmean(seconds[index] for index in middle)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a device works through a queue of its own while the host goes on."""
+        return any(span.lane == DEVICE for span in self.timeline)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The timeline where two lanes overlap, else the typical parts in a row.
+
+        What is drawn, and what is said of it, come from these alone.
+        """
+        if self.overlaps:
+            return self.timeline
+        ends = list(accumulate(map(self.typical, PARTS), initial=0.0))
+        return tuple(
+            Span(HOST, part, *ends[place : place + 2])
+            for place, part in enumerate(PARTS)
+        )
+
+    def stopwatch(self, lane: str) -> float:
+        """What a clock reads that is stopped when that lane has nothing more to do."""
+        ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
+        return max(ends)
+
+    @property
+    def seconds(self) -> float:
+        """Of the step, until neither lane has anything left to do."""
+        return self.stopwatch(DEVICE)
+
+    @property
+    def _longest(self) -> Span:
+        return max(self.spans, key=lambda span: span.end - span.start)
+
+    @property
+    def largest(self) -> str:
+        """The part that takes longest."""
+        return self._longest.part
+
+    @property
+    def share(self) -> float:
+        """Of the step, what the largest part takes."""
+        return (self._longest.end - self._longest.start) / self.seconds

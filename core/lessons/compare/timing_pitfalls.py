@@ -1,0 +1,139 @@
+"""Why is your timing wrong? The same operation, timed in three ways.
+
+Each way has a process of its own, so that the first call really is the first one: the
+GPU's context, the libraries and the thread pool are set up in it, as in a fresh script.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+from core import devices
+from core.jobs import sandbox
+from core.lessons.compare.timing_pitfalls_result import (
+    WAYS,
+    Reading,
+    ThreadReading,
+    TimingLab,
+)
+from core.measure import timing
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+SIZES = {"cpu": 512}  # rows of the square matrices; on accelerators DEVICE_SIZE
+DEVICE_SIZE = 4096
+CALLS = 20
+PAIRS = 5  # comparisons of two ways, with CALLS calls each
+WARM_UP = 5
+THREAD_SIZES = (32, 1024)
+THREAD_REPEATS = 20
+CHILD_SECONDS = 120.0
+
+
+def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
+    """Time the multiplication of two square matrices in each of WAYS."""
+    device = devices.resolve(device_name)
+    size = SIZES.get(device.type, DEVICE_SIZE)
+    readings = []
+    path = "core.lessons.compare.timing_pitfalls:in_a_new_process"
+    setting = device_name, size, torch.get_num_threads()
+    for way in watch.each(WAYS):
+        seconds = sandbox.call(path, way, *setting, seconds=CHILD_SECONDS)
+        readings.append(Reading(way, tuple(seconds)))
+        watch.report(readings[-1])
+    watch.check()
+    path = "core.lessons.compare.timing_pitfalls:queueing_in_a_new_process"
+    queueing = sandbox.call(path, *setting, seconds=CHILD_SECONDS)
+    watch.check()
+    return TimingLab(
+        device_name,
+        size,
+        tuple(readings),
+        tuple(queueing),
+        threads_trap(devices.usable_cores()),
+        devices.environment(device),
+        devices.environment(torch.device("cpu")),
+        now(),
+    )
+
+
+def in_a_new_process(
+    way: str, device_name: str, size: int, threads: int
+) -> list[float]:
+    """Seconds of each call that `way` counts."""
+    torch.set_num_threads(threads)
+    device = devices.resolve(device_name)
+    matrix = torch.rand(size, size).to(device)
+    return time_it(way, lambda: matrix @ matrix, device)
+
+
+def queueing_in_a_new_process(device_name: str, size: int, threads: int) -> list[float]:
+    """How many times as long a synchronized reading is as a naive one, in turn.
+
+    Readings of two processes, one after the other, could not be compared so.
+    """
+    torch.set_num_threads(threads)
+    device = devices.resolve(device_name)
+    matrix = torch.rand(size, size).to(device)
+    return queueing(lambda: matrix @ matrix, device)
+
+
+def queueing(
+    work: Callable[[], object],
+    device: torch.device,
+    synchronize: Callable[[torch.device], None] = devices.synchronize,
+) -> list[float]:
+    """Of each of PAIRS pairs: a median call, synchronized over naive."""
+    ratios = []
+    for _ in range(PAIRS):
+        naive, right = (
+            median(time_it(way, work, device, synchronize))
+            for way in ("naive", "synchronize and warm-up")
+        )
+        ratios.append(right / naive)
+    return ratios
+
+
+def time_it(
+    way: str,
+    work: Callable[[], object],
+    device: torch.device,
+    synchronize: Callable[[torch.device], None] = devices.synchronize,
+) -> list[float]:
+    """Seconds of each call of `work`, as they are read off in one of WAYS."""
+    if way == "synchronize and warm-up":
+        for _ in range(WARM_UP):
+            work()
+    seconds = []
+    for _ in range(CALLS):
+        if way != "naive":
+            synchronize(device)
+        start = time.perf_counter()
+        work()
+        if way != "naive":
+            synchronize(device)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
+    """A small and a large multiplication with one CPU thread and with all, in turn."""
+    device = torch.device("cpu")
+    readings = []
+    for size in THREAD_SIZES:
+        matrix = torch.rand(size, size)
+        seconds: dict[int, tuple[float, ...]] = dict.fromkeys(sorted({1, cores}), ())
+        for _ in range(THREAD_REPEATS):
+            for threads in seconds:
+                with devices.cpu_threads(threads):
+                    timed = timing.measure(
+                        lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
+                        device,
+                        repeats=1,
+                        warmup=1,  # absorbs the cost of changing threads
+                    )
+                seconds[threads] += timed.seconds
+        readings += [ThreadReading(size, *each) for each in seconds.items()]
+    return tuple(readings)

@@ -1,0 +1,180 @@
+"""Three ways of timing the same product, as the Compare page shows them."""
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.compare.timing_pitfalls_result import (
+    WAYS,
+    Reading,
+    TimingLab,
+    misleading,
+)
+from core.measure.speedup import paired
+from core.ui import charts, figures, format, guess
+from core.ui.charts import LINES, MIDDLE, Chart
+from core.ui.job_panel import reported
+from core.ui.lab import SIDES, Finding, Guess, Lab
+
+GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
+EXAMPLE = tuple(  # made-up milliseconds
+    Reading(way, tuple(each / 1e3 for each in (first, *[later] * 9)))
+    for way, first, later in zip(WAYS, (60.0, 62.0, 3.0), (0.2, 3.1, 3.0), strict=True)
+)
+
+
+class TimingPitfalls(Lab):
+    key, order, idle, file = "time_it", 2, True, "timing"
+    finding_above = True
+    code = (("The stopwatch", "core.lessons.compare.timing_pitfalls:time_it"),)
+
+    def asks(self, *_: Any) -> Guess:
+        return Guess("timing_guess", self.words["question"], GUESSES)
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        ways = len(reported(job, Reading))
+        text = f"Timing each way in a process of its own: {ways} of {len(WAYS)} done"
+        return text, ways / len(WAYS)
+
+    def finding(self, lab: TimingLab) -> Finding:
+        factor = format.times(lab.first_call)
+        text = (
+            f"The first call took **{factor} times** as long as a later one."
+            if lab.first_call >= 1
+            else "The first call took **no longer** than a later one here: "
+            f"{factor} times as long."
+        )
+        return Finding(text, GUESSES[guess.scale(lab.first_call)])
+
+    def chart(self, lab: TimingLab) -> None:
+        self._draw_calls(lab.readings)
+        n = len(lab.readings[0].seconds)
+        figures.caption(
+            f"{lab.size:,} × {lab.size:,}, n = {n} calls in each way, each in a new "
+            "process.",
+            lab,
+        )
+
+    def _draw_calls(self, readings: Sequence[Reading]) -> None:
+        misleads = misleading(readings)
+        names = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in misleads.items()}
+        calls = [
+            (names[reading.way], call, seconds * 1e3)
+            for reading in readings
+            for call, seconds in enumerate(reading.seconds, 1)
+        ]
+        st.altair_chart(
+            call_chart(
+                pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
+                {names[way]: bad for way, bad in misleads.items()},
+            ),
+            alt="Milliseconds of each call for three ways of timing, logarithmic",
+        )
+
+    def lines(self, lab: TimingLab) -> None:
+        """The figure that each way would report, and what it is worth here."""
+        misleads = misleading(lab.readings)
+        figures.table(
+            [
+                (
+                    reading.way,
+                    format.precise(median(reading.seconds[1:])),
+                    f"{'✗' if misleads[reading.way] else '✓'} "
+                    + format.precise(fmean(reading.seconds)),
+                )
+                for reading in lab.readings
+            ],
+            ("Timed", "Later calls", "Mean of all"),
+            alt="Median of the later calls and mean of all for each way of timing",
+        )
+        short = median(lab.queueing)
+        if lab.environment.backend == "CPU":
+            kind = "first_call" if lab.first_call >= 2 else "no_first_call"
+            st.markdown(f"{self.words['cpu']} {self.words[kind]}")
+        elif short > 1.5:
+            st.markdown(
+                f"After the first call, the naive clock reads 1/{short:.3g} of the "
+                f"truth (median of {len(lab.queueing)} pairs of readings, in turn): it "
+                "only times how fast the work is queued."
+            )
+        else:
+            st.markdown(self.words["full_queue"])
+
+    def below(self, lab: TimingLab) -> None:
+        """The same product on the CPU with one thread, and with all of them."""
+        st.markdown("**The CPU's own trap: threads**")
+        chart, words = st.columns(SIDES, gap="medium")
+        rows = []
+        seconds: dict[str, dict[int, Sequence[float]]] = {}
+        for reading in lab.threads:
+            size = f"{reading.size:,} × {reading.size:,}"
+            seconds.setdefault(size, {})[reading.threads] = reading.seconds
+            typical = format.precise(median(reading.seconds))
+            spread = format.spread(reading.seconds)
+            rows.append((size, reading.threads, typical, spread))
+        with chart:
+            figures.table(
+                rows,
+                ("Matrices", "Threads", "Median", "Spread"),
+                alt="The same product with one thread and with all of them",
+            )
+        sentences = []
+        for size, by_threads in seconds.items():
+            most = max(by_threads)
+            if most > 1:
+                over = paired(by_threads[1], by_threads[most])
+                values = over.median, *format.middle_half(over.ratios)
+                typical, low, high = map(format.rounded, values)
+                sentences.append(
+                    f"At {size}, {most} threads are {typical}× as fast as one (middle "
+                    f"half of the pairs: {low}× to {high}×)."
+                )
+        words.markdown(" ".join([*sentences, self.words["threads"]]))
+        n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
+        st.caption(f"n = {n} in turn, each after a warm-up. {where}")
+
+    def example(self, *_: Any) -> None:
+        self._draw_calls(EXAMPLE)
+
+
+def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
+    """Milliseconds of each call, logarithmic; a line a way of timing.
+
+    `frame` has the columns way, call, milliseconds; `misleads` has the names of the
+    ways in order, the truth last.
+    """
+    colors = charts.palette()
+    low, high = frame["milliseconds"].min() / 1.3, frame["milliseconds"].max() * 1.3
+    fine = (
+        (colors.cpu, "square"),
+        (colors.quiet, "triangle-up"),
+        (colors.right, "circle"),
+    )
+    looks = [
+        (colors.wrong, "cross") if bad else look
+        for bad, look in zip(misleads.values(), fine, strict=False)
+    ]
+    hues, shapes = zip(*looks, strict=True)
+    calls = int(frame["call"].max())
+    x = alt.X("call:Q").title("Call").scale(domain=[1, max(2, calls)], nice=False)
+    y = alt.Y("milliseconds:Q").title("Milliseconds, logarithmic")
+    shape = alt.Shape("way:N").scale(domain=list(misleads), range=list(shapes))
+    chart = alt.Chart(frame).encode(
+        x=x.axis(charts.ticks(charts.whole(calls), format="d")),
+        y=y.scale(type="log", domain=[low, high], nice=False).axis(
+            charts.ticks(charts.decades(low, high), format="~g")
+        ),
+        color=charts.hues("way", misleads, hues, **LINES, columns=2),
+        tooltip=["way", "call", alt.Tooltip("milliseconds").format(".4g")],
+    )
+    points = chart.mark_point(filled=True, size=55, opacity=1)
+    legend = alt.Legend(title=None, orient="top", columns=2)
+    return alt.layer(
+        charts.lines(chart, 1.2, opacity=0.6),
+        points.encode(shape=shape.legend(legend)),
+    ).properties(height=MIDDLE)

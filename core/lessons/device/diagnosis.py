@@ -1,0 +1,376 @@
+"""Why torch trains on what it trains on: from facts about a machine to a diagnosis.
+
+`facts` collects, this file concludes, so every cause of "no GPU" can be tested on any
+machine. The texts of a cause are in words.toml, under the name of its function.
+"""
+
+from collections.abc import Callable
+from itertools import chain, takewhile
+
+from core.lessons.device.device_result import VENDORS, Diagnosis, Facts, VisibleDevice
+from core.words import Words
+
+words = Words(__file__)
+
+# Whether a cause applies; if its texts have placeholders, the words that fill them.
+Answer = dict[str, str] | bool
+Cause = Callable[[Facts], Answer]
+BUILDS = {vendor: build for build, vendor in VENDORS.items()}
+
+
+# torch sees an accelerator: it computes, or it does not.
+
+
+def works(facts: Facts) -> Answer:
+    """An accelerator is there, and it computes."""
+    if not facts.accelerator or (facts.first and facts.first.complaint):
+        return False
+    kind = "MPS" if facts.accelerator == "mps" else facts.build
+    seen, accelerator = len(facts.seen), facts.accelerator
+    further = ""
+    if seen > 1:
+        count = str(seen)
+        further += words("causes.works.several", count=count, accelerator=accelerator)
+    if failing := [_name(device) for device in facts.seen if device.complaint]:
+        further += words("causes.works.failing", names=", ".join(failing))
+    hidden = len(facts.nvidia_gpus) - seen
+    if kind == "CUDA" and facts.setting and hidden > 0:
+        setting = _setting(facts.setting)
+        further += words("causes.works.hidden", setting=setting, count=hidden)
+    name = _name(facts.first) if facts.first else kind
+    return {"name": name, "kind": kind, "further": further, "accelerator": accelerator}
+
+
+def architecture_missing(facts: Facts) -> Answer:
+    """torch sees the GPU, but this build has no code for its architecture."""
+    first = facts.first
+    if first is None or not first.complaint or not first.architecture:
+        return False
+    if not facts.architectures or runs_on(facts.architectures, first.architecture):
+        return False
+    kind, number = _split(first.architecture)
+    capability = f"compute capability {number // 10}.{number % 10}"
+    if facts.build == "ROCm":
+        command, advice = "", words("causes.architecture_missing.rocm", **LINKS)
+    else:
+        wheel = _newest_wheel(
+            facts, lambda _, built: runs_on(built, first.architecture)
+        )
+        ending = f"; the one for CUDA {wheel} has code for it." if wheel else "."
+        command = _install(wheel)
+        advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
+    return {
+        "missing": capability
+        if kind == "sm"
+        else f"its architecture {first.architecture}",
+        "codes": ", ".join(f"`{code}`" for code in facts.architectures),
+        "advice": advice,
+        "command": command,
+    }
+
+
+def computation_failed(facts: Facts) -> Answer:
+    """torch says that a device can be used, yet computing on it fails."""
+    if facts.first is None or not facts.first.complaint:
+        return False
+    return {"command": "nvidia-smi" if facts.build == "CUDA" else ""}
+
+
+# Why there is no MPS on a Mac.
+
+
+def rosetta(facts: Facts) -> Answer:
+    """A Mac with Apple silicon, but Python is an x86 program."""
+    return facts.system == "Darwin" and facts.rosetta
+
+
+def intel_mac(facts: Facts) -> Answer:
+    """A Mac with an Intel processor."""
+    return facts.system == "Darwin" and facts.machine != "arm64"
+
+
+def mps_not_built(facts: Facts) -> Answer:
+    """A Mac with Apple silicon, with a torch that was built without MPS."""
+    return facts.system == "Darwin" and not facts.mps
+
+
+def macos_too_old(facts: Facts) -> Answer:
+    """A macOS that MPS does not run on any more.
+
+    macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), 13 before
+    (pull request 141182).
+    """
+    least = 14 if version(facts.torch) >= (2, 9) else 13
+    if facts.system != "Darwin" or not () < version(facts.macos) < (least,):
+        return False
+    return {"least": str(least)}
+
+
+def mps_unavailable(facts: Facts) -> Answer:
+    """MPS is built and macOS is new enough, and still it is not available."""
+    return facts.system == "Darwin"
+
+
+# The build of torch does not fit the GPU.
+
+
+def cpu_build(facts: Facts) -> Answer:
+    """There is a GPU, but torch was built for the CPU alone."""
+    if facts.build != "CPU" or not facts.present:
+        return False
+    on_windows = facts.system == "Windows" and facts.present[0] == "NVIDIA"
+    windows = words("causes.cpu_build.windows") if on_windows else ""
+    return {"windows": windows, **_right_build(facts)}
+
+
+def other_build(facts: Facts) -> Answer:
+    """There is a GPU, but torch was built for another vendor's."""
+    if facts.build == "CPU" or not facts.present or facts.vendor in facts.present:
+        return False
+    return _right_build(facts)
+
+
+def _right_build(facts: Facts) -> dict[str, str]:
+    """The build that the first GPU needs, how to get it, and the command if any."""
+    present = facts.present[0]
+    needed = BUILDS[present]
+    if present == "NVIDIA":
+        driver = version(facts.driver_cuda)
+        wheel = _newest_wheel(facts, lambda cuda, _: not driver or cuda <= driver)
+        which = words("install.nvidia_driver")
+        if facts.driver_cuda:
+            which = words("install.nvidia_version", driver_cuda=facts.driver_cuda)
+        install = words("install.nvidia", which=which, **LINKS)
+        command = _install(wheel)
+    else:
+        amd = present == "AMD"
+        vendors_list = words("install.amd_list") if amd else words("install.intel_list")
+        guide = LINKS["rocm_gpus" if amd else "xpu_guide"]
+        install = words(
+            "install.other", list=vendors_list, guide=guide, needed=needed, **LINKS
+        )
+        # The address of ROCm's builds changes with every version of it.
+        command = "" if amd else words("install.pip", index="xpu")
+    return {
+        "present": present,
+        "needed": needed,
+        "install": install,
+        "command": command,
+    }
+
+
+# Build and GPU fit, and what is between them fails: drivers, permissions, settings.
+
+
+def wsl_without_driver(facts: Facts) -> Answer:
+    """WSL, where the driver is that of Windows, and it does not reach Linux."""
+    return facts.wsl and facts.build == "CUDA" and not facts.nvidia_driver
+
+
+def not_passed_through(facts: Facts) -> Answer:
+    """A container on a machine with a GPU, which was started without it."""
+    on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
+    return facts.container and on_the_bus and not facts.nvidia_gpus
+
+
+def no_driver(facts: Facts) -> Answer:
+    """An NVIDIA GPU is on the bus, but no driver answers for it."""
+    on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
+    return on_the_bus and not facts.nvidia_driver
+
+
+def driver_too_old(facts: Facts) -> Answer:
+    """The NVIDIA driver is older than the CUDA version of this build allows.
+
+    From CUDA 11 on, a driver runs every minor version of the major version that it
+    knows: NVIDIA, "CUDA Compatibility", minor version compatibility.
+    """
+    major = version(facts.driver_cuda)[:1]
+    if facts.build != "CUDA" or not major or major >= version(facts.cuda)[:1]:
+        return False
+    wheel = _newest_wheel(facts, lambda cuda, _: cuda[:1] <= major)
+    return {
+        "driver": f"the NVIDIA driver {_plain(facts.nvidia_driver)}".strip(),
+        "major": str(major[0]),
+        "ending": ", with the command." if wheel else ".",
+        "command": _install(wheel) or "nvidia-smi",
+    }
+
+
+def no_kfd(facts: Facts) -> Answer:
+    """An AMD GPU and a torch for ROCm, but the driver's device file is not there."""
+    if facts.build != "ROCm" or "AMD" not in facts.vendors:
+        return False
+    if facts.kfd or facts.system != "Linux":
+        return False
+    if facts.container:
+        return {"advice": words("causes.no_kfd.container")}
+    return {"advice": words("causes.no_kfd.machine", **LINKS)}
+
+
+def no_permission(facts: Facts) -> Answer:
+    """An AMD GPU with its driver, but this user may not use it."""
+    return facts.build == "ROCm" and facts.kfd and not facts.kfd_readable
+
+
+def hidden(facts: Facts) -> Answer:
+    """An environment variable hides the GPUs from this process."""
+    if facts.vendor not in facts.present or facts.setting is None:
+        return False
+    name, value = facts.setting
+    # Where torch sees no GPU, a name that is not a number was not found either.
+    first = value.partition(",")[0].partition(".")[0].strip()
+    count = len(facts.nvidia_gpus) if facts.build == "CUDA" else 1
+    if first.isdecimal() and int(first) < max(1, count):
+        return False
+    return {"name": name, "setting": _setting(facts.setting)}
+
+
+def cuda_failed(facts: Facts) -> Answer:
+    """The driver is new enough and lists a GPU, and still CUDA does not start."""
+    if facts.build != "CUDA" or "NVIDIA" not in facts.present:
+        return False
+    return {"driver_runs": facts.driver_cuda or "programs"}
+
+
+def rocm_failed(facts: Facts) -> Answer:
+    """An AMD GPU with its driver, which ROCm doesn't support."""
+    return facts.build == "ROCm" and "AMD" in facts.vendors
+
+
+def xpu_without_driver(facts: Facts) -> Answer:
+    """An Intel GPU and a torch for XPU, but no driver that answers."""
+    if facts.build != "XPU" or "Intel" not in facts.vendors:
+        return False
+    linux = facts.system == "Linux"
+    no_node = words("causes.xpu_without_driver.no_render_node")
+    return {
+        "render": no_node if linux and not facts.render_node else "",
+        "command": "sudo usermod -a -G render $LOGNAME" if linux else "",
+    }
+
+
+def no_gpu(facts: Facts) -> Answer:
+    """No GPU is here. Nothing is broken."""
+    built = words.table("causes.no_gpu.builds")[facts.build]
+    return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
+
+
+# In this order: each one may take for granted that those before it did not apply.
+BRANCHES: dict[str, tuple[Cause, ...]] = {
+    "accelerator": (works, architecture_missing, computation_failed),
+    "mac": (rosetta, intel_mac, mps_not_built, macos_too_old, mps_unavailable),
+    "build": (cpu_build, other_build),
+    "reach": (
+        *(wsl_without_driver, not_passed_through, no_driver, driver_too_old),
+        *(no_kfd, no_permission, hidden, cuda_failed, rocm_failed, xpu_without_driver),
+    ),
+    "none": (no_gpu,),
+}
+CAUSES = tuple(chain(*BRANCHES.values()))
+LINKS: dict[str, str] = words.table("links")
+
+
+def diagnose(facts: Facts) -> Diagnosis:
+    """Return the first cause that applies; the last one always does."""
+    for cause in CAUSES:
+        if answer := cause(facts):
+            further = {} if answer is True else answer
+            return in_words(cause.__name__, facts, further)
+    raise AssertionError("no_gpu always applies")
+
+
+def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
+    """The texts of a cause, with what every machine tells and `further` filled in."""
+    message = _quote(facts.complaint)
+    fields = LINKS | {
+        "torch": f"torch {_plain(facts.torch)}".strip(),
+        "build": facts.build,
+        "vendor": facts.vendor,
+        "cuda": facts.cuda,
+        "hip": facts.hip,
+        "driver_cuda": facts.driver_cuda,
+        "macos": facts.macos,
+        "message": message,
+        "said": words("verdict.said", message=message) if facts.complaint else "",
+        "first": _name(facts.first) if facts.first else "",
+        "complaint": _quote(facts.first.complaint) if facts.first else "",
+    }
+    texts = words.table("causes")[cause]
+
+    def say(part: str) -> str:
+        return texts.get(part, "").format(**fields | further).strip()
+
+    return Diagnosis(
+        texts.get("state", "cpu"),
+        say("verdict") or words("verdict.on_cpu", reason=say("reason")),
+        say("why"),
+        say("way_out"),
+        say("command"),
+        cause,
+    )
+
+
+def runs_on(built: tuple[str, ...], architecture: str) -> bool:
+    """Whether code built for some architectures runs on one: "sm_86" on "sm_89".
+
+    Machine code runs on devices of the same major version and at least the same minor
+    one; code for a virtual architecture ("compute_90") on all later ones. From NVIDIA's
+    CUDA programming guide, "Application compatibility". AMD's names must be the same.
+    """
+    kind, number = _split(architecture)
+    if kind != "sm":
+        return architecture in built
+    return any(
+        number >= least
+        and (other == "compute" or (other == "sm" and number // 10 == least // 10))
+        for other, least in map(_split, built)
+    )
+
+
+def _split(architecture: str) -> tuple[str, int]:
+    """("sm", 90) for "sm_90a"; ("gfx1100", 0) where there is no such number."""
+    kind, _, number = architecture.partition("_")
+    digits = number.rstrip("af")
+    return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
+
+
+def version(text: str) -> tuple[int, ...]:
+    """(2, 15, 0) for "2.15.0+cu132"; as far as there are numbers."""
+    parts = text.partition("+")[0].split(".")
+    return tuple(map(int, takewhile(str.isdecimal, parts)))
+
+
+def _newest_wheel(
+    facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
+) -> str:
+    """The newest CUDA version of PyTorch's wheels that fits; "" where none does.
+
+    `fits` gets the version and the architectures that the wheel has code for.
+    """
+    for release, architectures in reversed(facts.releases):
+        if version(release) and fits(version(release), architectures):
+            return release
+    return ""
+
+
+def _install(cuda: str) -> str:
+    """The command that installs the wheel for a CUDA version; "" for none."""
+    return words("install.pip", index=f"cu{cuda.replace('.', '')}") if cuda else ""
+
+
+def _setting(setting: tuple[str, str]) -> str:
+    return f"`{setting[0]}={_plain(setting[1])}`"
+
+
+def _quote(text: str) -> str:
+    """As code, so that nothing in it is taken for Markdown."""
+    return f"`{_plain(text)}`" if text.strip() else "nothing."
+
+
+def _name(device: VisibleDevice) -> str:
+    return _plain(device.name) or "GPU"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())

@@ -1,0 +1,148 @@
+"""The diagnosis as the Device page shows it: verdict, way through the causes, list."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import streamlit as st
+
+from core.lessons.device.device_result import Diagnosis
+from core.lessons.device.diagnosis import BRANCHES, CAUSES
+from core.ui import frame
+from core.ui.charts import Palette, palette
+from core.ui.source import code_tabs
+from core.words import Words
+
+words = Words(__file__)
+
+LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34  # pixels of the picture
+BETWEEN = 48  # for the arrow of a yes
+WIDE = LEFT + BETWEEN + RIGHT
+
+
+def verdict(diagnosis: Diagnosis) -> None:
+    """Blue for the CPU, orange for the accelerator, an error where it is broken."""
+    if diagnosis.state == "broken":
+        st.error(f"**{diagnosis.verdict}**", icon=":material/error:")
+    with st.container(border=True):
+        if diagnosis.state != "broken":
+            on = "CPU" if diagnosis.state == "cpu" else "accelerator"
+            st.badge(on, icon=":material/memory:", color=frame.device_color(on))
+            st.markdown(f"#### {diagnosis.verdict}")
+        st.markdown(diagnosis.why)
+        st.markdown(f"**What to do:** {diagnosis.way_out}")
+        if diagnosis.command:
+            st.code(diagnosis.command, language="bash", wrap_lines=True)
+
+
+def code(diagnosis: Diagnosis) -> None:
+    """The code that ran, and all causes with the one that applies here."""
+    causes = "\n".join(
+        f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
+        + (" **← this machine**" if cause.__name__ == diagnosis.cause else "")
+        for number, cause in enumerate(CAUSES, 1)
+    )
+    code_tabs(
+        ("The check", words("code.check"), "core.lessons.device.facts:try_to_compute"),
+        (
+            "The diagnosis",
+            words("code.diagnosis", count=len(CAUSES)),
+            "core.lessons.device.diagnosis:diagnose",
+            causes,
+        ),
+        (
+            "The block",
+            words("code.block"),
+            "core.lessons.device.set_default_device:with_block",
+        ),
+        (
+            "The setting",
+            words("code.setting"),
+            "core.lessons.device.set_default_device:with_setting",
+        ),
+    )
+
+
+class Branch(NamedTuple):
+    """A question, and how it was answered here."""
+
+    question: str  # "" for what is left when all answers are no
+    leads_to: str  # after a yes
+    asked: bool  # else the way had ended before
+    yes: bool
+
+
+def draw(diagnosis: Diagnosis) -> None:
+    """The way through the causes, with the branches that were taken in bold."""
+    answers = [
+        f"{branch.question} {'yes' if branch.yes else 'no'}"
+        for branch in branches(diagnosis)
+        if branch.asked and branch.question
+    ]
+    alt = f"{', '.join(answers)}: {_in_words(diagnosis.cause)}"
+    st.image(picture(diagnosis, palette()), alt=alt, width="stretch")
+
+
+def branches(diagnosis: Diagnosis) -> list[Branch]:
+    """The groups of causes in turn; none is asked after the one that applies."""
+    way, asked = [], True
+    for name, group in BRANCHES.items():
+        texts = words.table("branches")[name]
+        yes = diagnosis.cause in [cause.__name__ for cause in group]
+        end = _in_words(diagnosis.cause) if yes else texts["leads_to"]
+        way.append(Branch(texts.get("question", ""), end, asked, yes))
+        asked = asked and not yes
+    return way
+
+
+def _in_words(cause: str) -> str:
+    """A cause by the name of its function: "no GPU"."""
+    return cause.replace("_", " ").replace("gpu", "GPU")
+
+
+# Mermaid breaks these labels and draws them at half the size on the same width.
+def picture(diagnosis: Diagnosis, colors: Palette) -> str:
+    """An SVG: questions from top to bottom, what they lead to on their right."""
+    ink = {"cpu": colors.cpu, "broken": colors.wrong}
+    strong = ink.get(diagnosis.state, colors.accelerator)
+    way = branches(diagnosis)
+    high = STEP * (len(way) - 1) + HIGH + 4
+    parts = [part for at, branch in enumerate(way) for part in _row(at, branch, strong)]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {WIDE + 4} {high}" '
+        f'width="{WIDE + 4}" height="{high}" font-family="sans-serif" font-size="13" '
+        f'fill="{colors.text}" stroke="{colors.quiet}">{"".join(parts)}</svg>'
+    )
+
+
+def _row(at: int, branch: Branch, strong: str) -> Iterator[str]:
+    """A question and its two arrows, at a height of its own."""
+    top = at * STEP
+    middle = top + HIGH / 2
+    yes = strong if branch.yes else ""
+    no = strong if branch.asked and not branch.yes else ""
+
+    def box(x: float, wide: float, text: str, color: str, radius: float) -> str:
+        place = f'x="{x}" y="{top}" width="{wide}" height="{HIGH}" rx="{radius}"'
+        return _part(f"rect {place}", text, x + wide / 2, middle + 5, color, "middle")
+
+    if not branch.question:
+        yield box(0, LEFT, branch.leads_to, yes, HIGH / 2)
+        return
+    yield box(0, LEFT, branch.question, strong if branch.asked else "", 4)
+    yield box(LEFT + BETWEEN, RIGHT, branch.leads_to, yes, HIGH / 2)
+    right = f'path d="M{LEFT} {middle}h{BETWEEN}m-6 -5l6 5l-6 5"'
+    yield _part(right, "yes", LEFT + BETWEEN / 2 - 11, middle - 6, yes)
+    down = f'path d="M{LEFT / 2} {top + HIGH}v{STEP - HIGH}m-5 -6l5 6l5 -6"'
+    yield _part(down, "no", LEFT / 2 + 9, top + (STEP + HIGH) / 2 + 5, no)
+
+
+def _part(
+    shape: str, text: str, x: float, y: float, color: str, anchor: str = "start"
+) -> str:
+    """A shape and its text, in bold where the way has a color."""
+    line = f'stroke="{color}" stroke-width="3"' if color else 'stroke-width="1"'
+    weight = "bold" if color else "normal"
+    return (
+        f'<{shape} fill="none" {line}/><text x="{x}" y="{y}" text-anchor="{anchor}" '
+        f'font-weight="{weight}" stroke="none">{text}</text>'
+    )

@@ -1,0 +1,167 @@
+"""The devices of this machine in detail, and how full and how busy they are."""
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from core import devices
+from core.lessons.device.device_result import DeviceDetails, DeviceLoad
+from core.measure import nvml
+
+
+def describe() -> list[DeviceDetails]:
+    """All devices, by what does not change while the app runs."""
+    driver = nvml.read()
+    return [details(device, driver) for device in devices.every()]
+
+
+def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
+    backend, (_, total) = devices.backend(device), devices.memory(device)
+    here = DeviceDetails(str(device), devices.name(device), backend, total)
+    if device.type == "cuda":
+        return cuda(here, driver)
+    tell = {"xpu": xpu, "mps": mps, "cpu": cpu}.get(device.type)
+    return tell(here) if tell else here
+
+
+def now() -> list[DeviceLoad]:
+    """Memory in use, and for NVIDIA GPUs how busy and how warm they are."""
+    gpus = {gpu.uuid: (gpu.busy_percent, gpu.celsius) for gpu in nvml.read().gpus}
+    return [
+        DeviceLoad(str(d), *devices.memory(d), *gpus.get(devices.uuid(d), ()))
+        for d in devices.every()
+    ]
+
+
+def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
+    """An NVIDIA GPU, or an AMD GPU in a build for ROCm."""
+    properties = torch.cuda.get_device_properties(here.device)
+    here = replace(here, multiprocessors=properties.multi_processor_count)
+    if torch.version.hip:
+        architecture = properties.gcnArchName.partition(":")[0]
+        runtime = f"ROCm {torch.version.hip}"
+        return replace(here, architecture=architecture, runtime=runtime)
+    cudnn = torch.backends.cudnn.version() or 0
+    return replace(
+        here,
+        compute_capability=f"{properties.major}.{properties.minor}",
+        fast_formats=cuda_formats(properties.major, properties.minor),
+        runtime=f"CUDA {torch.version.cuda}"
+        # 91900 stands for 9.19.0
+        + (f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}" if cudnn else ""),
+        driver=f"{driver.version}, runs CUDA up to {driver.cuda}"
+        if driver.version
+        else None,
+    )
+
+
+def cuda_formats(major: int, minor: int) -> list[str]:
+    """Number formats that the tensor cores of a compute capability multiply.
+
+    float16 since 7.0 (Volta), bfloat16 and TF32 since 8.0 (Ampere), float8 since 8.9
+    (Ada): NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities", and Transformer
+    Engine's support matrix.
+    """
+    since = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
+    return [name for name, least in since.items() if (major, minor) >= least]
+
+
+def xpu(here: DeviceDetails) -> DeviceDetails:
+    """An Intel GPU."""
+    properties = torch.xpu.get_device_properties(here.device)
+    return replace(
+        here,
+        runtime=f"XPU {getattr(torch.version, 'xpu', '') or ''}".strip(),
+        multiprocessors=getattr(properties, "max_compute_units", None) or None,
+        driver=getattr(properties, "driver_version", None) or None,
+        fast_formats=["fp16"] if getattr(properties, "has_fp16", False) else None,
+        lacks=None if getattr(properties, "has_fp64", True) else ["float64"],
+    )
+
+
+def mps(here: DeviceDetails) -> DeviceDetails:
+    """The GPU in Apple silicon; its memory is the Mac's."""
+    if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
+        here = replace(here, multiprocessors=torch.backends.mps.get_core_count())
+    return replace(here, runtime="Metal", lacks=["float64"], shared_memory=True)
+
+
+def cpu(here: DeviceDetails) -> DeviceDetails:
+    has = capabilities()
+    return replace(
+        here,
+        cores=physical_cores(),
+        logical_cores=os.cpu_count(),
+        threads=devices.training_threads(),
+        fast_formats=cpu_formats(has),
+        vectors=[label for flag, label in VECTORS.items() if flag in has],
+        kernels=torch.backends.cpu.get_cpu_capability(),
+        blas=blas(),
+    )
+
+
+# Vector and matrix instructions worth knowing, as torch.cpu.get_capabilities and
+# /proc/cpuinfo name them, and as people do.
+VECTORS = {
+    "avx2": "AVX2",
+    "avx512_f": "AVX-512",
+    "avx512_vnni": "AVX-512 VNNI",
+    "avx512_bf16": "AVX-512 BF16",
+    "avx512_fp16": "AVX-512 FP16",
+    "amx_tile": "AMX",
+    "neon": "NEON",
+    "bf16": "BF16",
+    "i8mm": "I8MM",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "sme": "SME",
+}
+CPUINFO = {"avx512f": "avx512_f", "asimd": "neon", "asimdhp": "fp16_arith"}
+
+
+def capabilities() -> set[str]:
+    """The CPU's instructions, by the names of torch.cpu.get_capabilities."""
+    if hasattr(torch.cpu, "get_capabilities"):
+        flags = torch.cpu.get_capabilities()
+        return {name for name, value in flags.items() if value is True}
+    return from_cpuinfo(Path("/proc/cpuinfo"))
+
+
+def from_cpuinfo(path: Path) -> set[str]:
+    """The same from Linux, for a torch without get_capabilities."""
+    text = path.read_text() if path.exists() else ""
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.M)
+    return {CPUINFO.get(flag, flag) for flag in flags[1].split()} if flags else set()
+
+
+def cpu_formats(has: set[str]) -> list[str]:
+    """Number formats that the CPU multiplies faster than float32, as oneDNN uses them.
+
+    oneDNN's developer guide, "Data Types": bf16 with AVX-512 BF16 or AMX, fp16 with
+    AVX-512 FP16 or AMX FP16. On others both work, converted to float32 and back.
+    """
+    formats = {
+        "bf16": {"avx512_bf16", "amx_bf16", "bf16", "sve_bf16"},
+        "fp16": {"avx512_fp16", "amx_fp16", "fp16_arith"},
+    }
+    return [name for name, enough in formats.items() if has & enough]
+
+
+def physical_cores() -> int | None:
+    """Cores without hyper-threading; None without psutil."""
+    try:
+        import psutil  # comes with dask; a bare machine may lack it
+    except ImportError:
+        return None
+    return psutil.cpu_count(logical=False)
+
+
+def blas() -> str:
+    """The library that multiplies matrices on the CPU: "mkl", "open", "accelerate"."""
+    named = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    names = {"mkl": "MKL", "open": "OpenBLAS", "accelerate": "Accelerate"}
+    library = names.get(named[1], named[1]) if named else "unknown"
+    return library + (" and oneDNN" if torch.backends.mkldnn.is_available() else "")

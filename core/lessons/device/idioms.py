@@ -1,0 +1,49 @@
+"""Ways to ask torch for a device, as they are found in the wild."""
+
+from collections.abc import Callable
+
+import torch
+
+
+def classic() -> str:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+def with_mps() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    if torch.backends.mps.is_available():
+        return "mps"
+    return "cpu"
+
+
+def any_accelerator() -> str:
+    if torch.accelerator.is_available():
+        return str(torch.accelerator.current_accelerator())
+    return "cpu"
+
+
+def unchecked() -> str:
+    return str(torch.accelerator.current_accelerator())
+
+
+def checked() -> str:
+    try:
+        return str(torch.accelerator.current_accelerator(check_available=True))
+    except TypeError:  # before torch 2.7
+        return ""
+
+
+IDIOMS: tuple[Callable[[], str], ...] = (
+    classic,
+    with_mps,
+    any_accelerator,
+    unchecked,
+    checked,
+)
+
+
+def answers() -> dict[str, str]:
+    """Each idiom's answer in this process, by its name."""
+    return {idiom.__name__: idiom() for idiom in IDIOMS}

@@ -1,0 +1,210 @@
+"""The devices of this machine as the Device page shows them, and its report."""
+
+import json
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.lessons.device.device_result import (
+    DeviceDetails,
+    DeviceLoad,
+    Diagnosis,
+    Facts,
+)
+from core.ui import charts, controls, downloads, format, frame, guess, hosts
+from core.ui.answer_cache import KeptAnswer
+from core.ui.server import apart, engine, explained
+from core.ui.source import source
+from core.words import Words
+
+words = Words(__file__)
+
+LIVE_SECONDS = 2.0
+GUESSES = (  # expressions of core.lessons.device.set_default_device
+    "torch.tensor([1.0, 2.0])",
+    "torch.zeros_like(existing)",
+    "nn.Linear(3, 1).weight",
+)
+LABELS: dict[str, str] = words.table("cards.labels")
+
+# Everyone sees the same machine: a class that opens the page asks the worker once. It
+# is asked anew since a driver may be fixed while the app runs, or a GPU be plugged in.
+facts: KeptAnswer[Facts] = KeptAnswer(
+    partial(apart, "core.lessons.device.facts:probe"), 20
+)
+devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
+    lambda: engine().ask("core.lessons.device.hardware:describe"), 20
+)
+answers: KeptAnswer[dict[str, str]] = KeptAnswer(
+    lambda: engine().ask("core.lessons.device.idioms:answers"), 20
+)
+default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
+    partial(apart, "core.lessons.device.set_default_device:compare"), 600
+)
+
+
+@st.cache_data(ttl=LIVE_SECONDS / 2, show_spinner=False)
+def live() -> dict[str, DeviceLoad]:
+    """Memory and load of each device, by its name."""
+    loads = engine().ask("core.lessons.device.hardware:now")
+    return {load.device: load for load in loads}
+
+
+@st.fragment(run_every=LIVE_SECONDS)
+def watch(shown: Facts) -> None:
+    """Draw the page anew when the worker has found other facts than those `shown`."""
+    if facts.newest not in (None, shown):
+        st.rerun()
+
+
+@st.fragment(run_every=LIVE_SECONDS)
+def cards() -> None:
+    """A card a device: what it is, and how full and how busy it is now.
+
+    Where there are several machines, all are listed above, and the cards are of the
+    one that answers.
+    """
+    hosts.table()
+    with explained("The devices could not be described"):
+        loads = live()
+        for device in devices():
+            with st.container(border=True):
+                _card(device, loads.get(device.device))
+
+
+def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
+    color = frame.device_color(device.backend)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(device.device, icon=":material/memory:", color=color)
+        st.markdown(f"**{device.device_name}**")
+        if load is not None and load.total_bytes:
+            note = words("cards.watched", seconds=f"{LIVE_SECONDS:.0f}")
+            st.markdown(f":small[{note}]")
+    used, total = (load.used_bytes, load.total_bytes) if load else (None, None)
+    figures: dict[str, Any] = {}
+    if used is not None and total:
+        st.vega_lite_chart(
+            pd.DataFrame({"share": [used / total]}),
+            charts.share(device.backend),
+            key=f"memory_{device.device}",
+            alt=f"{used / total:.0%} of the memory is used",
+        )
+        figures["Memory used"] = format.size(used)
+        figures["Memory free"] = format.size(total - used)
+        shared = ", the CPU's too" if device.shared_memory else ""
+        figures["Total memory"] = f"{format.size(total)}{shared}"
+    if load and load.busy_percent is not None:
+        figures["Busy"] = f"{load.busy_percent}% of the time"
+    if load and load.celsius is not None:
+        figures["Temperature"] = f"{load.celsius} °C"
+    for name, value in _known(device).items():
+        if name in LABELS:
+            text = ", ".join(value) or "none" if isinstance(value, list) else str(value)
+            figures[LABELS[name]] = text
+    with st.grid(min_column_width=150):
+        for label, text in figures.items():
+            about = words("cards.threads") if label == LABELS["threads"] else None
+            st.markdown(f"{label}  \n**{text}**", help=about)
+
+
+def _known(device: DeviceDetails) -> dict[str, Any]:
+    return {name: value for name, value in asdict(device).items() if value is not None}
+
+
+def idioms(answers: dict[str, str]) -> None:
+    """Three ways to ask for a device: what each answers here, and what it misses."""
+    st.markdown(words("code.ways"))
+    for name, texts in words.table("idioms").items():
+        left, right = st.columns([6, 5], gap="medium")
+        left.code(source(f"core.lessons.device.idioms:{name}"))
+        with right:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{texts['label']}** answers")
+                on = "CPU" if answers[name] == "cpu" else "accelerator"
+                st.badge(answers[name], color=frame.device_color(on))
+            st.markdown(texts["misses"])
+
+
+def trap(answers: dict[str, str], best: DeviceDetails) -> None:
+    """An answer of torch.accelerator that is no check, the one that is, and a name."""
+    text = words("trap.unchecked", answer=answers["unchecked"])
+    if answers["checked"]:
+        text += words("trap.checked", answer=answers["checked"])
+    kind = best.device.partition(":")[0]
+    name = words("trap.no_name")
+    if kind in ("cuda", "xpu"):
+        name = words("trap.named", kind=kind, name=best.device_name)
+    name = words("trap.name", name=name)
+    st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
+
+
+def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
+    """All that the page knows, to be pasted into a question on a forum."""
+    machine = engine().machine()
+    known = {
+        "verdict": diagnosis.verdict,
+        "cause": diagnosis.cause,
+        "python": machine.devices[0].python if machine else None,
+        "facts": {k: v for k, v in asdict(facts).items() if k != "releases"},
+        "devices": [_known(device) for device in devices],
+        "answers": answers(),
+    }
+    text = json.dumps(known, indent=2)
+    st.markdown(words("code.report"), width=frame.PROSE)
+    name, kind = "device-report.json", "application/json"
+    downloads.button("Download the report", text, name, "download_report", mime=kind)
+    st.code(text, language="json", wrap_lines=True, height=300)
+
+
+def default_places(compared: dict[str, Any]) -> None:
+    """Which expressions follow a default device, which don't, and for how long.
+
+    Once the learner has guessed: `existing` is a tensor that was on the CPU before.
+    """
+    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+    question = words("default_device.question")
+    with controls.row():
+        guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
+    if guess.missing(guessed):
+        return
+    text = words("default_device.ran", device=device)
+    st.markdown(text + (words("default_device.meta") if device == "meta" else ""))
+    moved = [text for text, place in block["made"].items() if place == device]
+    for right in [text for text in GUESSES if text not in moved][:1]:
+        finding = f"`{right}` is made on the CPU, the other two on `{device}`."
+        guess.judge(finding, guessed, right, "`{}`".format)
+    stayed = [text for text in block["made"] if text not in moved]
+    with st.grid(min_column_width=300):
+        for where, expressions in ((device, moved), ("cpu", stayed)):
+            with st.container(border=True, height="stretch"):
+                color = "gray" if where == "meta" else frame.device_color(where.upper())
+                st.badge(f"Made on {where}", color=color)
+                st.code("\n".join(expressions))
+    different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
+    if different:
+        st.markdown(
+            f"After the setting, it is different for `{'`, `'.join(different)}`."
+        )
+    st.markdown(words("default_device.lasts"))
+    # Markdown fits a phone, where a dataframe is a window to scroll in.
+    zeros = "torch.zeros(3)"
+    st.markdown(
+        "| | With the block | With the setting |\n| --- | --- | --- |\n"
+        f"| Right there | `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
+        f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
+        f"| Afterwards | `{block['after']}` | `{setting['after']}` |"
+    )
+    without, with_setting = map(format.precise, compared["cost"])
+    price = words("default_device.price", without=without, setting=with_setting)
+    st.markdown(price, width=frame.PROSE)
+    if compared["shuffle"]:
+        st.markdown(words("default_device.shuffle", error=compared["shuffle"]))
+        st.code(
+            f"generator = torch.Generator({device!r})\n"
+            "DataLoader(data, shuffle=True, generator=generator)"
+        )
+        error = compared["generator"]
+        st.markdown(f"Here that fails too: `{error}`" if error else "Here that works.")

@@ -1,0 +1,121 @@
+"""Why a GPU is fast: multiplications that need not wait for each other, or must."""
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core import devices
+from core.jobs import sandbox
+from core.lessons.device.parallel_result import (
+    AT_ONCE,
+    IN_TURN,
+    SHORT_VECTORS,
+    Multiplications,
+    Multiplied,
+)
+from core.measure import timing
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+LOOP_SIZE = 32  # rows of the matrices that Python multiplies: 32³ multiplications
+SIZE, DEVICE_SIZE = 1024, 8192  # likewise with torch, on the CPU and on an accelerator
+CHAIN = 1000
+REPEATS = 7
+CPU = torch.device("cpu")
+
+Matrix = list[list[float]]
+Way = tuple[str, str, int, torch.device, int, Callable[[], Any]]
+
+
+def python_loop(a: Matrix, b: Matrix) -> Matrix:
+    """The product of two matrices, one multiplication after the other."""
+    columns = list(zip(*b, strict=True))
+    product = []
+    for row in a:
+        sums = []
+        for column in columns:
+            total = 0.0
+            for x, y in zip(row, column, strict=True):
+                total += x * y
+            sums.append(total)
+        product.append(sums)
+    return product
+
+
+def at_once(a: Tensor, b: Tensor) -> Tensor:
+    """The same product: no multiplication needs another's result."""
+    return a @ b
+
+
+def in_turn(value: Any, factor: Any) -> Any:
+    """A chain: each multiplication needs the result of the one before."""
+    for _ in range(CHAIN):
+        value = value * factor
+    return value
+
+
+def with_short_vectors(side: int) -> list[float]:
+    """Seconds of each product by one core, four numbers an instruction.
+
+    For a process of its own, since MKL reads the variable once. Its compatible branch
+    has SSE2 alone.
+    """
+    os.environ["MKL_CBWR"] = "COMPATIBLE"
+    a = torch.rand(side, side)
+    with devices.cpu_threads(1):
+        timed = timing.measure(lambda: at_once(a, a), CPU, REPEATS, warmup=2)
+    return list(timed.seconds)
+
+
+def measure(
+    device_name: str, watch: Watch = UNWATCHED, size: int | None = None
+) -> Multiplications:
+    """Seconds for one multiplication by each way, reported one by one."""
+    device = devices.resolve(device_name)
+    cores = devices.usable_cores()
+    found = []
+    for work, way, threads, where, count, call in ways(device, cores, size):
+        watch.check()
+        if way == SHORT_VECTORS:
+            seconds = call()  # timed in the process that runs it
+        else:
+            with devices.cpu_threads(threads) if threads else nullcontext():
+                timed = timing.measure(watch.checked(call), where, REPEATS, warmup=2)
+            seconds = list(timed.seconds)
+        one = tuple(total / count for total in seconds)
+        found.append(Multiplied(work, way, one, where.type))
+        watch.report(found[-1])
+    return Multiplications(tuple(found), cores, devices.environment(device), now())
+
+
+def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
+    """Work, way, threads, device, number of multiplications, and the call."""
+    small, count = torch.rand(LOOP_SIZE, LOOP_SIZE).tolist(), LOOP_SIZE**3
+    yield AT_ONCE, "Python loop", 1, CPU, count, lambda: python_loop(small, small)
+    side = size or SIZE
+    a = torch.rand(side, side)
+    if torch.backends.mkl.is_available() and platform.machine() in ("x86_64", "AMD64"):
+        apart = partial(
+            sandbox.call, "core.lessons.device.parallel:with_short_vectors", side
+        )
+        yield AT_ONCE, SHORT_VECTORS, 1, CPU, side**3, apart
+    yield AT_ONCE, "One core", 1, CPU, side**3, lambda: at_once(a, a)
+    if cores > 1:
+        yield AT_ONCE, f"{cores} cores", cores, CPU, side**3, lambda: at_once(a, a)
+    accelerator = devices.backend(device)
+    if device != CPU:
+        large = size or DEVICE_SIZE
+        there = torch.rand(large, large, device=device)
+        yield AT_ONCE, accelerator, 0, device, large**3, lambda: at_once(there, there)
+    yield IN_TURN, "Python loop", 1, CPU, CHAIN, lambda: in_turn(1.0, 1.000001)
+    one = torch.ones(())
+    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(one, one)
+    if device != CPU:
+        far = one.to(device)
+        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(far, far)

@@ -1,0 +1,117 @@
+"""Why a GPU is fast, and when it isn't, as the Device page shows it."""
+
+from statistics import median
+
+import altair as alt
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.device.parallel_result import (
+    AT_ONCE,
+    IN_TURN,
+    SHORT_VECTORS,
+    Multiplications,
+    Multiplied,
+)
+from core.measure.environment import Machine
+from core.measure.speedup import STEADY, agree
+from core.ui import charts, figures, format
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+from core.words import Words
+
+words = Words(__file__)
+
+TIMES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
+
+
+class Parallel(Lab):
+    key, idle, event, noun = "multiply", True, Multiplied, "way"
+    code = (
+        ("Python loop", "core.lessons.device.parallel:python_loop"),
+        ("At once", "core.lessons.device.parallel:at_once"),
+        ("In turn", "core.lessons.device.parallel:in_turn"),
+    )
+
+    def asks(self, _: Machine, __: tuple | None) -> Guess:
+        return Guess("multiply_guess", self.words["question"], TIMES)
+
+    def gather(self, job: Job) -> Multiplications | tuple[Multiplied, ...]:
+        return job.value or tuple(reported(job, Multiplied))
+
+    def chart(self, result: Multiplications | tuple[Multiplied, ...]) -> None:
+        """A dot a way for each kind of work, over logarithmic time."""
+        found = result if isinstance(result, tuple) else result.found
+        frame = figures.readings(found, "work", "way", "device", nanoseconds=1e9)
+        colors = charts.palette()
+        named = {
+            "Python loop": colors.further[3],
+            SHORT_VECTORS: colors.pale,
+            "One core": colors.further[0],
+        }
+        hues = {
+            way: named.get(way, colors.cpu if device == "cpu" else colors.accelerator)
+            for way, device in zip(frame["way"], frame["device"], strict=True)
+        }
+        ends = frame["low"].min() / 2, frame["high"].max()
+        axis = charts.ticks(charts.decades(*ends), format="~g")
+        x = alt.X("nanoseconds:Q", axis=axis).title("Nanoseconds each, logarithmic")
+        rows = alt.Chart(frame).encode(
+            y=alt.Y("work:N").sort(None).title(None).scale(paddingInner=0.25),
+            yOffset=alt.YOffset("way:N").sort(list(hues)),
+            tooltip=charts.tips(work="Multiplications", way="Way", time="Median"),
+        )
+        dots = charts.dots(
+            rows,
+            x.scale(type="log", domain=list(ends), nice=False),
+            "time:N",
+            22,
+            color=charts.hues("way", hues, hues.values(), columns=2),
+        )
+        alt_text = "Nanoseconds a multiplication by each way, logarithmic"
+        st.altair_chart(dots, alt=alt_text)
+
+    def finding(self, result: Multiplications) -> Finding:
+        """Right or wrong only where all repeats say the same."""
+        seconds = {e.way: e.seconds for e in result.found if e.work == AT_ONCE}
+        loop, core = seconds["Python loop"], seconds["One core"]
+        least, most = min(loop) / max(core), max(loop) / min(core)
+        typical = median(loop) / median(core)
+        sure = _answer(least) == _answer(most)
+        times = format.rounded(typical)
+        if not sure:
+            times = f"{format.rounded(least)} to {format.rounded(most)}"
+        sentence = f"One core does it **{times} times** as fast as the loop."
+        return Finding(sentence, _answer(typical) if sure else None)
+
+    def lines(self, result: Multiplications) -> list[str]:
+        """How many times as fast each is as the one before it, and why."""
+        at_once, chain = result.at(AT_ONCE), result.at(IN_TURN)
+        loop, core = at_once["Python loop"], at_once["One core"]
+        lines = [self.words["core"]]
+        if short := at_once.get(SHORT_VECTORS):
+            times = format.rounded(short / core)
+            lines.append(words("parallel.short_vectors", times=times))
+        for way, seconds in at_once.items():
+            if way not in ("Python loop", SHORT_VECTORS, "One core"):
+                busy = way == f"{result.cores} cores" and core < 1.2 * seconds
+                lines.append(
+                    f"**{way}**: {format.times(core / seconds)} times as fast as one "
+                    "core." + " Perhaps something else keeps them busy." * busy
+                )
+        times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
+        lines.append(words("parallel.chain", times=times))
+        if chain["Python loop"] < loop:
+            lines.append(self.words["loop"])
+        unsteady = [e.way for e in result.found if not agree(e.seconds)]
+        if unsteady:
+            ways = " and ".join(dict.fromkeys(unsteady))
+            lines.append(words("parallel.unsteady", ways=ways, factor=f"{STEADY:g}"))
+        return lines
+
+    def caption(self, result: Multiplications) -> str:
+        return words("parallel.caption", count=len(result.found[0].seconds))
+
+
+def _answer(times: float) -> str:
+    return TIMES[(times >= 10) + (times > 1000)]

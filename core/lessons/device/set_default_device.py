@@ -1,0 +1,116 @@
+"""What a default device changes, and what it doesn't, tried on real tensors.
+
+To be called in a process of its own (`core.jobs.sandbox`): the default device belongs
+to the thread, and a worker's threads are shared.
+"""
+
+import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, default_collate
+
+from core import devices
+from core.measure import timing
+
+CALLS, ROUNDS = 500, 20  # calls timed together; how often
+array = np.ones(3, dtype=np.float32)
+existing = torch.ones(3)  # on the CPU, made before there was a default device
+saved = io.BytesIO()
+torch.save(existing, saved)
+expressions: dict[str, Callable[[], Any]] = {
+    "torch.zeros(3)": lambda: torch.zeros(3),
+    "torch.tensor([1.0, 2.0])": lambda: torch.tensor([1.0, 2.0]),
+    "torch.as_tensor(array)": lambda: torch.as_tensor(array),
+    "nn.Linear(3, 1).weight": lambda: nn.Linear(3, 1).weight,
+    "default_collate([0, 1])": lambda: default_collate([0, 1]),
+    "torch.from_numpy(array)": lambda: torch.from_numpy(array),
+    "existing + 1": lambda: existing + 1,
+    "torch.zeros_like(existing)": lambda: torch.zeros_like(existing),
+    "existing.new_zeros(3)": lambda: existing.new_zeros(3),
+    "torch.load(saved)": lambda: torch.load(saved),
+    'torch.zeros(3, device="cpu")': lambda: torch.zeros(3, device="cpu"),
+}
+
+
+def places() -> dict[str, str]:
+    """Each expression, and the device of what it makes."""
+    made = {}
+    for text, make in expressions.items():
+        saved.seek(0)
+        made[text] = make().device.type
+    return made
+
+
+def in_another_thread() -> str:
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(torch.zeros, 3).result().device.type
+
+
+def with_block(device: str) -> dict[str, Any]:
+    with torch.device(device):
+        made = places()
+        thread = in_another_thread()
+    after = torch.zeros(3).device.type
+    return {"made": made, "thread": thread, "after": after}
+
+
+def with_setting(device: str) -> dict[str, Any]:
+    torch.set_default_device(device)
+    made = places()
+    thread = in_another_thread()
+    after = torch.zeros(3).device.type
+    return {"made": made, "thread": thread, "after": after}
+
+
+def shuffle(generator: torch.Generator | None = None) -> str:
+    """The error of a shuffled DataLoader, "" if none; its generator is on the CPU."""
+    data: Any = existing
+    try:
+        next(iter(DataLoader(data, shuffle=True, generator=generator)))
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def seconds_a_call(device: str) -> list[float]:
+    """The shortest of a small addition on the CPU, without the setting and with it."""
+
+    def add() -> None:
+        for _ in range(CALLS):
+            existing + existing
+
+    seconds: dict[str | None, list[float]] = {None: [], device: []}
+    for _ in range(ROUNDS):  # in turn: what else the machine does hits both
+        for default, readings in seconds.items():
+            torch.set_default_device(default)
+            (total,) = timing.measure(add, existing.device, repeats=1).seconds
+            readings.append(total / CALLS)
+    return list(map(min, seconds.values()))
+
+
+def compare() -> dict[str, Any]:
+    """Where tensors are made without a default device, in a block, after the setting.
+
+    {"device", "plain", "block", "setting", "cost", "shuffle", "generator"}. The default
+    device is the accelerator, or "meta" where there is none: its tensors have shapes,
+    but no data. The cost is the seconds of a call without the setting and with it.
+    """
+    accelerator = devices.accelerator()
+    device = accelerator.type if accelerator is not None else "meta"
+    before = {"device": device, "plain": places(), "block": with_block(device)}
+    try:
+        setting = with_setting(device)
+        cost = seconds_a_call(device)
+        # A shuffle draws a random seed, and meta tensors hold no number to read.
+        said, mended = "", ""
+        if accelerator is not None:
+            said, mended = shuffle(), shuffle(torch.Generator(device))
+    finally:
+        torch.set_default_device(None)
+    after = {"cost": cost, "shuffle": said, "generator": mended}
+    return {**before, "setting": setting, **after}

@@ -1,0 +1,213 @@
+"""What answers cost in each autograd mode and each precision, on the Evaluate page."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
+from core.measure.environment import Machine
+from core.measure.speedup import Speedup, paired
+from core.ui import charts, format, guess
+from core.ui.charts import Chart
+from core.ui.lab import Finding, Guess, Lab
+from core.ui.runs import Run
+
+MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
+SAME = 1.1  # a ratio that is no difference to speak of
+CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
+
+
+class Modes(Lab):
+    name = "modes"
+    key = "compare_modes"
+    address = "core.lessons.evaluate.evaluation:compare_modes"
+    code = (("The modes", "core.lessons.evaluate.evaluation:compare_modes"),)
+
+    def __init__(self, run: Run | None = None) -> None:
+        self.run = run
+        super().__init__(**panel(run))
+
+    def settings(self, _: Machine) -> tuple:
+        assert self.run is not None
+        return self.run.checkpoint, self.run.config
+
+    def asks(self, *_: Any) -> Guess:
+        return Guess("modes_guess", self.words["question"], MEMORY_GUESSES)
+
+    def progress(self, _: Job) -> str:
+        return "Measuring: one warm-up, then five repeats of each, in turn"
+
+    def chart(self, costs: tuple[ModeCost, ...]) -> None:
+        named = {
+            f"{format.NAMES[cost.model]}, {cost.mode}"
+            if cost.model
+            else cost.mode: cost
+            for cost in costs
+        }
+        draw_milliseconds(named, "autograd mode")
+        st.markdown("**Peak memory** of tensors, megabytes")
+        backend = costs[0].environment.backend
+        peaks = {n: (c.peak_bytes / 1e6,) for n, c in named.items() if c.peak_bytes}
+        if not peaks:
+            st.markdown(f"PyTorch doesn't count it on {backend}.")
+            return
+        st.altair_chart(
+            cost_chart(peaks, "megabytes", backend),
+            alt="Peak memory in each autograd mode, in megabytes",
+        )
+
+    def finding(self, costs: tuple[ModeCost, ...]) -> Finding | None:
+        peaks = {cost.mode: cost.peak_bytes for cost in costs if cost.model == "cnn"}
+        recorded, plain = peaks.get("gradients"), peaks.get("no_grad")
+        if not recorded or not plain:
+            return None
+        ratio = recorded / plain
+        text = "Recording gradients takes the CNN "
+        text += f"**{format.times(ratio)} times** the memory."
+        return Finding(text, MEMORY_GUESSES[guess.scale(ratio)])
+
+    def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
+        """The price of recording in memory and in time, for each model."""
+        by_name = {(cost.model, cost.mode): cost for cost in costs}
+        lines = []
+        for model in filter(None, dict.fromkeys(cost.model for cost in costs)):
+            recorded, plain = by_name[model, "gradients"], by_name[model, "no_grad"]
+            text = f"**{format.NAMES[model]}**: "
+            if recorded.peak_bytes and plain.peak_bytes:
+                ratio = recorded.peak_bytes / plain.peak_bytes
+                text += (
+                    f"recording gradients takes {format.times(ratio)} times the memory "
+                    "of `no_grad`. "
+                    if ratio >= SAME
+                    else f"{self.words['small']} "
+                )
+            quick = by_name[model, "inference_mode"]
+            times = paired(recorded.seconds, quick.seconds)
+            text += compared("`inference_mode`", times, "recording gradients")
+            lines.append(text)
+        return lines
+
+    def caption(self, costs: tuple[ModeCost, ...]) -> str:
+        return (
+            f"{costs[0].images:,} test images in batches of 1,000; the thin line spans "
+            f"the least and the most of n = {len(costs[0].seconds)} repeats after one "
+            "warm-up."
+        )
+
+
+class Precisions(Lab):
+    name = "precisions"
+    key = "compare_precisions"
+    address = "core.lessons.evaluate.precision:compare"
+    code = (
+        (
+            "The precisions",
+            "core.lessons.evaluate.precision:answers",
+            "core.lessons.evaluate.precision:tf32",
+        ),
+    )
+
+    def __init__(self, run: Run | None = None) -> None:
+        self.run = run
+        super().__init__(**panel(run))
+
+    def settings(self, _: Machine) -> tuple:
+        assert self.run is not None
+        return self.run.checkpoint, self.run.config
+
+    def asks(self, *_: Any) -> Guess:
+        return Guess("precision_guess", self.words["question"], CHANGED_GUESSES)
+
+    def progress(self, _: Job) -> str:
+        return "Measuring: a warm-up, then repeats of each, in turn"
+
+    def chart(self, costs: tuple[PrecisionCost, ...]) -> None:
+        draw_milliseconds({cost.precision: cost for cost in costs}, "precision")
+
+    def finding(self, costs: tuple[PrecisionCost, ...]) -> Finding | None:
+        for cost in costs:
+            if cost.precision == "bfloat16":
+                share = 100 * cost.changed / cost.images
+                text = f"In bfloat16, **{share:.2g} of 100** answers change."
+                return Finding(text, CHANGED_GUESSES[guess.scale(share)])
+        return None
+
+    def lines(self, costs: tuple[PrecisionCost, ...]) -> list[str]:
+        """How fast each is, and how many answers it changes, against float32."""
+        full, *others = costs
+        lines = [f"**{full.precision}**: {full.correct / full.images:.2%} right."]
+        for cost in others:
+            times = paired(full.seconds, cost.seconds)
+            lines.append(
+                f"{compared(f'**{cost.precision}**', times, full.precision)} "
+                f"{format.counted(cost.changed, 'answer')} of {cost.images:,} changed, "
+                f"and {cost.correct / cost.images:.2%} are right."
+            )
+        return lines
+
+    def caption(self, costs: tuple[PrecisionCost, ...]) -> str:
+        has_tf32 = any(cost.precision == "TF32" for cost in costs)
+        return (
+            f"All {costs[0].images:,} test images, the model in `eval()`; the thin "
+            f"line spans the least and the most of n = {len(costs[0].seconds)} repeats "
+            "after one warm-up." + " This device has no TF32." * (not has_tf32)
+        )
+
+
+def panel(run: Run | None) -> dict[str, Any]:
+    """The job panel of a lab about that run's model."""
+    if run is None:
+        return {"primary": False}
+    wanted = run.checkpoint, run.config
+    return {
+        "primary": False,
+        "about": lambda *arguments: arguments == wanted,
+        "subject": run.id,
+    }
+
+
+def compared(what: str, speedup: Speedup, than: str) -> str:
+    """How fast something is beside another, as surely as it was measured."""
+    low, high = map(format.times, speedup.interval)
+    between = f"{what} was {low} to {high} times as fast as {than}"
+    if speedup.winner is None:
+        return f"{between}: too close to call."
+    if not speedup.steady:
+        n = speedup.n
+        return f"{between}; the {n} repeats differ too much for a single figure."
+    text = f"{what} was {format.times(speedup.median)} times as fast as {than}"
+    return f"{text} ({low} to {high} over {speedup.n} pairs of repeats)."
+
+
+def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) -> None:
+    st.markdown("**Milliseconds**, median")
+    backend = next(iter(costs.values())).environment.backend
+    times = {name: [1e3 * s for s in cost.seconds] for name, cost in costs.items()}
+    st.altair_chart(
+        cost_chart(times, "milliseconds", backend), alt=f"Milliseconds in each {kind}"
+    )
+
+
+def cost_chart(
+    readings: Mapping[str, Sequence[float]], figure: str, backend: str
+) -> Chart:
+    """A bar a mode: the median, and where there are repeats the least and the most."""
+    frame = pd.DataFrame(
+        {"mode": mode, figure: median(values), "low": min(values), "high": max(values)}
+        for mode, values in readings.items()
+    )
+    if all(len(values) == 1 for values in readings.values()):
+        frame = frame.drop(columns=["low", "high"])
+    return charts.bars(
+        charts.rows(frame, "mode"),
+        alt.X(f"{figure}:Q").title(figure.capitalize()),
+        alt.Text(f"{figure}:Q").format(".1f"),
+        36,
+        height=18,
+        color=alt.value(charts.palette().of(backend)),
+    )

@@ -1,0 +1,59 @@
+"""What evaluating a model finds: plain data, without torch."""
+
+from dataclasses import dataclass
+
+from core.measure.environment import Environment
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How well one class is recognized."""
+
+    name: str
+    precision: float  # correct share of the images given this class
+    recall: float  # recognized share of the images of this class
+    f1: float  # harmonic mean of the two
+    images: int  # how many images of this class the test set has
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model's answers to the whole test set."""
+
+    environment: Environment
+    classes: tuple[ClassScore, ...]
+    confusion: tuple[tuple[int, ...], ...]  # [true class][predicted class]
+    correct: int
+    total: int
+    interval: tuple[float, float]  # 95% confidence interval of the accuracy
+    targets: tuple[int, ...]  # true class of each test image, in file order
+    predictions: tuple[int, ...]  # predicted class of each
+    confidences: tuple[float, ...]  # softmax probability of that class
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+
+@dataclass(frozen=True)
+class ModeCost:
+    """What evaluating costs in one autograd mode."""
+
+    mode: str  # "gradients", "no_grad", "inference_mode"
+    seconds: tuple[float, ...]  # one for each repeat
+    peak_bytes: int | None  # None where the device does not tell
+    images: int
+    environment: Environment
+    model: str = ""  # name in the config; "" in records from before there were two
+
+
+@dataclass(frozen=True)
+class PrecisionCost:
+    """What the answers to the whole test set cost in one precision."""
+
+    precision: str  # "float32", "TF32", "bfloat16"
+    seconds: tuple[float, ...]  # one for each repeat
+    changed: int  # answers that are others than in float32
+    correct: int
+    images: int
+    environment: Environment

@@ -1,0 +1,314 @@
+"""The answers of a model, as the Evaluate page shows them."""
+
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.jobs.measurements import KINDS, keep
+from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation
+from core.ui import charts, controls, dataset, figures, format, guess, wall
+from core.ui import last_measurement as measured
+from core.ui.charts import Chart, palette
+from core.ui.course import page
+from core.ui.montage import montage, png, show
+from core.ui.runs import Run, run
+from core.ui.server import ask, engine, explained, store, visitor
+from core.ui.source import code_tabs
+from core.words import Words
+
+words = Words(__file__)
+CONFUSION = words("answers.confusion")
+MISLABELED = words("answers.mislabeled")
+
+EVALUATE = "core.lessons.evaluate.evaluation:evaluate"
+KINDS.add(EVALUATE)
+PICTURES = 12
+UNASKED, UNASKED_ROWS = 50, 5
+OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
+COLUMNS = 17  # images of the wall in a row
+MATRIX_HEIGHT = 420  # pixels
+STRONGEST = 0.6  # share of the full color in the cell of the commonest mistake
+ZOOM = 4  # screen pixels for a pixel of an image
+INTERVAL = "95% interval"
+Pair = tuple[int, int]  # true class, predicted class
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def evaluation(run_id: str, _anew: bool = False) -> Job:
+    """The answers of a finished run to the whole test set, as the job that had them.
+
+    A worker is asked once: they are kept for all visitors, and over a restart. Whoever
+    wants them anew clears them here before.
+    """
+    kept = None if _anew else measured.newest(EVALUATE, run_id)
+    return kept or _ask(run_id)
+
+
+def _ask(run_id: str) -> Job:
+    finished = run(run_id)
+    assert finished is not None
+    assert finished.result is not None
+    arguments = finished.checkpoint, finished.config
+    job = Job(uuid.uuid4().hex, EVALUATE, arguments, "question", visitor(), "finished")
+    found = ask(EVALUATE, *arguments, seconds=60)
+    now, machine = time.time(), measured.machine()
+    job = replace(job, value=found, stopped=now, machine=machine)
+    keep(store().measurements, job)
+    return job
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
+    """Test images by their numbers: uint8 (n, 28, 28)."""
+    return ask("core.lessons.evaluate.evaluation:images", task, indices)
+
+
+def before_any_run() -> None:
+    """Where no run has finished: the images that a model will be asked about."""
+    st.markdown("No image model has been trained on this server yet.")
+    if st.button("Train one", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(page("Train").file)
+    task = dataset.default_task(engine().machine())
+    with explained("The images did not come"):
+        shown = pictures(task, tuple(range(UNASKED)))
+        alt = f"{UNASKED} test images of clothes"
+        show(_montage(shown, UNASKED // UNASKED_ROWS), alt)
+        st.markdown(
+            f"{UNASKED} of the test images of {format.NAMES[task]}; none of them is "
+            "used for training. Once you've trained a model, this page shows which "
+            "ones it gets wrong."
+        )
+
+
+def guess_hardest(shown: Run, found: Evaluation) -> str | None:
+    """Which class the learner takes for the hardest, asked once for each task."""
+    key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
+    if (guessed := guess.made(key)) is None:
+        with controls.row():
+            guess.ask(key, "which class is the hardest for the model?", names)
+        guess.missing(guessed, "The confusion matrix and the table by class are")
+        wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
+    return guessed
+
+
+def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
+    """Test accuracy, its interval, and how many images are classified correctly.
+
+    And the hardest class, once there is a guess.
+    """
+    low, high = found.interval
+    hardest = _hardest_first(found)[0]
+    told = {f"Hardest: {hardest.name}": f"{hardest.recall:.0%}"} if guessed else {}
+    figures.metrics(
+        {
+            "Test accuracy": f"{found.accuracy:.2%}",
+            INTERVAL: f"{100 * low:.1f}–{high:.1%}",
+            f"Correct of {found.total:,}": f"{found.correct:,}",
+        }
+        | told,
+        {INTERVAL: words("answers.interval", total=f"{found.total:,}")},
+    )
+
+
+def _hardest_first(found: Evaluation) -> list[ClassScore]:
+    """The classes, first the one of whose images the fewest are recognized."""
+    return sorted(found.classes, key=lambda each: each.recall)
+
+
+def _surest(found: Evaluation, indices: Iterable[int], most: int) -> list[int]:
+    return sorted(indices, key=lambda each: -found.confidences[each])[:most]
+
+
+def mistakes(shown: Run, found: Evaluation) -> None:
+    """The surest of the images that are not what the model says."""
+    pairs = zip(found.targets, found.predictions, strict=True)
+    wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
+    if not wrong:
+        st.markdown("There are none: all test images are classified correctly.")
+        return
+    indices = _surest(found, wrong, PICTURES)
+    names = [each.name for each in found.classes]
+    images = None
+    with explained("The images did not come"):
+        images = pictures(shown.config.task, tuple(indices))
+    if images is None:
+        return
+    with st.grid(columns=6, min_column_width=100):
+        for index, image in zip(indices, images, strict=True):
+            true = names[found.targets[index]]
+            predicted = names[found.predictions[index]]
+            said = f"{predicted}, {found.confidences[index]:.1%} sure"
+            with st.container(gap="xxsmall"):
+                alt = f"Test image {index}: {true}, mistaken for {said}"
+                show(_montage(image[np.newaxis], 1), alt, "content")
+                st.markdown(f"**{true}**  \n:small[{said}]")
+
+
+def _montage(images: np.ndarray, columns: int) -> bytes:
+    return png(montage(images, frozenset(), palette(), ZOOM, columns))
+
+
+@st.fragment
+def confusion(shown: Run, found: Evaluation) -> None:
+    """The confusion matrix, and beside it the images of the cell that is selected."""
+    names = [each.name for each in found.classes]
+    worst = _most_common_mistake(found)
+    left, right = st.columns([6, 4], gap="medium")
+    with left:
+        true, predicted = worst
+        count, images = found.confusion[true][predicted], found.classes[true].images
+        st.markdown(
+            f"**Most common mistake: {names[true]} mistaken for {names[predicted]}**, "
+            f"{count:,} of {images:,}"
+            if count
+            else "**All images are classified correctly.**"
+        )
+        event = st.altair_chart(
+            confusion_chart(
+                found.confusion,
+                names,
+                [each.name for each in _hardest_first(found)],
+                (names[true], names[predicted]),
+            ),
+            on_select="rerun",
+            key=f"confusion_{shown.id}",
+            alt="Confusion matrix: true classes against predicted classes",
+        )
+    if selected := event.selection.get("cell"):
+        (cell,) = selected[:1]
+        worst = names.index(cell["true"]), names.index(cell["predicted"])
+    with right:
+        _cell(shown, found, worst)
+
+
+def _most_common_mistake(found: Evaluation) -> Pair:
+    count = len(found.classes)
+    pairs = [(t, p) for t in range(count) for p in range(count) if t != p]
+    return max(pairs, key=lambda pair: found.confusion[pair[0]][pair[1]])
+
+
+def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
+    """The images of a cell of the matrix, the surest first, in one picture."""
+    true, predicted = (found.classes[each].name for each in pair)
+    answers = zip(found.targets, found.predictions, strict=True)
+    indices = [index for index, answer in enumerate(answers) if answer == pair]
+    taken = "recognized" if pair[0] == pair[1] else f"mistaken for **{predicted}**"
+    st.markdown(f"**{true}** {taken}: {format.counted(len(indices), 'image')}")
+    indices = _surest(found, indices, OF_A_CELL)
+    if not indices:
+        return
+    with explained("The images did not come"):
+        images = pictures(shown.config.task, tuple(indices))
+        sure = [found.confidences[each] for each in indices]
+        told = f"{max(sure):.1%} to {min(sure):.1%} sure"
+        alt = f"{len(indices)} test images: {true}, {taken}, {told}"
+        show(_montage(images, IN_A_ROW), alt.replace("*", ""))
+        st.markdown(f":small[Most confident first: the model is {told}.]")
+
+
+def class_table(found: Evaluation, guessed: str) -> None:
+    """Precision, recall and F1 of each class, the hardest beside the guess at it."""
+    hardest = _hardest_first(found)[0]
+    if guessed != guess.SHOWN:
+        text = f"**{hardest.name}** is the hardest: {hardest.recall:.0%} recognized."
+        guess.judge(text, guessed, hardest.name, say=str)
+    meanings = words.table("columns")
+    figures.table(
+        [
+            (
+                each.name,
+                *(100 * share for share in (each.precision, each.recall, each.f1)),
+                each.images,
+            )
+            for each in _hardest_first(found)
+        ],
+        ["Class", *meanings, "Images"],
+        "Precision, recall and F1 of each class",
+        column_config={
+            column: _percent(column, meaning) for column, meaning in meanings.items()
+        }
+        | {"Images": st.column_config.NumberColumn(format="localized")},
+    )
+
+
+def _percent(column: str, meaning: str) -> Any:
+    """A column of shares; as bars, all of them would not be on a phone's screen."""
+    kind = st.column_config
+    if controls.on_phone():
+        return kind.NumberColumn(column, help=meaning, format="%.1f%%")
+    return kind.ProgressColumn(
+        column, help=meaning, format="%.1f%%", min_value=0, max_value=100
+    )
+
+
+def confusion_chart(
+    counts: tuple[tuple[int, ...], ...],
+    classes: list[str],
+    order: list[str],
+    chosen: tuple[str, str],
+) -> Chart:
+    """Rows are true classes, columns predicted; select a cell to get (true, predicted).
+
+    Right answers are gray. The shade of an error is its share of its row. `order` is
+    that of the classes; the cell that is `chosen` is selected at first.
+    """
+    table = pd.DataFrame(counts, classes, classes).rename_axis("true").reset_index()
+    frame = table.melt("true", var_name="predicted", value_name="count")
+    of_class = frame.groupby("true")["count"].transform("sum")
+    frame["share"] = frame["count"] / of_class.clip(lower=1)
+    frame["right"] = frame["true"] == frame["predicted"]
+    worst = frame.loc[~frame["right"], "share"].max() or 1
+    colors = charts.palette()
+    names: Any = {"labelOverlap": False, "labelColor": colors.text}
+    chart = alt.Chart(frame).encode(
+        x=alt.X("predicted:N")
+        .sort(order)
+        .title("Predicted")
+        .axis(labelAngle=-40, **names),
+        y=alt.Y("true:N").sort(order).title("True").axis(**names),
+    )
+    fields = ["true", "predicted"]
+    cell = alt.selection_point(
+        name="cell",
+        fields=fields,
+        on="click",
+        clear=False,
+        toggle=False,
+        value=[dict(zip(fields, chosen, strict=True))],
+    )
+    stroke = alt.value(colors.text), alt.value("transparent")
+    # Small shares differ, and the ink is legible on the largest.
+    scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
+    shade = charts.shades("share", colors.ground, colors.wrong, **scale)
+    return charts.heat_map(
+        chart,
+        alt.condition("datum.right", alt.value(colors.quiet), shade),
+        alt.condition("datum.count > 0", "count:Q", alt.value("")),
+        colors,
+        select=cell,
+        fillOpacity=charts.either("datum.right", 0.3, 1),
+        tooltip=charts.tips(true="True", predicted="Predicted", count="Images")
+        + charts.tips(".1%", share="Of the true class"),
+        stroke=alt.condition(cell, *stroke, empty=False),
+        strokeWidth=alt.value(2),
+    ).properties(height=MATRIX_HEIGHT)
+
+
+def code() -> None:
+    code_tabs(
+        ("Predict", words("code.predict"), "core.loops:predict"),
+        ("Score", words("code.score"), "core.loops:score"),
+        (
+            "Your picture",
+            words("code.prepare"),
+            "core.lessons.evaluate.picture:prepare",
+        ),
+    )

@@ -1,0 +1,163 @@
+"""A picture of a piece of clothing, turned into one as Fashion-MNIST has them.
+
+The dataset's own way (Xiao, Rasul and Vollgraf, arXiv:1708.07747, section 2): trim the
+edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, center
+on 28×28, negate, 8-bit gray. Its pictures were taken in a studio, on white. Here the
+background is measured at the edge, and negated only if it is brighter than the object.
+"""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
+
+from core.errors import ExplainedError, quoted
+from core.jobs import sandbox
+
+SIZE = 28
+# By name: left to itself, Pillow would hand a file that calls itself PostScript to
+# Ghostscript, whatever its ending.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
+MOST_BYTES = 10_000_000
+MOST_PIXELS = 50_000_000  # a telephone's camera has fewer
+MEMORY_BYTES = 600_000_000  # for opening it
+SECONDS = 10.0  # likewise; 50 million pixels of PNG take 2 to 6 on a busy core
+WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
+CONTRAST = 0.12  # black is 0, white 1; pixels that differ less are background
+
+LEAST_SHARE = 1e-3  # share of pixels that have to differ; single ones are noise
+NOTHING_TO_SEE = (
+    "There is nothing to see in this picture: it has one shade nearly all over. "
+    "Take one of a piece of clothing on a plain background."
+)
+TOO_THIN = (
+    "What is in this picture is so long and thin that nothing of it would be left in "
+    f"{SIZE}×{SIZE} pixels. Take one of a whole piece of clothing."
+)
+TOO_MANY_PIXELS = (
+    f"The picture has more than {MOST_PIXELS / 1e6:.0f} million pixels. "
+    "Save it smaller."
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What became of it, from step to step; each a uint8 array (height, width)."""
+
+    steps: dict[str, Any]
+    pixels: Any  # uint8 (28, 28), as the model sees it
+    negated: bool
+
+
+def prepare_apart(data: bytes) -> Picture:
+    """`prepare` in a process that may die of a file which was made to do harm."""
+    try:
+        return sandbox.call(
+            "core.lessons.evaluate.picture:prepare",
+            data,
+            seconds=SECONDS,
+            memory_bytes=MEMORY_BYTES,
+            hostile=True,
+        )
+    except sandbox.ChildDiedError as error:
+        raise ExplainedError(
+            f"Opening the picture in a process of its own failed. {error} Save it "
+            "smaller, as PNG or JPEG."
+        ) from None
+
+
+def prepare(data: bytes) -> Picture:
+    """Make 28×28 gray pixels of the bytes of an image file.
+
+    Raises ExplainedError where that can't be done.
+    """
+    gray = np.asarray(_open(data), dtype=np.float32) / 255
+    background = float(np.median(_edge(gray)))
+    difference = gray - background
+    object_there = np.abs(difference) > CONTRAST
+    if object_there.mean() < LEAST_SHARE:
+        raise ExplainedError(NOTHING_TO_SEE)
+    negated = float(difference[object_there].mean()) < 0
+    lifted = np.clip(-difference if negated else difference, 0, None)
+    lifted[~object_there] = 0
+    lifted /= background if negated else 1 - background
+
+    rows = np.flatnonzero(object_there.any(axis=1))
+    columns = np.flatnonzero(object_there.any(axis=0))
+    trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    if _is_thin(gray) or _is_thin(trimmed):
+        raise ExplainedError(TOO_THIN)
+    small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
+    small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
+    centered = Image.new("L", (SIZE, SIZE))
+    left, top = (SIZE - small.width) // 2, (SIZE - small.height) // 2
+    centered.paste(small, (left, top))
+    pixels = np.asarray(centered)
+    steps = {
+        "In gray": _as_bytes(gray),
+        "Negated" if negated else "Background removed": _as_bytes(lifted),
+        "Trimmed": _as_bytes(trimmed),
+        "28×28": pixels,
+    }
+    return Picture(steps, pixels, negated)
+
+
+def _open(data: bytes) -> Image.Image:
+    """The picture in gray, upright, at most WORKING_SIZE large."""
+    if len(data) > MOST_BYTES:
+        raise ExplainedError(
+            f"The file has {len(data) / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB "
+            "are taken. Save it smaller."
+        )
+    try:
+        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
+        if image.width * image.height > MOST_PIXELS:
+            raise ExplainedError(TOO_MANY_PIXELS)
+        image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
+        ImageOps.exif_transpose(image, in_place=True)
+        if image.mode.startswith("I;16"):  # convert() would make white of all above 255
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        if image.has_transparency_data:
+            image = image if image.mode == "RGBA" else image.convert("RGBA")
+            image.thumbnail((WORKING_SIZE, WORKING_SIZE))
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        image = image.convert("L")
+    except UnidentifiedImageError:
+        raise ExplainedError(
+            "Either this is no picture, or it is damaged. Open it in an image editor, "
+            "and export it from there as PNG or JPEG."
+        ) from None
+    except Image.DecompressionBombError:
+        raise ExplainedError(TOO_MANY_PIXELS) from None
+    except MemoryError:
+        raise ExplainedError(
+            "Opening this picture takes more memory than it may have here. "
+            "Save it smaller."
+        ) from None
+    except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
+        raise ExplainedError(
+            f"The picture is damaged: {quoted(error)}. Open it in an image editor, and "
+            "export it from there as PNG or JPEG."
+        ) from None
+    image.thumbnail((WORKING_SIZE, WORKING_SIZE))
+    return image
+
+
+def _is_thin(pixels: np.ndarray) -> bool:
+    """Whether its short edge would be less than a pixel where the long one is SIZE."""
+    return max(pixels.shape) > SIZE * min(pixels.shape)
+
+
+def _edge(gray: np.ndarray) -> np.ndarray:
+    """The pixels around the picture, a fiftieth of it wide."""
+    width = max(1, min(gray.shape) // 50)
+    inner = np.zeros(gray.shape, dtype=bool)
+    inner[width:-width, width:-width] = True
+    return gray[~inner]
+
+
+def _as_bytes(values: np.ndarray) -> np.ndarray:
+    """0 to 1 as uint8 0 to 255."""
+    return (np.clip(values, 0, 1) * 255).round().astype(np.uint8)

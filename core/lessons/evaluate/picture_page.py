@@ -1,0 +1,148 @@
+"""One picture, and what a trained model makes of it."""
+
+import random
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.errors import quoted
+from core.lessons.evaluate.picture import Picture
+from core.results import RunResult
+from core.ui import charts, controls
+from core.ui.charts import Chart
+from core.ui.runs import Run
+from core.ui.server import ask, explained
+from core.words import Words
+
+words = Words(__file__)
+
+PREDICT = "core.lessons.evaluate.evaluation:probabilities"
+SOURCES = ("A test image", "A file", "The camera")
+FILES = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
+ZOOM = 6  # screen pixels for a pixel of the 28×28
+
+
+def draw(run: Run) -> None:
+    """Choose a picture; see it as the model sees it, and the ten probabilities."""
+    result = run.result
+    assert result is not None
+    source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
+    found, given, what = None, None, ""
+    if source != "A test image":
+        given = _given(source)
+        if given is None:
+            return
+        # By name: where the next file is not taken, this one is still the newest.
+        what = f" for {quoted(given.name)}" if source == "A file" else ""
+    with explained(f"No prediction{what}"):
+        if given is None:
+            pixels, caption = _test_image(result)
+        else:
+            with st.spinner("Shrinking the picture to 28×28 pixels"):
+                picture = _prepared(given.getvalue())
+            _steps(picture)
+            pixels, caption = picture.pixels, "As the model sees it"
+        with st.spinner("The model is looking at it"):
+            found = ask(PREDICT, run.checkpoint, result.config, pixels)
+    if found is None:
+        return
+    best = int(np.argmax(found))
+    left, right = st.columns([1, 3])
+    with left:
+        large = pixels.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
+        st.image(large, alt=f"{caption}, enlarged", output_format="PNG")
+        st.markdown(caption)
+    with right:
+        st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
+        st.altair_chart(
+            probability_chart(list(CLASSES), found, result.environment.backend),
+            alt="The probability of each of the ten classes",
+        )
+    if source != "A test image":
+        st.markdown(words("picture.photo"))
+
+
+def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
+    total = result.test_total
+    with controls.row():
+        number = st.number_input(
+            "Number of the test image",
+            min_value=0,
+            max_value=total - 1,
+            step=1,
+            key="picture_number",
+            width=220,
+        )
+        st.button(
+            "A random one",
+            icon=":material/casino:",
+            key="picture_random",
+            on_click=_random,
+            args=(total,),
+        )
+    task = result.config.task
+    (image,) = ask("core.lessons.evaluate.evaluation:images", task, (int(number),))
+    label = ask("core.lessons.evaluate.evaluation:labels", task, (int(number),))[0]
+    return image, f"Test image {number:,}: **{CLASSES[label]}**"
+
+
+def _random(total: int) -> None:
+    st.session_state.picture_number = random.randrange(total)
+
+
+def _given(source: str) -> UploadedFile | None:
+    """The file that was chosen or photographed, if there is one."""
+    if source == "A file":
+        return st.file_uploader(
+            "A picture of a piece of clothing on a plain background",
+            type=FILES,
+            key="picture_file",
+            max_upload_size=10,
+        )
+    return st.camera_input(
+        "Hold a piece of clothing in front of a plain wall", key="picture_photo"
+    )
+
+
+@st.cache_data(max_entries=16, show_spinner=False)  # 1 MB each
+def _prepared(data: bytes) -> Picture:
+    """The picture as 28×28, made in a process that may die of it."""
+    path = "core.lessons.evaluate.picture:prepare_apart"
+    return ask(path, data, seconds=60, lane="upload")
+
+
+def _steps(picture: Picture) -> None:
+    with st.grid(min_column_width=140):
+        for name, pixels in picture.steps.items():
+            with st.container(gap="xxsmall"):
+                st.image(pixels, width=140, alt=name, output_format="PNG")
+                st.markdown(f":small[{name}]")
+    negated = "negated, since your background is brighter than the object"
+    if not picture.negated:
+        negated = "not negated, since your background is dark, as the dataset's is"
+    st.markdown(
+        "It is prepared the way the dataset was: "
+        f"gray, {negated}, trimmed, shrunk to 28 pixels and centered."
+    )
+
+
+def probability_chart(
+    classes: list[str], values: tuple[float, ...], backend: str
+) -> Chart:
+    """A bar a class with its probability; the likeliest one in the device's color."""
+    colors = charts.palette()
+    frame = pd.DataFrame({"class": classes, "p": values, "best": False})
+    frame.loc[frame["p"].idxmax(), "best"] = True
+    x = alt.X("p:Q").title("Probability").scale(domain=[0, 1])
+    return charts.bars(
+        charts.rows(frame, "class"),
+        x.axis(charts.ticks((0, 0.25, 0.5, 0.75, 1), format=".0%")),
+        alt.Text("p:Q").format(".1%"),
+        24,
+        height=14,
+        color=charts.either("datum.best", colors.of(backend), colors.quiet),
+    )

@@ -1,0 +1,84 @@
+"""The price of precision: the same answers in float32, TF32 and bfloat16."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from core import devices, loops, state_dict
+from core.config import RunConfig
+from core.data import batches, datasets
+from core.lessons.evaluate.evaluate_result import PrecisionCost
+from core.measure import timing
+from core.watch import UNWATCHED, Watch
+
+FLOAT32, TF32, BFLOAT16 = "float32", "TF32", "bfloat16"
+REPEATS = 5
+
+
+def compare(
+    checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
+) -> tuple[PrecisionCost, ...]:
+    """Seconds for the whole test set, and how many answers are others than float32's.
+
+    In the precisions that this device has.
+    """
+    device = devices.resolve("auto")
+    model = state_dict.load(checkpoint, config.model, device)
+    test = datasets.load(config.task).test
+    feed = batches.in_order(test, device, "device")
+    works, said, targets = {}, dict[str, Tensor](), test.labels.to(device)
+    for name in precisions(device):
+        work = watch.checked(partial(answers, model, feed, device, name))
+        with suppress(RuntimeError, TypeError):  # not every device has bfloat16
+            said[name] = work()
+            works[name] = work
+    timings = timing.measure_side_by_side(list(works.values()), device, REPEATS)
+    return tuple(
+        PrecisionCost(
+            name,
+            timed.seconds,
+            int((said[name] != said[FLOAT32]).sum()),
+            int((said[name] == targets).sum()),
+            len(test),
+            devices.environment(device),
+        )
+        for name, timed in zip(works, timings, strict=True)
+    )
+
+
+def precisions(device: torch.device) -> list[str]:
+    """NVIDIA's GPUs have TF32 since Ampere."""
+    nvidia = device.type == "cuda" and torch.version.cuda
+    if nvidia and torch.cuda.get_device_capability(device) >= (8, 0):
+        return [FLOAT32, TF32, BFLOAT16]
+    return [FLOAT32, BFLOAT16]
+
+
+def answers(
+    model: nn.Module, feed: loops.Batches, device: torch.device, precision: str
+) -> Tensor:
+    """The classes that the model says, computed in that precision."""
+    with ExitStack() as within:
+        within.enter_context(tf32(precision == TF32))
+        if precision == BFLOAT16:
+            within.enter_context(torch.autocast(device.type, torch.bfloat16))
+        outputs, _ = loops.predict(model, feed, device)
+    return outputs.argmax(dim=1)
+
+
+@contextmanager
+def tf32(allowed: bool) -> Iterator[None]:
+    """Whether matrix products and convolutions may round to TF32.
+
+    By default PyTorch lets convolutions do so, and matrix products not.
+    """
+    matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, conv.allow_tf32
+    matmul.allow_tf32 = conv.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, conv.allow_tf32 = before

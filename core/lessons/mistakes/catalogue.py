@@ -1,0 +1,119 @@
+"""What the mistakes are called, why they are mistakes, and what running one tells.
+
+That is written in mistakes.toml, which a teacher can edit; the mistakes themselves are
+in examples. Nothing here imports torch, so that the web server can read
+all of it.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.measure.environment import Environment
+
+# Where a half runs.
+OTHER = "other"  # the accelerator; without one meta, which has shapes but no numbers
+BEST = "best"  # the accelerator; without one the CPU
+HOST = "host"  # the CPU, also where there is an accelerator
+NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a silent mistake gets wrong, and how the number is written."""
+
+    label: str
+    format: str  # for str.format, with the unit
+    counts_waits: bool = False  # for numbers, else it is what the function returns
+    curve: str = ""  # drawn for each step: its "loss", the "waits" until then,
+    # the "share" of a batch that is right; empty: nothing
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake: `broken_<slug>` makes it, and `fixed_<slug>` beside it does not."""
+
+    module: str  # in core.lessons.mistakes.examples
+    slug: str
+    title: str
+    why: str
+    symptoms: str = ""  # how people who don't know the cause describe a silent one
+    broken_on: str = OTHER
+    needs_numbers: bool = False  # to be mended: meta has none
+    figure: Figure | None = None  # None: it is loud, and raises
+    memory_bytes: int | None = None  # limit for its process
+    wordings: str = ""  # torch's messages elsewhere (versions, devices), a line each
+    note: str = ""  # remark on the machine, for reading the outcome
+    without_accelerator: str = ""  # the difference that an accelerator would make
+
+    @property
+    def loud(self) -> bool:
+        return self.figure is None
+
+    @property
+    def fixed_on(self) -> tuple[str, ...]:
+        """As the broken half; where that is two devices, the best one alone too."""
+        if self.broken_on != OTHER:
+            return (self.broken_on,)
+        return (BEST,) if self.needs_numbers else (OTHER, BEST)
+
+    def address(self, half: str) -> str:
+        """Where its "broken" or "fixed" half is in the code."""
+        return f"core.lessons.mistakes.examples.{self.module}:{half}_{self.slug}"
+
+
+@dataclass(frozen=True)
+class Message:
+    """What torch says of something that is none of the mistakes, and what to do."""
+
+    wording: str  # as those of a mistake
+    say: str
+
+
+def _mistakes() -> Iterator[Mistake]:
+    for module, mistakes in _told.items():
+        for slug, told in mistakes.items():
+            figure = Figure(**told.pop("figure")) if "figure" in told else None
+            yield Mistake(module, slug, figure=figure, **told)
+
+
+_told = tomllib.loads(
+    Path(__file__).parents[3].joinpath("mistakes.toml").read_text("utf-8")
+)
+MESSAGES = tuple(Message(**each) for each in _told.pop("messages"))
+MISTAKES = tuple(_mistakes())
+BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception, and where in the mistake's own function it was raised."""
+
+    kind: str  # the exception's class
+    message: str
+    line: int | None  # in the function's body, from 1
+    traceback: str
+    poisoned: bool  # whether the device failed its process from then on
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one half ended: with a failure, a result, or the death of its process."""
+
+    device: str  # "cuda", "meta", "cpu", ...
+    result: str = ""  # the return value, as Python writes it
+    figure: float | None = None
+    curve: tuple[float, ...] = ()  # Figure.curve of a silent mistake, step by step
+    failure: Failure | None = None
+    died: str = ""  # how its process ended, in a sentence
+
+
+@dataclass(frozen=True)
+class MistakeRun:
+    """How both halves of a mistake ended."""
+
+    slug: str
+    broken: Outcome
+    fixed: tuple[Outcome, ...]
+    environment: Environment

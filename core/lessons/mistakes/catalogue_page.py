@@ -1,0 +1,461 @@
+"""The Mistakes page: find one, run it, see how both halves end."""
+
+import ast
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.errors import quoted
+from core.jobs.job import Job
+from core.lessons.mistakes.catalogue import (
+    BY_SLUG,
+    MISTAKES,
+    Failure,
+    Figure,
+    Mistake,
+    MistakeRun,
+    Outcome,
+)
+from core.lessons.mistakes.search import MOST_CHARACTERS, Index, message_in
+from core.script.check import RULES
+from core.ui import answers, charts, format, guess
+from core.ui.charts import Chart
+from core.ui.job_panel import JobPanel
+from core.ui.server import engine
+from core.ui.source import body, code_tabs, marked, show, source
+from core.words import Words
+
+words = Words(__file__)
+
+BROKEN, FIXED = "Broken", "Fixed"
+
+RUN = "core.lessons.mistakes.runner:run"
+FAILURES = "core.lessons.mistakes.runner:failures"
+SECONDS = 60.0  # longest time that a search waits until all mistakes have run here
+SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
+RETRY_SECONDS = 30.0
+LIST_PIXELS = 458  # how high the list is: its last line is cut, as there are more
+CURVES = {  # titles of both axes, by Figure.curve
+    "loss": ("Step", "Training loss"),
+    "waits": ("Step", "Waits until then"),
+    "share": ("Batch", "Share that is right"),
+}
+FIXTURES = ("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue")
+MOST_SHOWN = 300  # characters of a message; the traceback has them all
+
+PANEL = JobPanel(
+    RUN,
+    "The mistake",
+    "run_mistake",
+    icon=":material/play_arrow:",
+    failed="The mistake was not run",
+    cancelled="Cancelled. Run it again whenever you like.",
+    lane="lab",
+    several=True,
+)
+
+
+# The search
+
+
+def searched() -> list[str]:
+    """The slugs that fit the text that was pasted; the best first."""
+    state = st.session_state
+    learning = learn_messages()
+    with st.form("find_mistake"):
+        st.text_area(
+            words("search.label"),
+            key="pasted_error",
+            height=100,
+            placeholder=words("search.placeholder"),
+            persist_state="session",
+        )
+        if st.form_submit_button("Find the mistake", icon=":material/search:"):
+            state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
+            st.query_params.pop("mistake", None)
+    text = state.get("searched_error", "")
+    return _fitting(learning, text) if text else []
+
+
+def _fitting(learning: str, text: str) -> list[str]:
+    if message := message_in(text):
+        st.info(message.say, icon=":material/lightbulb:")
+        return []
+    with st.spinner(words("search.spinner")):
+        mistakes = index(learning)
+    if mistakes is None:
+        st.warning(words("search.not_yet"), icon=":material/hourglass_top:")
+        return []
+    slugs = [match.slug for match in mistakes.find(text)]
+    if not slugs:
+        text = words("search.none", count=len(MISTAKES))
+        st.info(text, icon=":material/search_off:")
+    return slugs
+
+
+def learn_messages() -> str:
+    """Have the lab run all loud mistakes once for this server; the id of that job.
+
+    It also starts the server of the child processes ahead of the first run.
+    """
+    for latest in engine().jobs(FAILURES)[-1:]:
+        fresh = time.time() - latest.submitted < RETRY_SECONDS
+        if fresh or latest.status not in ("failed", "cancelled"):
+            return latest.id
+    return engine().submit(FAILURES, lane="lab")
+
+
+def index(job_id: str) -> Index | None:
+    """What to search in, once the mistakes have been run; None if that takes long."""
+    deadline = time.monotonic() + SECONDS
+    while (job := engine().job(job_id)) and not job.ended:
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.05)
+    return _index(job) if job and job.value else None
+
+
+@lru_cache(maxsize=2)  # a job that has ended is the same object at every look
+def _index(job: Job) -> Index:
+    code = {it.slug: source(it.address("broken")) for it in MISTAKES}
+    return Index(job.value, code)
+
+
+def opened(found: Sequence[str]) -> Mistake:
+    """The mistake of the address; without one the best that was found, or the first."""
+    wanted = st.query_params.get("mistake")
+    if wanted in BY_SLUG:
+        return BY_SLUG[wanted]
+    if wanted is not None:
+        st.warning(words("search.unknown"), icon=":material/info:")
+    return BY_SLUG[found[0]] if found else MISTAKES[0]
+
+
+def listed(found: Sequence[str], chosen: Mistake) -> None:
+    """All mistakes, those that were found on top; a click opens one."""
+    rest = [mistake for mistake in MISTAKES if mistake.slug not in found]
+    groups = {
+        "Best match": [BY_SLUG[slug] for slug in found],
+        "Loud: an exception": [mistake for mistake in rest if mistake.loud],
+        "Silent: a wrong number": [mistake for mistake in rest if not mistake.loud],
+    }
+    with st.container(height=LIST_PIXELS):
+        for title, mistakes in groups.items():
+            slugs = [mistake.slug for mistake in mistakes]
+            # One is chosen in all groups together, so they are made anew for it.
+            key = f"listed_{title}_{chosen.slug}"
+            if slugs:
+                st.radio(
+                    f"**{title}**",
+                    slugs,
+                    index=slugs.index(chosen.slug) if chosen.slug in slugs else None,
+                    format_func=lambda slug: BY_SLUG[slug].title,
+                    key=key,
+                    on_change=_open,
+                    args=(key, chosen.slug),
+                )
+
+
+def _open(key: str, before: str) -> None:
+    """Open another one; a browser that repeats the choice it was given opens none."""
+    if st.session_state[key] not in (None, before):
+        st.query_params["mistake"] = st.session_state[key]
+
+
+# The cards
+
+
+@st.fragment
+def card(mistake: Mistake, opened: bool = False) -> None:
+    """One mistake: its message, what is wrong, and then the cause and the fix.
+
+    Where it is `opened` nothing is asked: the cause is there from the start.
+    """
+    slug = mistake.slug
+    panel = replace(
+        PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
+    )
+    _wait_a_moment(panel.job)
+    job = panel.job
+    run = job.value if job else None
+    told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            heading = words("card.which_is_to_blame")
+            if mistake.loud:
+                heading = words("card.which_raises")
+            heading = mistake.title if told else heading
+            st.markdown(f"**{heading}**", width="stretch")
+            if not told:
+                st.button(
+                    "Just show me",
+                    key=f"cause_{slug}",
+                    on_click=st.session_state.update,
+                    args=({f"told_{slug}": True},),
+                )
+            kind = "secondary" if opened else "primary"
+            panel.start_button("Run it", (slug,), type=kind)
+            panel.cancel_button()
+        if run or not opened:
+            _message(mistake, run)
+        guessed = _ask_line(mistake, told) if mistake.loud else None
+        if run is not None and run.broken.failure is not None:
+            _judge_line(mistake, run.broken.failure, guessed)
+        if told:
+            st.markdown(mistake.why)
+        if not panel.follow(lambda job: _ran(mistake, job)):
+            _halves(mistake, told)
+
+
+def _message(mistake: Mistake, run: MistakeRun | None) -> None:
+    """What it raises here, as all were run once; of a silent one, what it costs."""
+    failure = run.broken.failure if run else _raised(mistake)
+    if failure is not None:
+        _failure(failure, fixed=False)
+    elif mistake.figure is not None:
+        if run is None:
+            symptom, _, _ = mistake.symptoms.partition(". ")
+            st.info(f"No error is raised. “{symptom}.”", icon=":material/hearing:")
+        else:
+            _curves(mistake.figure, run)
+
+
+def _raised(mistake: Mistake) -> Failure | None:
+    """What the mistake has raised on this machine, once the lab has run them all."""
+    learning = engine().job(learn_messages()) if mistake.loud else None
+    if learning is None or learning.value:
+        return learning.value.get(mistake.slug) if learning else None
+
+    @st.fragment(run_every=SOON_SECONDS)
+    def look_again() -> None:
+        if (now := engine().job(learning.id)) is None or now.ended:
+            st.rerun()
+        st.info(words("card.collecting"))
+
+    if not learning.ended:
+        look_again()
+    return None
+
+
+def _curves(figure: Figure, run: MistakeRun) -> None:
+    """Both halves of a silent mistake, in a sentence and step by step."""
+    halves = {BROKEN: run.broken, FIXED: run.fixed[0]}
+    figures = [
+        f"{figure.format.format(half.figure)} {name.lower()}"
+        for name, half in halves.items()
+        if half.figure is not None
+    ]
+    st.markdown(f"**{figure.label}: {', '.join(figures)}**")
+    frame = pd.DataFrame(
+        [
+            (name, step, value)
+            for name, half in halves.items()
+            for step, value in enumerate(half.curve, 1)
+        ],
+        columns=["half", "step", "value"],
+    )
+    if len(frame):
+        x, y = CURVES[figure.curve]
+        alt_text = f"{y} of both halves, step by step"
+        st.altair_chart(curves(frame, x, y), alt=alt_text)
+
+
+def _wait_a_moment(job: Job | None) -> None:
+    """For a mistake that is about to end, rather than for the next look."""
+    while job is not None and not job.ended and not job.place:
+        if time.time() - job.submitted > SOON_SECONDS:
+            return
+        time.sleep(0.02)
+        job = engine().job(job.id)
+
+
+def _ran(mistake: Mistake, job: Job) -> None:
+    """How a mistake ended, once it has."""
+    if not job.ended:
+        st.info(words("card.running"))
+    run = job.value
+    _halves(mistake, True, run)
+    if run is not None:
+        _remarks(mistake, run)
+
+
+def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None:
+    """Both functions side by side, and under each how it ended where it was run.
+
+    Before the cause is told, the broken one alone.
+    """
+    outcomes = {BROKEN: (run.broken,), FIXED: run.fixed} if run else {}
+    halves = (BROKEN, FIXED) if told else (BROKEN,)
+    for column, half in zip(st.columns(len(halves)), halves, strict=True):
+        ended = outcomes.get(half, ())
+        with column:
+            where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
+            st.markdown(f"**{half}**{where}")
+            failure = ended[0].failure if ended else None
+            code = body(mistake.address(half.lower()))
+            st.code(
+                arrowed(code, failure),
+                wrap_lines=True,
+                line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
+            )
+            for outcome in ended:
+                _outcome(mistake, half == FIXED, outcome)
+    if not told:
+        st.markdown(words("card.think"))
+
+
+def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
+    if outcome.failure is not None:
+        if fixed:  # the broken half's failure is shown at the top
+            _failure(outcome.failure, fixed)
+    elif outcome.died:
+        title = "The fix failed here" if fixed else "Its process died"
+        st.error(outcome.died, title=title, icon=":material/error:")
+    elif mistake.figure is not None:
+        if outcome.curve:  # it is drawn on top
+            return
+        value = mistake.figure.format.format(outcome.figure)
+        st.metric(mistake.figure.label, value, border=True)
+    elif not fixed:
+        text = words("card.no_error", result=outcome.result)
+        st.info(text, icon=":material/info:")
+    else:
+        closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
+        result = textwrap.shorten(outcome.result, 60, placeholder=f" ...{closing}")
+        text = f"It returns `{result}` on {_device(outcome)}."
+        if outcome.device == "meta":
+            text = words("card.on_meta")
+        st.success(text, icon=":material/check:")
+
+
+def _failure(failure: Failure, fixed: bool) -> None:
+    message = quoted(" ".join(failure.message.split()), MOST_SHOWN)
+    title = "The fix failed here" if fixed else failure.kind
+    st.error(message, title=title, icon=":material/error:")
+    if failure.poisoned and not fixed:
+        st.markdown(words("card.poisoned"))
+    with st.expander("The whole traceback"):
+        st.code(failure.traceback, language=None)
+
+
+def _remarks(mistake: Mistake, run: MistakeRun) -> None:
+    """What to know of this machine, and where the figures come from."""
+    remarks = [mistake.note]
+    if run.environment.backend == "CPU":
+        remarks.append(mistake.without_accelerator)
+        if run.broken.device == "meta":
+            remarks.append(words("card.meta"))
+    if any(remarks):
+        st.markdown(" ".join(filter(None, remarks)))
+    st.caption(f"Run on {format.provenance(run.environment)}.")
+
+
+def _device(outcome: Outcome) -> str:
+    if outcome.device == "meta":
+        return "`meta`"
+    return f"the {format.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
+
+
+# The line of a mistake that raises its exception
+
+
+def _statements(code: str) -> list[range]:
+    """The lines of each simple statement, from 1."""
+    return [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    ]
+
+
+def _statement(code: str, line: int) -> range:
+    """The lines of the statement that this one begins, or is in."""
+    around = (lines for lines in _statements(code) if line in lines)
+    return next(around, range(line, line + 1))
+
+
+def arrowed(code: str, failure: Failure | None) -> str:
+    """The code, with an arrow at the statement that raised the exception."""
+    if failure is None or failure.line is None:
+        return code
+    return marked(code, _statement(code, failure.line))
+
+
+def _ask_line(mistake: Mistake, told: bool) -> int | None:
+    """The line that the learner expects to raise it; asked until the cause is told."""
+    key = f"line_{mistake.slug}"
+    if told:
+        return guess.made(key)
+    code = body(mistake.address("broken"))
+    lines = sorted(statement.start for statement in _statements(code))
+    if len(lines) < 2:
+        return None
+    look = {"horizontal": True, "label_visibility": "collapsed"}  # the title asks it
+    return answers.radio(words("card.guess"), lines, key, **look)
+
+
+def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None:
+    """The line that did, beside the guess; nothing where either is not known."""
+    if guessed is None or failure.line is None:
+        return
+    right = _statement(body(mistake.address("broken")), failure.line).start
+    guess.judge(f"Line {right} raised it.", guessed, right, say="line {}".format)
+
+
+def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
+    """Both halves of a silent mistake, step by step; `x` and `y` are titles.
+
+    `frame` has the columns half, step, value.
+    """
+    colors = charts.palette()
+    names = (BROKEN, FIXED)
+    dash = alt.StrokeDash("half:N").legend(alt.Legend(title=None, orient="top"))
+    hues = charts.hues("half", names, (colors.wrong, colors.right), **charts.LINES)
+    chart = alt.Chart(frame).encode(
+        x=alt.X("step:Q").title(x).scale(domain=[1, frame["step"].max()], nice=False),
+        y=alt.Y("value:Q").title(y),
+        color=hues,
+        strokeDash=dash.scale(domain=names, range=[[5, 3], [1, 0]]),
+        tooltip=charts.tips(half="Half") + charts.tips(".3g", step=x, value=y),
+    )
+    return charts.lines(chart).properties(height=charts.MIDDLE)
+
+
+def without_accelerator() -> None:
+    with st.popover("Without an accelerator", icon=":material/info:"):
+        st.markdown(words("card.without_accelerator"))
+
+
+def code() -> None:
+    """The code behind the page."""
+    code_tabs(
+        (
+            "Running",
+            words("code.running"),
+            "core.lessons.mistakes.runner:half",
+            "core.lessons.mistakes.runner:attempt",
+        ),
+        ("Finding", words("code.finding"), "core.lessons.mistakes.search:Corpus"),
+        (
+            "Checking a script",
+            words("code.checking", count=len(RULES)),
+            "core.script.device_rules:copy_not_kept",
+            "core.script.check:check",
+        ),
+        (
+            "What they share",
+            words("code.shared"),
+            lambda: show(
+                *(
+                    f"core.lessons.mistakes.examples.fixtures:{name}"
+                    for name in FIXTURES
+                )
+            ),
+        ),
+    )

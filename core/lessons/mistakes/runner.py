@@ -1,0 +1,178 @@
+"""Run a mistake, each half in a process of its own, and tell how it ended."""
+
+import inspect
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from core import devices
+from core.jobs import sandbox
+from core.jobs.job import resolve
+from core.jobs.sandbox import hide_devices
+from core.lessons.mistakes.catalogue import (
+    BEST,
+    BY_SLUG,
+    MISTAKES,
+    NO_GPU,
+    OTHER,
+    Failure,
+    Mistake,
+    MistakeRun,
+    Outcome,
+)
+from core.lessons.mistakes.examples.fixtures import shares
+
+SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
+STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
+ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])
+
+
+def run(slug: str) -> MistakeRun:
+    """Both halves of a mistake; for the lab worker."""
+    mistake = BY_SLUG[slug]
+    sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
+    places = list(dict.fromkeys(map(place, mistake.fixed_on)))  # each once
+    broken = half("broken", mistake, place(mistake.broken_on))
+    fixed = tuple(half("fixed", mistake, each) for each in places)
+    environment = devices.environment(torch.device(places[-1]))
+    return MistakeRun(slug, broken, fixed, replace(environment, threads=1))
+
+
+def failures() -> dict[str, Failure]:
+    """What each loud mistake raises on this machine, by its slug."""
+    sandbox.warm_up()
+    loud = [each for each in MISTAKES if each.loud]
+    ends = [half("broken", each, place(each.broken_on)).failure for each in loud]
+    return {each.slug: end for each, end in zip(loud, ends, strict=True) if end}
+
+
+def place(where: str) -> str:
+    """The device that a half runs on here."""
+    found = devices.accelerator()
+    if where in (OTHER, BEST) and found is not None:
+        return found.type
+    return "meta" if where == OTHER else "cpu"
+
+
+def half(which: str, mistake: Mistake, device: str) -> Outcome:
+    """One half, run in a child; a child that dies is an outcome too."""
+    try:
+        return sandbox.call(
+            "core.lessons.mistakes.runner:attempt",
+            which,
+            mistake.slug,
+            device,
+            seconds=SECONDS,
+            memory_bytes=mistake.memory_bytes if device == "cpu" else None,
+        )
+    except sandbox.ChildDiedError as error:
+        return Outcome(device, died=str(error))
+
+
+def attempt(which: str, slug: str, device_name: str) -> Outcome:
+    """Call one of the two functions; runs in the child."""
+    mistake, device = BY_SLUG[slug], torch.device(device_name)
+    if mistake.broken_on == NO_GPU:
+        hide_devices()
+    if mistake.memory_bytes is not None and device.type != "cpu":
+        limit_device_memory(device, mistake.memory_bytes)
+    function = resolve(mistake.address(which))
+    counted = mistake.figure is not None and mistake.figure.counts_waits
+    waits, losses, waited = Waits(), list[torch.Tensor](), list[int]()
+    curves: dict[str, Sequence[float | torch.Tensor]]
+    curves = {"loss": losses, "waits": waited, "share": shares}
+    torch.manual_seed(0)
+    try:
+        with ExitStack() as watching:
+            if counted:
+                watching.enter_context(waits)
+            if not mistake.loud:  # whose traceback would show the hook
+                watching.enter_context(watched(losses, waits, waited))
+            value = function(device)
+        devices.synchronize(device)
+    except Exception as error:
+        return Outcome(device_name, failure=describe(error, function, device))
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        device = value.device
+    figure: float | None = None
+    curve: tuple[float, ...] = ()
+    if mistake.figure is not None:
+        figure = float(waits.count if counted else value)
+        curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
+    return Outcome(device.type, repr(value), figure, curve)
+
+
+class Waits(TorchDispatchMode):
+    """Counts how often a number is fetched from a tensor: `item`, `int`, `if`."""
+
+    count = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.count += operation is torch.ops.aten._local_scalar_dense.default
+        return operation(*args, **(kwargs or {}))
+
+
+@contextmanager
+def watched(
+    losses: list[torch.Tensor], waits: Waits, waited: list[int]
+) -> Iterator[None]:
+    """Within it every loss that a criterion makes is noted, and the waits until then.
+
+    By a hook, so that the code of a mistake is what a learner would write.
+    """
+
+    def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
+        if isinstance(module, nn.CrossEntropyLoss):
+            losses.append(loss.detach())
+            waited.append(waits.count)
+
+    hook = register_module_forward_hook(note)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def describe(error: Exception, function: Callable, device: torch.device) -> Failure:
+    """The exception as it is shown, and the line of `function` that raised it."""
+    frames = error.__traceback__.tb_next if error.__traceback__ else None  # not ours
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    for root in ROOTS:
+        text = text.replace(f"{root}{os.sep}", "")
+    return Failure(
+        type(error).__name__,
+        STYLE.sub("", str(error)),
+        guilty_line(error, function),
+        STYLE.sub("", text),
+        not devices.usable(device),
+    )
+
+
+def guilty_line(error: Exception, function: Callable) -> int | None:
+    """The last line of the function's body, from 1, that the error came by."""
+    lines, first = inspect.getsourcelines(function)
+    own = [
+        line - first
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == function.__code__.co_filename
+        and line in range(first, first + len(lines))
+    ]
+    return own[-1] if own else None
+
+
+def limit_device_memory(device: torch.device, memory_bytes: int) -> None:
+    """Let this process take no more of the accelerator's memory than that."""
+    module = getattr(torch, device.type)
+    total = devices.memory(device)[1]
+    if total and hasattr(module, "set_per_process_memory_fraction"):
+        module.set_per_process_memory_fraction(min(1.0, memory_bytes / total))

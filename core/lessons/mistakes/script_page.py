@@ -1,0 +1,86 @@
+"""Check my script: one is pasted, and lines are pointed at; it is read, never run."""
+
+import re
+from itertools import groupby
+
+import streamlit as st
+
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.script.check import RULES, Checked
+from core.script.syntax import MOST_BYTES, Finding
+from core.ui import code_editor, course
+from core.ui.course import link
+from core.ui.server import ask, explained
+from core.words import Words
+
+words = Words(__file__)
+
+CHECK = "core.script.check:check_apart"
+NEWLINE = re.compile(r"\r\n?|\n")  # as Python counts lines; str.splitlines has more
+SURENESS: dict[str, tuple[str, str]] = {
+    "sure": ("Sure", "red"),
+    "likely": ("Likely", "gray"),
+    "look": ("Look at this", "gray"),
+}
+
+
+@st.fragment
+def draw() -> None:
+    """The place to paste a script, and what was found in it."""
+    state = st.session_state
+    left, right = st.columns([6, 5], gap="medium")
+    with left, st.form("check_script"):
+        st.markdown(words("script.label"))
+        field = st.container()
+        st.markdown(words("script.read"))
+        if st.form_submit_button("Check my script", icon=":material/fact_check:"):
+            state.pop("checked", None)
+            text = code_editor.text("script")[: MOST_BYTES + 1]
+            with explained("The script was not checked"), st.spinner("Reading it"):
+                state.checked = text, ask(CHECK, text)
+        text, checked = state.get("checked", ("", Checked()))
+        with field:
+            code_editor.draw(
+                words("script.label"),
+                "script",
+                text,
+                placeholder=words("script.placeholder"),
+                marked=[finding.line for finding in checked.findings]
+                or code_editor.lines_in(checked.unreadable),
+            )
+    with right:
+        if "checked" in state:
+            _found(*state.checked)
+        else:
+            st.markdown(words("script.about", count=len(RULES)))
+
+
+def _found(text: str, checked: Checked) -> None:
+    """What was found, or that nothing was, which proves little."""
+    if checked.unreadable:
+        st.warning(checked.unreadable, icon=":material/info:")
+    elif not text.strip():
+        st.info(words("script.empty"), icon=":material/content_paste:")
+    elif not checked.findings:
+        text = words("script.none", count=len(RULES))
+        st.success(text, icon=":material/check:")
+    else:
+        found = len(checked.findings)
+        sure = sum(finding.sureness == "sure" for finding in checked.findings)
+        st.markdown(words("script.found", found=found, sure=sure, count=len(RULES)))
+        lines = NEWLINE.split(text)
+        for number, findings in groupby(checked.findings, lambda finding: finding.line):
+            with st.container(border=True):
+                st.markdown(f"**Line {number}**")
+                st.code(lines[number - 1].strip(), wrap_lines=True)
+                for finding in findings:
+                    _say(finding)
+
+
+def _say(finding: Finding) -> None:
+    """How sure it is, what to do, and the mistake to make on purpose."""
+    word, color = SURENESS[finding.sureness]
+    st.markdown(f":{color}-badge[{word}] {finding.say}")
+    if slug := finding.slug:
+        query = {"mistake": slug}
+        link(course.page("Mistakes"), BY_SLUG[slug].title, query_params=query)

@@ -1,0 +1,142 @@
+"""One batch through the training loop, stopped after each step to look at the tensors.
+
+Nothing is stored between two looks: a batch is made again from the seed, with as many
+batches before it as it had.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from core import devices
+from core.config import RunConfig
+from core.data import datasets
+from core.lessons.model.model_result import (
+    BatchStage,
+    Held,
+    SteppedBatch,
+    TensorSummary,
+)
+from core.training import Training
+
+BATCH_SIZE = 64
+SAMPLES = 8  # images of the batch that are shown, with their logits
+MOST_BATCHES = 100
+
+# Torch has one random generator for the whole process, where several people ask.
+_seeded = threading.Lock()
+
+
+def walk(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    criterion: nn.Module,
+    optimizer: Optimizer,
+    device: torch.device,
+) -> Iterator[dict[str, Tensor]]:
+    """The move and the five steps; yields the tensors that each has made."""
+    inputs = inputs.to(device)
+    targets = targets.to(device)
+    yield {"inputs": inputs, "targets": targets}
+
+    optimizer.zero_grad()
+    yield {}
+
+    outputs = model(inputs)
+    yield {"outputs": outputs}
+
+    loss = criterion(outputs, targets)
+    yield {"loss": loss}
+
+    loss.backward()
+    yield {}
+
+    optimizer.step()
+    yield {}
+
+
+def inspect_batch(
+    task: str, model_name: str, device_name: str, seed: int, number: int
+) -> SteppedBatch:
+    """Batch `number` (1, 2, ...) of a training run, stopped after every step."""
+    dataset = datasets.load(task)
+    config = RunConfig(
+        task=task,
+        model=model_name,
+        device=device_name,
+        batch_size=BATCH_SIZE,
+        seed=seed,
+    )
+    with _seeded:
+        training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
+        model, device = training.model, training.device
+        optimizer = torch.optim.AdamW(model.parameters())  # with its defaults
+        training.optimizer = optimizer
+        feed = list(training.feed)
+        for _ in training.train_epoch(feed[: number - 1]):
+            pass
+        model.train()
+        inputs, targets = feed[number - 1]
+        parameters = dict(model.named_parameters())
+        before = {name: p.detach().clone() for name, p in parameters.items()}
+        stages, tensors = [], dict[str, Tensor]()
+        for made in walk(model, inputs, targets, training.criterion, optimizer, device):
+            tensors |= made
+            gradients = {
+                name: None if p.grad is None else p.grad.norm().item()
+                for name, p in parameters.items()
+            }
+            moved = {
+                name: (p.detach() - before[name]).norm().item()
+                for name, p in parameters.items()
+            }
+            summaries = tuple(summary(*item) for item in made.items())
+            memories = held(model, tensors, optimizer)
+            stages.append(BatchStage(memories, summaries, gradients, moved))
+        outputs = tensors["outputs"].detach()[:SAMPLES].cpu()
+    return SteppedBatch(
+        tuple(stages),
+        inputs[:SAMPLES, 0].cpu().numpy(),
+        tuple(targets[:SAMPLES].tolist()),
+        outputs.numpy(),
+        outputs.softmax(dim=1).numpy(),
+        dataset.classes,
+        devices.environment(device),
+    )
+
+
+def held(
+    model: nn.Module, tensors: Mapping[str, Tensor], optimizer: Optimizer
+) -> tuple[Held, ...]:
+    """The bytes in the memories. AdamW counts its steps on the host."""
+    named = [("model", tensor) for tensor in model.state_dict().values()]
+    named += tensors.items()
+    grads = (p.grad for p in model.parameters())
+    named += [("gradients", grad) for grad in grads if grad is not None]
+    for state in optimizer.state.values():
+        named += [
+            ("step counts" if name == "step" else "optimizer state", tensor)
+            for name, tensor in state.items()
+        ]
+    sizes = Counter[tuple[str, str]]()
+    for name, tensor in named:
+        sizes[name, str(tensor.device)] += tensor.nbytes
+    return tuple(Held(*place, size) for place, size in sizes.items())
+
+
+def summary(name: str, tensor: Tensor) -> TensorSummary:
+    values = tensor.detach().float()
+    return TensorSummary(
+        name,
+        str(tensor.device),
+        tuple(tensor.shape),
+        str(tensor.dtype).removeprefix("torch."),
+        values.min().item(),
+        values.mean().item(),
+        values.max().item(),
+    )

@@ -1,0 +1,382 @@
+"""One batch of the training loop, one step at a time, and the two memories with it."""
+
+import math
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.lessons.model.model_result import Held, SteppedBatch
+from core.ui import charts, figures, format, montage
+from core.ui.charts import Chart, Palette
+from core.ui.server import ask, explained
+from core.ui.source import body
+from core.words import Words
+
+words = Words(__file__)
+
+MOST_BATCHES = 100  # as core.lessons.model.batch_steps has them
+
+# The picture of the memories, from top to bottom; lengths are pixels.
+ROWS = (
+    *("model", "inputs", "targets", "outputs", "loss"),
+    *("gradients", "optimizer state", "step counts"),
+)
+WIDTH, BOX, TOP, ROW = 460, 196, 40, 32
+HEIGHT = TOP + ROW * len(ROWS) + 8
+DEVICE_X = WIDTH - BOX
+MOVE_SECONDS = 0.9  # length of the animation
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def batch(task: str, model: str, device: str, number: int) -> SteppedBatch:
+    """The same for every visitor."""
+    return ask(
+        "core.lessons.model.batch_steps:inspect_batch", task, model, device, 0, number
+    )
+
+
+def draw(task: str, model: str, device: str, virtual: bool) -> None:
+    """Introduce and draw the batch; `virtual`: `device` stands in for another."""
+    where = (
+        words("batch.virtual") if virtual else f" on {format.NAMES.get(device, device)}"
+    )
+    model_name = format.NAMES[model]
+    task_name = format.NAMES[task]
+    st.markdown(words("batch.intro", task=task_name, model=model_name, where=where))
+    stepper(task, model, device)
+
+
+@st.fragment
+def stepper(task: str, model: str, device: str) -> None:
+    """Draw the step that the learner is at, and the buttons to the next and back."""
+    number = st.session_state.setdefault("batch_number", 1)  # from 1
+    place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
+    with explained("The step could not be made"):
+        stepped = batch(task, model, device, number)
+        _buttons(number, place)
+        names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
+        names[place] = f"**{names[place]}**"
+        st.markdown(f"**Batch {number}** · {' → '.join(names)}")
+        name = list(STEPS)[place]
+        draw, code = STEPS[name]
+        with st.container(border=True):
+            left, right = st.columns([6, 5])
+            with left:
+                st.code(loop(code))
+                st.markdown(words.table("steps")[name])
+            with right:
+                _memories(stepped, place)
+            draw(stepped, place)
+        figures.caption("Seed 0, 64 images a batch, AdamW with its defaults.", stepped)
+
+
+def _buttons(number: int, place: int) -> None:
+    def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
+        icon = f":material/{icon}:"
+        st.button(label, icon=icon, key=key, on_click=_go, args=to, **more)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        back = number, place - 1
+        button("Back", "arrow_back", "step_back", *back, disabled=place == 0)
+        on, label = (number, place + 1), "Next step"
+        if last := place == len(STEPS) - 1:
+            on, label = (number + 1, 0), "Next batch"
+        over = last and number == MOST_BATCHES
+        button(label, "skip_next", "step_on", *on, type="primary", disabled=over)
+        if number > 1:
+            button("Start again", "restart_alt", "step_reset", 1, 0)
+
+
+def _go(number: int, place: int) -> None:
+    st.session_state.batch_number = number
+    st.session_state.batch_place = place
+
+
+def loop(part: str) -> str:
+    """The loop's body, with a mark on the lines that contain `part`."""
+    lines = body("core.lessons.model.batch_steps:walk").splitlines()
+    return "\n".join(
+        f"{'→' if part in line else ' '} {line}"
+        for line in lines
+        if line and not line.startswith("yield")
+    )
+
+
+# What is shown of each step
+
+
+def _tensors(stepped: SteppedBatch, place: int) -> None:
+    """Every tensor of the batch so far."""
+    figures.table(
+        [
+            {
+                "Tensor": tensor.name,
+                "Device": tensor.device,
+                "Shape": format.shape(tensor.shape),
+                "dtype": tensor.dtype,
+                "Values": f"{tensor.least:.4g} to {tensor.most:.4g}, "
+                f"mean {tensor.mean:.4g}",
+            }
+            for stage in stepped.stages[: place + 1]
+            for tensor in stage.tensors
+        ],
+        alt="The tensors of the batch: device, shape, dtype and values",
+    )
+
+
+def _images(stepped: SteppedBatch, place: int) -> None:
+    with st.grid(min_column_width=70, gap="small"):
+        for image, label in zip(stepped.images, stepped.labels, strict=True):
+            name = stepped.classes[label]
+            with st.container(gap="xxsmall"):
+                tile = montage.montage(image[np.newaxis], frozenset(), charts.palette())
+                alt_text = f"An image of the batch: {name}"
+                montage.show(montage.png(tile), alt_text, "content")
+                st.markdown(f":small[{name}]")
+    _tensors(stepped, place)
+
+
+def _zeroed(stepped: SteppedBatch, place: int) -> None:
+    before = stepped.stages[place - 1].gradients
+    now = stepped.stages[place].gradients
+    if all(norm is None for norm in before.values()):
+        st.markdown(words("batch.first"))
+        return
+    figures.table(
+        [
+            (name, f"{norm:.4g}", str(now[name]))
+            for name, norm in before.items()
+            if norm is not None
+        ],
+        ["Parameter", "Norm of .grad before", ".grad now"],
+        "The gradient of each parameter before and after zero_grad",
+    )
+
+
+def _logits(stepped: SteppedBatch, place: int) -> None:
+    st.altair_chart(
+        logits(stepped.logits, stepped.labels, stepped.classes),
+        alt="The logits of the first eight images; the true class is framed",
+    )
+    _tensors(stepped, place)
+
+
+def logits(
+    values: np.ndarray, labels: tuple[int, ...], classes: tuple[str, ...]
+) -> Chart:
+    """Logits (n, classes) as a heat map; a row is an image, its true class framed."""
+    images = [f"{row} · {classes[label]}" for row, label in enumerate(labels, 1)]
+    table = pd.DataFrame(values, images, classes).rename_axis("image").reset_index()
+    frame = table.melt("image", var_name="class", value_name="logit")
+    true = dict(zip(images, [classes[label] for label in labels], strict=True))
+    frame["true"] = frame["class"] == frame["image"].map(true)
+    colors = charts.palette()
+    most = float(np.abs(values).max()) or 1.0
+    # On a light page the amber of what is high is pale enough for dark text.
+    strong = frame["logit"].abs() > most / 2
+    frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
+    ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
+    chart = alt.Chart(frame).encode(
+        x=alt.X("class:N")
+        .sort(list(classes))
+        .title(None)
+        .axis(labelAngle=-40, labelOverlap=False),
+        y=alt.Y("image:N").sort(None).title(None),
+        tooltip=["image", "class", alt.Tooltip("logit").format(".3f")],
+    )
+    return charts.heat_map(
+        chart,
+        charts.shades("logit", *ends, domain=[-most, 0, most]),
+        alt.Text("logit:Q").format(".2f"),
+        colors,
+        "datum.dark",
+        stroke=charts.either("datum.true", colors.text, "transparent"),
+        strokeWidth=alt.value(2),
+    ).properties(height=alt.Step(28))
+
+
+def _loss(stepped: SteppedBatch, place: int) -> None:
+    loss = stepped.stages[place].tensors[0].mean
+    guessing = math.log(10)
+    figures.metrics({"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{guessing:.4f}"})
+    figures.table(
+        [
+            (stepped.classes[label], row[label], -math.log(max(row[label], 1e-38)))
+            for row, label in zip(stepped.probabilities, stepped.labels, strict=True)
+        ],
+        ["True class", "Its probability p", "−ln p"],
+        "The probability of the true class for the first eight images",
+        column_config={
+            "Its probability p": st.column_config.ProgressColumn(
+                format="percent", min_value=0, max_value=1
+            ),
+            "−ln p": st.column_config.NumberColumn(format="%.3f"),
+        },
+    )
+
+
+def _gradients(stepped: SteppedBatch, place: int) -> None:
+    norms = stepped.stages[place].gradients.items()
+    _bars({name: norm or 0.0 for name, norm in norms}, "Norm of .grad", stepped)
+
+
+def _moved(stepped: SteppedBatch, place: int) -> None:
+    _bars(stepped.stages[place].moved, "How far it moved", stepped)
+
+
+def _bars(values: dict[str, float], title: str, stepped: SteppedBatch) -> None:
+    st.altair_chart(
+        parameter_bars(values, title, stepped.environment.backend),
+        alt=f"{title}, for each parameter",
+    )
+
+
+def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
+    frame = pd.DataFrame({"name": list(values), "value": list(values.values())})
+    return charts.bars(
+        charts.rows(frame, "name", limit=160),
+        alt.X("value:Q").title(title),
+        alt.Text("value:Q").format(".3g"),
+        24,
+        height=14,
+        color=alt.value(charts.palette().of(backend)),
+    )
+
+
+# What draws a step, and the line of code that makes it.
+STEPS = {
+    "Move the batch": (_images, ".to(device)"),
+    "zero_grad": (_zeroed, "optimizer.zero_grad()"),
+    "Forward pass": (_logits, "outputs = model(inputs)"),
+    "Loss": (_loss, "loss = criterion(outputs, targets)"),
+    "backward": (_gradients, "loss.backward()"),
+    "Optimizer step": (_moved, "optimizer.step()"),
+}
+
+
+# The picture of the memories
+
+
+def _memories(stepped: SteppedBatch, place: int) -> None:
+    """Both memories after a step; on a CPU as they would be with an accelerator."""
+    backend = stepped.environment.backend
+    one_memory = backend == "CPU"
+    now = stepped.stages[place].held
+    before = stepped.stages[place - 1].held if place else ()
+    device = "With an accelerator" if one_memory else f"Device: {backend}"
+    st.image(
+        picture(now, before, device, one_memory, charts.palette()),
+        alt=in_words(now, one_memory),
+        width="stretch",
+    )
+    if one_memory:
+        st.markdown(words("batch.one_memory"))
+
+
+def on_host(held: Held, one_memory: bool) -> bool:
+    """Whether it is there, or would be if the device had a memory of its own."""
+    return held.name == "step counts" if one_memory else held.device == "cpu"
+
+
+def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
+    """The picture's text for screen readers."""
+    places: dict[bool, list[str]] = {True: [], False: []}
+    for held in now:
+        text = f"{held.name} ({format.size(held.bytes)})"
+        places[on_host(held, one_memory)].append(text)
+    host, device = (", ".join(places[where]) or "nothing" for where in (True, False))
+    return f"In the memory of the host: {host}. In that of the device: {device}."
+
+
+def picture(
+    now: tuple[Held, ...],
+    before: tuple[Held, ...],
+    device: str,
+    one_memory: bool,
+    colors: Palette,
+) -> str:
+    """SVG: the host on the left, the device on the right; what is new stands out.
+
+    Without anything `before`, the batch moves over from the host.
+    """
+    parts = [
+        _memory(0, "Host: CPU", colors.cpu, colors, dashed=False),
+        _memory(DEVICE_X, device, colors.accelerator, colors, dashed=one_memory),
+    ]
+    names_before, names = ({held.name for held in some} for some in (before, now))
+    parts += [
+        _outline(held, 0 if on_host(held, one_memory) else DEVICE_X, colors)
+        for held in before
+        if held.name not in names
+    ]
+    for held in sorted(now, key=lambda held: ROWS.index(held.name)):
+        host, new = on_host(held, one_memory), held.name not in names_before
+        # The host keeps its copies of the batch.
+        moves = not before and not host and held.name in ("inputs", "targets")
+        if moves:
+            parts += [_outline(held, 0, colors), _arrow(held, colors)]
+        parts.append(_bar(held, host, new, moves, colors))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="14">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
+    dashes = ' stroke-dasharray="6 4"' if dashed else ""
+    return (
+        f'<rect x="{x + 1}" y="1" width="{BOX - 2}" height="{HEIGHT - 2}" rx="8" '
+        f'fill="{colors.ground}" stroke="{hue}" stroke-width="2"{dashes}/>'
+        f'<text x="{x + 12}" y="26" font-weight="bold" fill="{colors.text}">{name}'
+        "</text>"
+    )
+
+
+def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
+    """A name and a size, which fades in if new, or comes from the other memory."""
+    x, y = 8 if host else DEVICE_X + 8, _y(held)
+    edge, hue = 1.0, colors.quiet
+    animation = ""
+    if new:
+        edge, hue = 2.5, colors.cpu if host else colors.accelerator
+        animation = (
+            f'<animate attributeName="opacity" from="0" to="1" dur="{MOVE_SECONDS}s"/>'
+        )
+    if moves:
+        animation = (
+            '<animateTransform attributeName="transform" type="translate" '
+            f'from="{-DEVICE_X} 0" to="0 0" dur="{MOVE_SECONDS}s"/>'
+        )
+    return (
+        f'<g>{animation}<rect x="{x}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" '
+        f'rx="4" fill="{colors.page}" stroke="{hue}" stroke-width="{edge:g}"/>'
+        f'<text x="{x + 8}" y="{y + 18}" fill="{colors.text}">{held.name}</text>'
+        f'<text x="{x + BOX - 24}" y="{y + 18}" text-anchor="end" '
+        f'fill="{colors.text}">{format.size(held.bytes)}</text></g>'
+    )
+
+
+def _outline(held: Held, x: int, colors: Palette) -> str:
+    """The place where tensors were before."""
+    y = _y(held)
+    return (
+        f'<rect x="{x + 8}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" rx="4" '
+        f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"/>'
+        f'<text x="{x + 16}" y="{y + 18}" fill="{colors.quiet}">{held.name}</text>'
+    )
+
+
+def _arrow(held: Held, colors: Palette) -> str:
+    middle = _y(held) + (ROW - 6) / 2
+    return (
+        f'<path d="M{BOX - 8} {middle}H{DEVICE_X + 6}m-7 -5l7 5l-7 5" fill="none" '
+        f'stroke="{colors.text}" stroke-width="1.5"/>'
+    )
+
+
+def _y(held: Held) -> int:
+    return TOP + ROW * ROWS.index(held.name)

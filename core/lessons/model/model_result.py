@@ -1,0 +1,119 @@
+"""What moving models and tensors shows: plain data, without torch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.measure.environment import Environment
+
+
+@dataclass(frozen=True)
+class MovedTensor:
+    """A parameter or buffer of a model that was moved."""
+
+    name: str
+    kind: str  # "parameter" or "buffer"
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    before: str  # device that it was on
+    after: str  # device that it is on now
+
+
+@dataclass(frozen=True)
+class Move:
+    """A model that was moved to a device."""
+
+    tensors: tuple[MovedTensor, ...]
+    allocated_before: int | None  # bytes of tensors on the device; None: not counted
+    allocated_after: int | None
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class MoveTime:
+    """How long `model.to(device)` takes."""
+
+    seconds: tuple[float, ...]  # one for each repeat
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class OptimizerFinding:
+    """What an optimizer does for a model that was moved."""
+
+    target: str  # device or dtype
+    when: str  # the optimizer was built "after" the move, "before", or "used" before
+    holds_the_parameters: bool  # those that the model has after the move
+    weights_changed: bool | None  # by a step after the move; None on meta
+    error: str  # raised by that step; empty if there was none
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """The end of a step of which some moves were forgotten."""
+
+    error: str = ""  # empty if there was none
+    line: int | None = None  # line of model_to.step that raised it, from 1
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """A tensor as one row of a table."""
+
+    name: str
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    least: float
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Held:
+    """Tensors in a memory: one, or all of a model, of gradients, of a state."""
+
+    name: str
+    device: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BatchStage:
+    """What there is to see after one step of the loop."""
+
+    held: tuple[Held, ...]  # by model, batch, loss, gradients and optimizer
+    tensors: tuple[TensorSummary, ...]
+    gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
+    moved: dict[str, float]  # distance of each parameter from before the batch
+
+
+@dataclass(frozen=True)
+class SteppedBatch:
+    """One batch, stopped after every step."""
+
+    stages: tuple[BatchStage, ...]
+    images: Any  # numpy uint8 (n, 28, 28), the first of the batch
+    labels: tuple[int, ...]  # one for each of these images
+    logits: Any  # numpy float32 (n, 10)
+    probabilities: Any  # numpy float32 (n, 10)
+    classes: tuple[str, ...]
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One kind of copy at one size."""
+
+    direction: str  # "host to device", "device to host", "host to host"
+    memory: str  # on the host's side
+    bytes: int
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What copies cost."""
+
+    measured: tuple[Transfer, ...]
+    environment: Environment | None = None  # None while they are being measured

@@ -1,0 +1,259 @@
+"""A model on its way to a device, and what happens to a move that is forgotten."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.model.model_result import (
+    Forgotten,
+    Move,
+    MoveTime,
+    OptimizerFinding,
+)
+from core.measure.environment import Environment
+from core.ui import controls, figures, format, server
+from core.ui.job_panel import JobPanel, slot
+from core.ui.server import engine, explained
+from core.ui.source import code_tabs, marked, source
+from core.words import Words
+
+words = Words(__file__)
+
+MOVES = ("model", "inputs", "labels", "loss")
+PANEL = JobPanel(
+    "core.lessons.model.model_to:time_move",
+    "The timing",
+    "move_model",
+    failed="The measurement failed",
+)
+
+
+def settings(devices: Sequence[str]) -> tuple[str, str]:
+    """Draw the choice of a model and a device for the whole page."""
+    with controls.row():
+        model = controls.model("moved_model")
+        device = controls.choice(
+            "Device",
+            "moved_to",
+            [*devices, "meta"],
+            index=0 if len(devices) > 1 else 1,  # where there is something to move
+        )
+        if device == "meta":
+            real = format.NAMES.get(devices[0], devices[0])
+            with st.popover("What is `meta`?"):
+                st.markdown(words("meta", real=real))
+    return model, device
+
+
+def draw(model: str, device: str) -> None:
+    """The button, and then every tensor of the model, before and after."""
+    pressed = st.button(
+        "Move it", type="primary", icon=":material/move_down:", key="move_model"
+    )
+    panel = replace(PANEL, about=lambda *arguments: arguments == (model, device))
+    if "moved" not in st.session_state and (job := PANEL.job):  # after a reload
+        st.session_state.moved = job.arguments
+    if pressed:
+        st.session_state.moved = (model, device)
+        if panel.job is None:
+            panel.submit(model, device)
+    if st.session_state.get("moved") != (model, device):
+        st.code(f"model = {format.NAMES[model]}()\nmodel.to({device!r})")
+        return
+    with explained("The model was not moved"):
+        move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
+        left, right = st.columns([6, 4])
+        with right:
+            weight(move)
+            panel.follow(lambda job: time(job, move))
+        with left:
+            figures.table(
+                [
+                    (
+                        *(tensor.name, tensor.before, tensor.after, tensor.bytes),
+                        *(format.shape(tensor.shape), tensor.dtype, tensor.kind),
+                    )
+                    for tensor in move.tensors
+                ],
+                ["Name", "Before", "After", "Bytes", "Shape", "dtype", "Kind"],
+                "Every parameter and buffer with its device before and after the move",
+                column_config={
+                    "Bytes": st.column_config.NumberColumn(format="localized")
+                },
+            )
+        buffers = [tensor.name for tensor in move.tensors if tensor.kind == "buffer"]
+        st.markdown(
+            (
+                f"{len(buffers)} of these tensors are **buffers**, such as "
+                f"`{buffers[0]}`: the running averages of batch norm, and how many "
+                "batches they come from. "
+                if buffers
+                else f"{words('buffers.none')} "
+            )
+            + words("buffers.what")
+        )
+        with st.expander("What makes a buffer", icon=":material/code:"):
+            demonstration("what_a_module_moves", device)
+
+
+def weight(move: Move) -> None:
+    """How many tensors have moved, and how large they are."""
+    moved = sum(tensor.before != tensor.after for tensor in move.tensors)
+    metrics = {
+        "Tensors moved": f"{moved} of {len(move.tensors)}",
+        "Bytes in all": format.size(sum(tensor.bytes for tensor in move.tensors)),
+    }
+    if move.allocated_before is not None:
+        metrics["On the device before"] = format.size(move.allocated_before)
+        metrics["On the device after"] = format.size(move.allocated_after)
+    figures.metrics(metrics)
+
+
+def time(job: Job, move: Move) -> None:
+    """Seconds of the move, once they are measured."""
+    if not job.ended:
+        slot("The move is being timed, with a new model for each repeat.")
+    timed: MoveTime | None = job.value
+    if timed is None:
+        return
+    seconds = median(timed.seconds)
+    tensors = move.tensors
+    device = tensors[0].after
+    if device == tensors[0].before:
+        why = (
+            f": the time it takes to check. The tensors are on the {device.upper()} "
+            "already, so nothing is copied."
+        )
+    elif device == "meta":
+        why = ". Nothing is copied: meta keeps shapes and drops values."
+    else:
+        rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
+        why = (
+            f": {rate:.2g} GB/s. Small tensors are slow to copy, since each copy costs "
+            "some microseconds before its first byte."
+        )
+    st.markdown(
+        f"`model.to(device)` takes **{format.precise(seconds)}** "
+        f"({format.spread(timed.seconds)}, n = {len(timed.seconds)}){why}"
+    )
+    figures.caption("Median of the repeats.", timed)
+
+
+def in_place(device: str, environment: Environment) -> None:
+    """A tensor is copied, a module is not; and what that means for an optimizer."""
+    with explained("The lab has no answer"):
+        for name in ("copy_of_a_tensor", "module_in_place"):
+            demonstration(name, device)
+        with st.expander("What if you built the optimizer before the move?"):
+            optimizer(device, environment)
+
+
+def demonstration(name: str, device: str) -> None:
+    """The code of one of the demonstrations, and the values of its expressions."""
+    values = ask("core.lessons.model.model_to:tried", device)[name]
+    st.markdown(words.table("demonstrations")[name])
+    code, answers = st.columns([3, 2])
+    code.code(source(f"core.lessons.model.model_to:{name}"))
+    with answers:
+        _table(
+            {
+                "Expression": [f"`{expression}`" for expression in values],
+                "Is now": list(values.values()),
+            },
+            f"What the expressions of {name} are",
+        )
+
+
+def optimizer(device: str, environment: Environment) -> None:
+    """What a step does with an optimizer that was built before the move."""
+    st.markdown(words("optimizer.text"))
+    if device in ("cpu", "meta"):
+        st.markdown(words("optimizer.stand_ins"))
+    findings: Sequence[OptimizerFinding] = ask(
+        "core.lessons.model.model_to:optimizer_findings", device
+    )
+    when = words.table("optimizer")
+    _table(
+        {
+            "Move": [f"`to({finding.target})`" for finding in findings],
+            "AdamW": [when[finding.when] for finding in findings],
+            "What a step does then": list(map(outcome, findings)),
+        },
+        "What an optimizer does after its model was moved",
+    )
+    st.caption(f"Tried just now with torch {environment.torch}.")
+    st.markdown(words("optimizer.remedy"))
+
+
+def _table(columns: dict[str, list[str]], alt: str) -> None:
+    """A table whose cells are Markdown."""
+    st.table(columns, hide_index=True, alt=alt)
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def ask(address: str, device: str) -> Any:
+    """The same for every visitor."""
+    return engine().ask(address, device)
+
+
+def outcome(finding: OptimizerFinding) -> str:
+    """What a step of the optimizer does after the move, in words."""
+    if finding.error:
+        return f"**It fails.** {finding.error}"
+    if not finding.holds_the_parameters:
+        return "**The model does not learn**: AdamW has the old tensors"
+    unchanged = finding.weights_changed is False
+    return "The step changes nothing" if unchanged else "It works"
+
+
+@st.cache_data(max_entries=64, ttl=600, show_spinner=False)
+def attempt(device: str, moved: tuple[str, ...]) -> Forgotten:
+    """The same for every visitor."""
+    return server.ask("core.lessons.model.model_to:attempt", device, moved)
+
+
+@st.fragment
+def forget(device: str) -> None:
+    """The four moves of a training step, each of which may be forgotten on purpose."""
+    st.subheader("Forget a move")
+    with st.container(horizontal=True):
+        moved = tuple(
+            move
+            for move in MOVES
+            if not st.toggle(f"Forget the {move}", key=f"forget_{move}")
+        )
+    with explained("The step was not tried"):
+        end = attempt(device, moved)
+        code, answer = st.columns([6, 5])
+        code.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
+        with answer:
+            if end.error:
+                st.error(
+                    f"`{end.error}`",
+                    title="It fails at the arrow",
+                    icon=":material/error:",
+                )
+                st.markdown(words("forget.look"))
+            elif device == "cpu":
+                st.success(words("forget.cpu"))
+            elif not moved:
+                st.success(words("forget.all"))
+            else:
+                st.success(f"All four are on `{device}`: it works.")
+            if device == "meta":
+                st.markdown(words("forget.meta"))
+
+
+def code() -> None:
+    code_tabs(
+        ("The move", words("code.move"), "core.lessons.model.model_to:move"),
+        (
+            "The move and the five steps",
+            words("code.walk"),
+            "core.lessons.model.batch_steps:walk",
+        ),
+    )

@@ -1,0 +1,87 @@
+"""What a copy costs: from the host to a device and back, or within the host.
+
+Bytes per second say little without a size: each copy costs some microseconds before
+its first byte. So sizes from 4 KB to 256 MB are measured.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from core import devices
+from core.errors import ExplainedError, is_out_of_memory
+from core.lessons.model.model_result import Transfer, Transfers
+from core.measure import timing
+from core.watch import UNWATCHED, Watch
+
+SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
+REPEATS = 20
+FEW_REPEATS = 5  # for LARGE sizes, which take a tenth of a second and vary little
+LARGE = 16 * 2**20
+
+Copies = dict[tuple[str, str], Callable[[], Tensor]]
+
+
+def measure(
+    device_name: str, watch: Watch = UNWATCHED, sizes: tuple[int, ...] = SIZES
+) -> Transfers:
+    """Time every kind of copy at every size, the kinds of a size in turn.
+
+    A size that does not fit into memory ends the measurement, which keeps the others.
+    """
+    device = devices.resolve(device_name)
+    measured: list[Transfer] = []
+    for size in sizes:
+        try:
+            kinds = copies(size, device)
+            works = [watch.checked(copy) for copy in kinds.values()]
+            repeats = FEW_REPEATS if size >= LARGE else REPEATS
+            timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
+            for kind, timed in zip(kinds, timings, strict=True):
+                measured.append(Transfer(*kind, size, timed.seconds))
+                watch.report(measured[-1])
+        except Exception as error:
+            if not measured or not is_out_of_memory(error):
+                raise
+            break
+    if not measured:
+        raise ExplainedError("There was no size to measure.")
+    return Transfers(tuple(measured), devices.environment(device))
+
+
+def copies(size: int, device: torch.device) -> Copies:
+    """A copy of `size` bytes in every kind: (direction, memory on the host's side)."""
+    return host_copies(size) if device.type == "cpu" else device_copies(size, device)
+
+
+def host_copies(size: int) -> Copies:
+    source = torch.ones(size, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return {
+        ("host to host", "new memory"): lambda: source.to("cpu", copy=True),
+        ("host to host", "memory used before"): lambda: target.copy_(source),
+    }
+
+
+def device_copies(size: int, device: torch.device) -> Copies:
+    pageable = torch.ones(size, dtype=torch.uint8)
+    there = pageable.to(device)
+    back = torch.empty_like(pageable)
+    to, from_ = "host to device", "device to host"
+    kinds: Copies = {
+        (to, "pageable"): lambda: pageable.to(device),
+        (from_, "pageable"): lambda: back.copy_(there),
+    }
+    try:
+        pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
+    except (RuntimeError, NotImplementedError):  # not every accelerator has it
+        return kinds
+    queued = "pinned, non_blocking"
+    return kinds | {
+        (to, "pinned"): lambda: pinned.to(device),
+        (from_, "pinned"): lambda: back_pinned.copy_(there),
+        (to, queued): lambda: pinned.to(device, non_blocking=True),
+        # Read before a synchronize, these bytes are wrong; the timer does one.
+        (from_, queued): lambda: back_pinned.copy_(there, non_blocking=True),
+    }

@@ -1,0 +1,171 @@
+"""What a transfer costs, as the Model page shows it."""
+
+from collections.abc import Sequence
+from statistics import quantiles
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.model.model_result import Transfer, Transfers
+from core.measure.environment import Machine
+from core.measure.speedup import agree
+from core.ui import charts, format
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+from core.ui.server import engine
+from core.ui.source import show
+
+GUESS = "transfers_guess"
+GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
+HUMP = 1.2  # a peak this many times the end of its curve is no plateau
+SIZES = (
+    "datum.value < 1048576 ? datum.value / 1024 + ' KB' : datum.value / 1048576 + ' MB'"
+)
+
+
+def show_copies() -> None:
+    machine = engine().machine()
+    if machine and len(machine.devices) > 1:
+        show("core.lessons.model.transfers:device_copies")
+    else:
+        show("core.lessons.model.transfers:host_copies")
+
+
+class TransfersLab(Lab):
+    key, idle = "measure_transfers", True
+    event, noun = Transfer, "timing"
+    code = (
+        ("The copies", show_copies),
+        ("The timer", "core.measure.timing:measure_side_by_side"),
+    )
+
+    def more(self, machine: Machine) -> str | None:
+        return self.words["within"] if len(machine.devices) == 1 else None
+
+    def asks(self, machine: Machine, _: tuple | None) -> Guess:
+        where = "within the host" if len(machine.devices) == 1 else "to the device"
+        return Guess(GUESS, self.words["question"].format(where=where), GUESSES)
+
+    def gather(self, job: Job) -> Transfers | None:
+        measured = tuple(reported(job, Transfer))
+        return job.value or (Transfers(measured) if measured else None)
+
+    def chart(self, result: Transfers) -> None:
+        """GB/s over bytes; a line a kind of memory, a panel a direction."""
+        rates = frame(result.measured)
+        colors = charts.palette()
+        kinds = list(dict.fromkeys(rates["memory"]))
+        directions = list(dict.fromkeys(rates["direction"]))
+        first = colors.cpu if "host to host" in directions else colors.accelerator
+        hues = [
+            first if kind in ("new memory", "pageable") else colors.further[number]
+            for number, kind in enumerate(kinds)
+        ]
+        y_domain = rates["low"].min() / 1.2, rates["high"].max() * 1.2
+        x = alt.X("bytes:Q").title("Size of the copy")
+        y = alt.Y("rate:Q").title("GB/s")
+        lines = charts.lines(
+            alt.Chart().encode(
+                x=x.scale(type="log", domain=[4096, 2**28]).axis(
+                    charts.ticks((4096 * 16**n for n in range(5)), labelExpr=SIZES)
+                ),
+                y=y.scale(type="log", domain=y_domain, nice=False).axis(
+                    charts.ticks(charts.decades(*y_domain), format="~g")
+                ),
+                color=charts.hues("memory", kinds, hues, **charts.LINES),
+                tooltip=charts.tips(direction="Direction", memory="Host memory")
+                + charts.tips(size="Size")
+                + charts.tips(",.1f", us="Microseconds")
+                + charts.tips(".3g", rate="GB/s"),
+            ),
+            points=30,
+            band=True,
+        ).properties(data=rates, height=300 if len(directions) == 1 else 200)
+        panel = alt.Row("direction:N").title(None).sort(directions)
+        st.altair_chart(
+            lines if len(directions) == 1 else lines.facet(row=panel),
+            alt="Gigabytes per second over the size of a copy, both axes logarithmic",
+        )
+
+    def finding(self, result: Transfers) -> Finding:
+        """How fast the largest copy is in the first direction."""
+        rates = frame(result.measured)
+        rates = rates[rates["direction"] == rates["direction"].iloc[0]]
+        large = rates[rates["bytes"] == rates["bytes"].max()]
+        best = large.iloc[int(large["rate"].argmax())]
+        text = f"{best['size']}, {best['direction']}: **{speed(best)}**."
+        if not is_steady(best):
+            text += " The repeats differ too much for a single figure: measure again "
+            return Finding(text + "when the machine is quiet.")
+        rate = float(best["rate"])
+        return Finding(text, GUESSES[(rate >= 5) + (rate > 20)])
+
+    def lines(self, result: Transfers) -> Sequence[str]:
+        """The time of each kind's smallest copy, and its bandwidth at large sizes.
+
+        A curve within the host that falls again is faster where both ends fit in the
+        cache; that is said only where the repeats agree.
+        """
+        lines = []
+        rates = frame(result.measured)
+        for kind, curve in rates.groupby(["direction", "memory"], sort=False):
+            small, large = curve.iloc[0], curve.iloc[-1]
+            best = curve.iloc[int(curve["rate"].argmax())]
+            text = f"levels out at **{speed(large)}**"
+            if best["rate"] > HUMP * large["rate"]:
+                sure = is_steady(best) and is_steady(large)
+                cached = sure and kind[0] == "host to host"
+                text = f"**{speed(best)}** at {best['size']}"
+                text += ", which fits in the cache" * cached
+                text += f"; **{speed(large)}** at {large['size']}"
+                text += ", which doesn't" * cached
+            start = format.precise(small["us"] / 1e6)
+            lines.append(
+                f"{', '.join(map(str, kind)).capitalize()}: {text}. "
+                f"A copy of {small['size']} takes {start}."
+            )
+        large = rates[rates["bytes"] == rates["bytes"].max()].set_index("memory")
+        if {"new memory", "memory used before"} <= set(large.index):
+            new, used = large.loc["new memory"], large.loc["memory used before"]
+            if new["high"] < used["low"]:
+                lines.append(self.words["new_memory"])
+        return lines
+
+    def caption(self, result: Transfers) -> str:
+        ns = sorted({len(copy.seconds) for copy in result.measured})
+        return (
+            f"Median of n = {' to '.join(map(str, ns))} repeats after a warm-up; the "
+            "shade spans the middle half of them."
+        )
+
+
+def speed(copy: pd.Series) -> str:
+    """GB/s of one kind and size, as a range where the repeats differ too much."""
+    if is_steady(copy):
+        return f"{format.rounded(copy['rate'])} GB/s"
+    return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"
+
+
+def is_steady(copy: pd.Series) -> bool:
+    return agree((float(copy["low"]), float(copy["high"])))
+
+
+def frame(measured: Sequence[Transfer]) -> pd.DataFrame:
+    """A row a kind and size; GB/s as a median with the middle half of the repeats."""
+    rows = []
+    for copy in measured:
+        fast, typical, slow = quantiles(copy.seconds)
+        row = {
+            "direction": copy.direction,
+            "memory": copy.memory,
+            "bytes": copy.bytes,
+            "size": format.power_of_two(copy.bytes),
+            "us": typical * 1e6,
+            "rate": copy.bytes / typical / 1e9,
+            "low": copy.bytes / slow / 1e9,
+            "high": copy.bytes / fast / 1e9,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,163 @@
+"""What a step costs on one rank and on several, and how much of it is communication.
+
+All ranks are started once and take turns, so that whatever disturbs the machine
+disturbs all ways alike.
+"""
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
+from random import Random
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from core import devices, loops, models
+from core.data import datasets
+from core.lessons.scale import ranks
+from core.lessons.scale.data_parallel import LEARNING_RATE, SEED
+from core.lessons.scale.scale_result import SIZES, Cost, Repeat, Step
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+REPEATS, WARMUP = 9, 1
+REPEAT_SECONDS = 0.1  # about, for the steps of a repeat on one rank
+MOST_STEPS = 50
+
+
+class Way:
+    """Steps of some ranks, on their shares of one batch."""
+
+    def __init__(
+        self, size: int, threads: int, model_name: str, batch: datasets.Split
+    ) -> None:
+        """Every rank has to call this, with or without a part in the way."""
+        self.threads, self.device = threads, ranks.device()
+        self.group: Any = dist.new_group(list(range(size)))
+        self.joins = dist.get_rank() < size
+        if not self.joins:
+            return
+        torch.manual_seed(SEED)
+        model = models.build(model_name).to(self.device)
+        self.model: Any = model
+        if size > 1:
+            self.model = DistributedDataParallel(model, process_group=self.group)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), LEARNING_RATE)
+        share = len(batch) // size
+        mine = slice(share * dist.get_rank(), share * (dist.get_rank() + 1))
+        self.batch = (
+            batch.images[mine].to(self.device),
+            batch.labels[mine].to(self.device),
+        )
+
+    def seconds(self, steps: int, silent: bool = False) -> float:
+        """Seconds of a step on this rank; `silent`: no exchange of gradients."""
+        exchange: AbstractContextManager = nullcontext()
+        if silent:
+            exchange = self.model.no_sync()
+        dist.barrier(self.group)
+        with devices.cpu_threads(self.threads), exchange:
+            devices.synchronize(self.device)
+            began = time.perf_counter()
+            for _ in loops.train_epoch(
+                self.model,
+                repeat(self.batch, steps),
+                nn.CrossEntropyLoss(),
+                self.optimizer,
+                self.device,
+            ):
+                pass
+            devices.synchronize(self.device)
+            return (time.perf_counter() - began) / steps
+
+
+def take_turns(
+    task: str,
+    model_name: str,
+    batch_size: int,
+    chosen: list[tuple[int, int]],
+    repeats: int,
+    watch: Watch = UNWATCHED,
+) -> list[list[float]]:
+    """On each rank: seconds of a step by repeat, for each of `timed`."""
+    batch = datasets.load(task).train.first(batch_size)
+    ways = [Way(*way, model_name, batch) for way in chosen]
+    steps = _steps_of_a_repeat(ways[0])
+    in_turn = timed(chosen)
+    taken: list[list[float]] = [[] for _ in in_turn]
+    for number in range(WARMUP + repeats):
+        # A new order each time, the same on all ranks: threads that still spin
+        # do not always disturb the same way.
+        for place in Random(number).sample(range(len(taken)), len(taken)):
+            which, silent = in_turn[place]
+            dist.barrier()  # no rank is still busy with the previous way
+            if ways[which].joins:
+                seconds = ways[which].seconds(steps, silent)
+                if number >= WARMUP:
+                    taken[place].append(seconds)
+        if dist.get_rank() == 0:
+            watch.report(Repeat(number + 1, WARMUP + repeats))
+    return taken
+
+
+def ways(cores: int) -> list[tuple[int, int]]:
+    """Numbers of ranks to compare, each with its CPU threads.
+
+    With several GPUs, up to one rank for each. On the CPU, one rank with all cores
+    stands beside those that share them.
+    """
+    gpus = torch.cuda.device_count()
+    if gpus > 1:
+        return [(size, 1) for size in SIZES if size <= gpus]
+    alone = [(1, 1), (1, cores)] if cores > 1 else [(1, 1)]
+    return alone + [(size, 1) for size in SIZES if size > 1]
+
+
+def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
+    """Places of ways that take turns, and whether silent: several ranks are both."""
+    return [
+        (place, silent)
+        for place, (size, _) in enumerate(chosen)
+        for silent in ((False, True) if size > 1 else (False,))
+    ]
+
+
+def _steps_of_a_repeat(alone: Way) -> int:
+    """As many as one rank does in REPEAT_SECONDS; all ranks get the number."""
+    steps = torch.zeros(1, dtype=torch.int64, device=alone.device)
+    if alone.joins:
+        alone.seconds(2)
+        steps += min(MOST_STEPS, max(2, round(REPEAT_SECONDS / alone.seconds(3))))
+    dist.broadcast(steps, src=0)
+    return int(steps.item())
+
+
+def measure(
+    task: str,
+    model_name: str,
+    batch_size: int,
+    watch: Watch = UNWATCHED,
+    repeats: int = REPEATS,
+) -> Cost:
+    """Time steps of one batch on one rank and several; reports Repeat."""
+    cores = devices.usable_cores()
+    chosen = ways(cores)
+    count = max(size for size, _ in chosen)
+    backend = ranks.backend_for(count)
+    address = "core.lessons.scale.cost:take_turns"
+    what = (task, model_name, batch_size, chosen, repeats)
+    by_rank = ranks.run(address, count, *what, backend=backend, watch=watch)
+    # A step has ended when its last rank is done.
+    seconds = iter(
+        tuple(map(max, zip(*filter(None, taken), strict=True)))
+        for taken in zip(*by_rank, strict=True)
+    )
+    steps = [
+        Step(size, threads, next(seconds), next(seconds) if size > 1 else ())
+        for size, threads in chosen
+    ]
+    means = ranks.means(backend)
+    return Cost(model_name, batch_size, tuple(steps), cores, *means, now())

@@ -1,0 +1,168 @@
+"""What a step costs on one rank and on several, as the Scale page shows it."""
+
+from statistics import median
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.scale.ranks_page import why_on_cpu
+from core.lessons.scale.scale_result import Cost, Repeat, Step
+from core.measure.environment import Machine
+from core.measure.speedup import Speedup, paired
+from core.ui import charts, controls, dataset, format
+from core.ui.job_panel import latest
+from core.ui.lab import Finding, Guess, Lab
+
+BATCH_SIZES = (64, 512, 4096)
+GUESS = "ranks_guess"
+GUESSES = (
+    "Slower, or about the same",
+    "1.1 to 1.7 times as fast",
+    "More than 1.7 times as fast",
+)
+
+
+class CostLab(Lab):
+    key, order, file = "run_cost", 3, "ranks"
+    code = (
+        ("A step", "core.lessons.scale.cost:Way.seconds"),
+        ("Taking turns", "core.lessons.scale.cost:take_turns"),
+    )
+
+    def more(self, machine: Machine) -> str:
+        alone = machine.devices[0].backend == "CPU"
+        return self.words["share_cores"] if alone else why_on_cpu(machine)
+
+    def asks(self, *_: object) -> Guess:
+        return Guess(GUESS, self.words["question"], GUESSES)
+
+    def settings(self, machine: Machine) -> tuple:
+        model = controls.model("cost_model")
+        size = controls.choice(
+            "Batch size", "cost_batch", BATCH_SIZES, index=1, format_func="{:,}".format
+        )
+        return dataset.default_task(machine), model, size
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        at = latest(job, Repeat)
+        if at is None:
+            return "Starting four ranks", 0.0
+        return f"Round {at.done} of {at.of}", at.done / at.of
+
+    def chart(self, cost: Cost) -> None:
+        """A bar for each way, its end outlined where gradients are exchanged."""
+        rows = []
+        for step in cost.steps:
+            middle = median(step.seconds)
+            times = (middle - step.exchange, middle, *format.middle_half(step.seconds))
+            times_ms = (1e3 * seconds for seconds in times)
+            rows.append((name(step), *times_ms, format.precise(middle)))
+        columns = ["way", "compute", "milliseconds", "low", "high", "time"]
+        hue = charts.palette().of(cost.environment.backend)
+        ways = charts.rows(
+            pd.DataFrame(rows, columns=columns),
+            "way",
+            limit=190,
+            tooltip=charts.tips(way="Way", time="A step, median")
+            + charts.tips(".3g", compute="Of it computing, ms")
+            + charts.tips(".3g", low="Middle half from, ms", high="to, ms"),
+        )
+        x = alt.X("milliseconds:Q").title("Milliseconds per step")
+        compute = ways.mark_bar(height=16, color=hue).encode(x="compute:Q")
+        ends, outline = alt.value("transparent"), alt.value(hue)
+        whole = charts.bars(ways, x, "time:N", fill=ends, stroke=outline)
+        st.altair_chart(
+            alt.layer(compute, whole).properties(height=alt.Step(34)),
+            alt="Milliseconds of a step on one rank, on two and on four",
+        )
+        st.markdown(self.words["bars"])
+
+    def finding(self, cost: Cost) -> Finding:
+        """How fast two ranks are; no guess is right if the repeats don't agree."""
+        speedup = cost.speedup(two(cost))
+        low, high = map(answer, format.middle_half(speedup.ratios))
+        return Finding(
+            f"Two ranks run at **{in_words(speedup)} times** the speed of one.",
+            answer(speedup.median) if low == high else None,
+        )
+
+    def lines(self, cost: Cost) -> list[str]:
+        """What each number of ranks brings and loses, and whether that pays."""
+        lines = []
+        for step in cost.steps:
+            if step.ranks == 1:
+                continue
+            speedup = cost.speedup(step)
+            text = f"**{step.ranks} ranks**: {in_words(speedup)} times the speed of one"
+            if speedup.is_sure:
+                ideal = f"{speedup.median / step.ranks:.0%} of the ideal {step.ranks}×"
+                text += f", {ideal}"
+            share = step.exchange / median(step.seconds)
+            text += (
+                f". The exchange adds {share:.0%} of a step, "
+                f"{format.precise(step.exchange)}."
+                if share >= 0.01
+                else ". The exchange is too short to tell from noise."
+            )
+            if step.ranks > cost.cores and cost.environment.backend == "CPU":
+                text += f" They share {format.counted(cost.cores, 'core')}."
+            lines.append(text)
+        return [*lines, verdict(cost), self.words["when"]]
+
+    def caption(self, cost: Cost) -> str:
+        return (
+            f"{format.NAMES[cost.model]}, {cost.batch_size:,} images in each step, "
+            f"shared by its ranks; {cost.backend} on {cost.environment.device_name}, "
+            f"{format.counted(cost.cores, 'core')}. Median of n = "
+            f"{len(cost.steps[0].seconds)} {self.words['repeats']}"
+        )
+
+
+def name(step: Step) -> str:
+    """2 ranks (1 thread each)."""
+    threads = format.counted(step.threads, "thread")
+    each = " each" if step.ranks > 1 else ""
+    return f"{format.counted(step.ranks, 'rank')} ({threads}{each})"
+
+
+def two(cost: Cost) -> Step:
+    return next(step for step in cost.steps if step.ranks == 2)
+
+
+def answer(times: float) -> str:
+    return GUESSES[(times >= 1.1) + (times > 1.7)]
+
+
+def in_words(speedup: Speedup) -> str:
+    """A figure; a range where the pairs disagree, or leave open who is faster."""
+    if speedup.is_sure:
+        return format.times(speedup.median)
+    low, high = speedup.interval
+    return f"{format.times(low)} to {format.times(high)}"
+
+
+def verdict(cost: Cost) -> str:
+    """Whether ranks pay here, compared with the better of the one-process ways."""
+    one, several = (
+        min(steps, key=lambda step: median(step.seconds))
+        for steps in (
+            [step for step in cost.steps if step.ranks == 1],
+            [step for step in cost.steps if step.ranks > 1],
+        )
+    )
+    winner = paired(one.seconds, several.seconds).winner
+    if winner is None:
+        return f"**Too close to call** between {name(several)} and {name(one)}."
+    fast, slow = (several, one) if winner else (one, several)
+    gain = paired(slow.seconds, fast.seconds)
+    faster = "faster than"  # no figure where the repeats disagree on it
+    if gain.steady:
+        faster = f"{format.times(gain.median)}× as fast as"
+    if winner == 0:
+        return (
+            f"**It doesn't pay here**: {name(one)} is {faster} {name(several)}. The "
+            "extra processes cost more than they save."
+        )
+    return f"**It pays here**: {name(several)} are {faster} {name(one)}."

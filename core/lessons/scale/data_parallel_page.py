@@ -1,0 +1,168 @@
+"""A training on several ranks, live, as the Scale page shows it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.config import TRAIN_SAMPLES
+from core.jobs.job import Job
+from core.lessons.scale.ranks_page import colors_of, why_on_cpu
+from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
+from core.measure.environment import Machine
+from core.ui import charts, controls, dataset, format, guess, montage
+from core.ui.job_panel import reported
+from core.ui.lab import Lab
+from core.ui.server import engine, explained
+
+BATCH_SIZE, MODEL, EPOCHS = 64, "ann", 1
+DIES = (1, 100)  # a rank, and the step after which it is killed
+
+
+class DataParallelLab(Lab):
+    key, order = "run_ranks", 1
+    address = "core.lessons.scale.data_parallel:run"
+    panel: Mapping[str, Any] = {
+        "what": "The run",
+        "icon": ":material/play_arrow:",
+        "measures": False,
+    }
+    code = (
+        ("On each rank", "core.lessons.scale.data_parallel:train"),
+        ("The loop", "core.loops:train_epoch"),
+        ("What torchrun sets", "core.lessons.scale.ranks:join"),
+        ("The ranks meet", "core.lessons.scale.ranks:meet"),
+    )
+
+    def more(self, machine: Machine) -> str:
+        backend = machine.devices[0].backend
+        if backend == "CPU":
+            return self.words["without_gpu"]
+        instead = self.words["instead"] if backend in ("CUDA", "ROCm") else ""
+        return f"{why_on_cpu(machine)} {instead}"
+
+    def settings(self, machine: Machine) -> tuple:
+        task = controls.task("ranks_task", dataset.is_here(machine))
+        count = controls.choice("Ranks", "ranks", SIZES, index=1, format_func=str)
+        dies = st.toggle(
+            "Kill rank 1 partway",
+            key="ranks_die",
+            disabled=count == 1,
+            help=self.words["kill"],
+        )
+        killed = DIES if dies and count > 1 else None
+        return count, task, MODEL, BATCH_SIZE, EPOCHS, killed
+
+    def before(self, arguments: tuple | None) -> None:
+        """The first batch as the ranks share it, in one row of pictures."""
+        if arguments is None:
+            return
+        count, task, *_ = arguments
+        with explained("The images could not be loaded"):
+            shares = first_batch(task, count)
+            for rank, (column, images) in enumerate(
+                zip(st.columns(count), shares, strict=True)
+            ):
+                text = f"Rank {rank}: {len(images)} images of the first batch"
+                picture = montage.montage(
+                    images, frozenset(), charts.palette(), columns=8
+                )
+                with column:
+                    montage.show(montage.png(picture), text)
+                    st.markdown(f":small[{text}]")
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        step = max((loss.step for loss in reported(job, RankLoss)), default=0)
+        steps = -(-TRAIN_SAMPLES[job.arguments[1]] // BATCH_SIZE) * EPOCHS
+        text = f"Step {step:,} of {steps:,}" if step else "Starting the ranks"
+        return text, min(1.0, step / steps)
+
+    def gather(self, job: Job) -> ParallelRun | None:
+        losses, machine = reported(job, RankLoss), engine().machine()
+        if job.value is not None or not losses or machine is None:
+            return job.value
+        ends = (
+            RankEnd(rank, tuple(e for e in losses if e.rank == rank), 0, "", 0.0, None)
+            for rank in range(job.arguments[0])
+        )
+        return ParallelRun(tuple(ends), 0, 0, "gloo", machine.devices[0], date="")
+
+    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+        super().show(job, guessed)
+        if not self.gather(job):
+            self.before(job.arguments)
+        elif job.status == "failed" and (killed := job.arguments[-1]):
+            rank, step = killed
+            st.markdown(self.words["killed"].format(rank=rank, step=step))
+
+    def chart(self, run: ParallelRun) -> None:
+        losses = [
+            (loss.step, loss.loss, f"rank {loss.rank}")
+            for end in run.ends
+            for loss in end.losses
+        ]
+        st.vega_lite_chart(
+            pd.DataFrame(losses, columns=["step", "loss", "rank"]),
+            loss_lines(len(run.ends)),
+            key=f"chart_ranks{self.suffix}",
+            alt="Loss over the steps, a line for each rank",
+        )
+
+    def lines(self, run: ParallelRun) -> list[str]:
+        """Which images the ranks saw, which model they hold, and how good it is."""
+        first, count = run.ends[0], len(run.ends)
+        lines = []
+        if count > 1:
+            lines.append(
+                f"**Different images**: each rank trained on {first.images:,} of the "
+                f"{run.train_images:,}, {BATCH_SIZE // count} in each step. So their "
+                "losses differ."
+            )
+            hashes = ", ".join(f"`{e.weights}` on rank {e.rank}" for e in run.ends)
+            lines.append(
+                f"**The same model**: the hash of all parameters is `{first.weights}` "
+                "on every rank. They began equal and took equal steps."
+                if run.agree
+                else f"**Not the same model**: the hash of all parameters is {hashes}."
+            )
+        seconds = max(end.seconds for end in run.ends)
+        lines.append(
+            f"**{(first.correct or 0) / run.test_images:.1%}** of "
+            f"{run.test_images:,} test images right, after "
+            f"{format.duration(seconds)} of training. Faster than one rank? Measure it "
+            "under **What it costs**."
+        )
+        return lines
+
+    def caption(self, run: ParallelRun) -> str:
+        count = len(run.ends)
+        return (
+            f"{format.counted(count, 'rank')} with one CPU thread"
+            f"{' each' if count > 1 else ''}, on {run.environment.device_name}; "
+            f"{self.words['exchanged'][run.backend]}. Batches of {BATCH_SIZE} images, "
+            "shared by the ranks; one epoch."
+        )
+
+
+@charts.live
+def loss_lines(colors: charts.Palette, ranks: int) -> charts.Chart:
+    names = [f"rank {number}" for number in range(ranks)]
+    hues = charts.hues("rank", names, colors_of(colors, ranks), **charts.LINES)
+    chart = alt.Chart(charts.LATER).encode(
+        x=alt.X("step:Q").title("Step"),
+        y=alt.Y("loss:Q").title("Loss on its own images").scale(zero=True),
+        color=hues,
+        tooltip=charts.tips(rank="Rank")
+        + charts.tips(",d", step="Step")
+        + charts.tips(".4f", loss="Loss"),
+    )
+    return charts.lines(chart, 1.6).properties(height=charts.TALL)
+
+
+@st.cache_data(show_spinner=False, max_entries=8)
+def first_batch(task: str, count: int) -> list[np.ndarray]:
+    address = "core.lessons.scale.sampler:first_batch"
+    return engine().ask(address, task, count, BATCH_SIZE)

@@ -1,0 +1,94 @@
+"""One batch, split over ranks: their gradients, averaged, are those of the whole batch.
+
+The last digits differ, since floats are added up in another order.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from core import models
+from core.data import datasets
+from core.lessons.scale import ranks
+from core.lessons.scale.data_parallel import SEED, fingerprint
+from core.lessons.scale.scale_result import Gradients, Share
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+
+def average(model: nn.Module) -> None:
+    """Do by hand, tensor by tensor, what DistributedDataParallel does."""
+    for parameter in model.parameters():
+        assert parameter.grad is not None  # the backward pass is done
+        dist.all_reduce(parameter.grad)  # now it is the sum, on every rank
+        parameter.grad /= dist.get_world_size()
+
+
+def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
+    """Leave the gradients of the mean loss in `grad`.
+
+    Without dropout, which would differ between the models compared.
+    """
+    model.train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.eval()
+    nn.CrossEntropyLoss()(model(images), labels).backward()
+
+
+def share(task: str, model_name: str, images: int) -> Share:
+    """A rank's gradients for `images`, their average, the whole batch's."""
+    rank, count = dist.get_rank(), dist.get_world_size()
+    device = ranks.device()
+    batch = datasets.load(task).train.first(images * count)
+    whole = batch.images.to(device), batch.labels.to(device)
+    mine = slice(images * rank, images * (rank + 1))
+
+    def fresh() -> nn.Module:
+        torch.manual_seed(SEED)
+        return models.build(model_name).to(device)
+
+    by_hand, at_once = fresh(), fresh()
+    compute(by_hand, whole[0][mine], whole[1][mine])
+    own = last_bias(by_hand)
+    average(by_hand)
+    compute(at_once, *whole)
+    by_ddp = DistributedDataParallel(fresh())
+    compute(by_ddp, whole[0][mine], whole[1][mine])
+
+    averaged, alone, ddp = map(gradients, (by_hand, at_once, by_ddp))
+    return Share(
+        own,
+        last_bias(by_hand),
+        last_bias(at_once),
+        greatest=alone.abs().max().item(),
+        difference=(averaged - alone).abs().max().item(),
+        by_ddp=(averaged - ddp).abs().max().item(),
+        all=fingerprint([averaged]),
+    )
+
+
+def gradients(model: nn.Module) -> Tensor:
+    """All gradients in one row (parameters,)."""
+    grads = (parameter.grad for parameter in model.parameters())
+    return torch.cat([grad.flatten() for grad in grads if grad is not None])
+
+
+def last_bias(model: nn.Module) -> tuple[float, ...]:
+    """Gradients of the last layer's bias, one for each class."""
+    *_, bias = model.parameters()
+    assert bias.grad is not None
+    return tuple(bias.grad.tolist())
+
+
+def measure(
+    count: int, task: str, model_name: str, images: int, watch: Watch = UNWATCHED
+) -> Gradients:
+    """Split a batch of the training images over `count` ranks, `images` for each."""
+    what, backend = (task, model_name, images), ranks.backend_for(count)
+    shares = ranks.run(
+        "core.lessons.scale.gradients:share", count, *what, backend=backend, watch=watch
+    )
+    classes = datasets.load(task).classes
+    return Gradients(classes, shares, images, *ranks.means(backend), now())

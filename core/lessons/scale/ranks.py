@@ -1,0 +1,161 @@
+"""Start a function on several ranks, each a process of its own, as torchrun does.
+
+torchrun tells each process through the environment which rank it is and where to meet
+the others. A rank that dies ends all: the others would wait for its gradients in vain.
+"""
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from core import devices
+from core.errors import ExplainedError
+from core.jobs.job import Outcome, outcome_of
+from core.jobs.sandbox import Child, ChildDiedError
+from core.measure.environment import Environment
+from core.watch import UNWATCHED, Watch
+
+SECONDS = 3600.0  # after which a rank ends by itself
+MOST_SILENT = timedelta(seconds=30)  # for which a rank waits for the others
+LAST_WORDS_SECONDS = 2.0  # for the other ranks to say why they could not go on
+PLACE = "RANKS_MEET_AT"  # an environment variable of ours
+SOURCE = re.compile(r"\[/\S+\] ")  # where in torch's own code an error was raised
+LOOPBACK = {"darwin": "lo0", "linux": "lo"}
+
+
+def run(
+    address: str,
+    count: int,
+    *arguments: Any,
+    backend: str = "",
+    watch: Watch = UNWATCHED,
+) -> tuple[Any, ...]:
+    """Call the function at `address` on each rank; returns their values in order.
+
+    Their reports are passed on to `watch`. Raises ExplainedError where a rank fails or
+    dies, and CancelledError; no rank is left then.
+    """
+    backend = backend or backend_for(count)
+    with ExitStack() as left:
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        place = Path(left.enter_context(folder), "ranks").as_uri()
+        children = []
+        for rank in range(count):
+            what = (rank, count, place, backend, address, arguments)
+            children.append(Child("core.lessons.scale.ranks:join", what, SECONDS))
+            left.callback(children[-1].end)
+        return _values(children, watch)
+
+
+def join(
+    rank: int,
+    count: int,
+    place: str,
+    backend: str,
+    address: str,
+    arguments: tuple[Any, ...],
+    watch: Watch,
+) -> Any:
+    """In a rank's process: set what torchrun sets, then call the function.
+
+    The ranks meet in a file instead of at MASTER_ADDR and MASTER_PORT, so no
+    other machine can reach them. OMP_NUM_THREADS is left out: a child has one
+    thread anyway.
+    """
+    os.environ |= {
+        "RANK": str(rank),  # among all
+        "LOCAL_RANK": str(rank),  # among those of this machine
+        "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
+        PLACE: place,
+    }
+    if sys.platform in LOOPBACK:
+        os.environ["GLOO_SOCKET_IFNAME"] = LOOPBACK[sys.platform]
+    meet(backend)
+    value = outcome_of(address, arguments, watch).get()
+    dist.destroy_process_group()
+    return value
+
+
+def meet(backend: str = "") -> None:
+    """Wait for the other ranks, by default with this machine's backend."""
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    backend = backend or backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
+    place = os.environ.get(PLACE, "env://")
+    if backend == "nccl":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group(
+        backend, place, timeout=MOST_SILENT, rank=rank, world_size=count
+    )
+
+
+def backend_for(count: int) -> str:
+    """NCCL if each rank of this machine has a GPU, else gloo: they share the CPU."""
+    return "nccl" if torch.cuda.device_count() >= count else "gloo"
+
+
+def means(backend: str) -> tuple[str, Environment]:
+    """The backend, and where ranks compute with it."""
+    kind = "cuda" if backend == "nccl" else "cpu"
+    here = devices.environment(torch.device(kind))
+    return backend, replace(here, threads=1)  # each rank has one thread
+
+
+def device() -> torch.device:
+    """The device of this rank."""
+    if dist.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
+    """The children's values; ExplainedError as soon as one fails."""
+    outcomes: dict[int, Outcome] = {}
+    dead: dict[int, str] = {}
+    deadline: float | None = None  # for the rest, once one has failed
+    waiting = {child.pipe: rank for rank, child in enumerate(children)}
+    while waiting and (deadline is None or time.monotonic() < deadline):
+        watch.check()
+        for pipe in connection.wait(list(waiting), 0.1):
+            rank = waiting[pipe]  # type: ignore[index]
+            try:
+                message = children[rank].receive()
+            except ChildDiedError as error:
+                dead[rank] = str(error)
+            else:
+                if not isinstance(message, Outcome):
+                    watch.report(message)
+                    continue
+                outcomes[rank] = message
+            del waiting[pipe]  # type: ignore[arg-type]
+            if rank in dead or outcomes[rank].status == "failed":
+                deadline = deadline or time.monotonic() + LAST_WORDS_SECONDS
+    if deadline is not None:
+        raise ExplainedError(_why(len(children), dead, outcomes))
+    return tuple(outcomes[rank].value for rank in range(len(children)))
+
+
+def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
+    """Why there is no result: the rank that died, or else the first that failed."""
+    failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
+    rank, outcome = next(failed, (0, Outcome("failed")))
+    if not dead:
+        return f"Rank {rank} of {count} could not go on: {outcome.message}"
+    gone, how = next(iter(dead.items()))
+    text = f"Rank {gone} of {count} died. {how}"
+    if outcome.message:
+        said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
+        text += f" Rank {rank} waited for its gradients and got this error: `{said}`."
+    return f"{text} So the run ended on all ranks."

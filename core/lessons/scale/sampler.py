@@ -1,0 +1,43 @@
+"""Which images each rank is fed: DistributedSampler, with set_epoch and without."""
+
+import numpy as np
+import torch
+from torch.utils.data import DistributedSampler, TensorDataset
+
+from core.data import datasets
+from core.lessons.scale.scale_result import Orders
+
+RANKS, EPOCHS = 2, 3
+
+
+def orders(
+    images: int, calls_set_epoch: bool
+) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Image numbers by epoch and rank; some come twice for equal shares."""
+    dataset = TensorDataset(torch.arange(images))
+    samplers: list[DistributedSampler] = [
+        DistributedSampler(dataset, num_replicas=RANKS, rank=rank)
+        for rank in range(RANKS)
+    ]
+    epochs = []
+    for epoch in range(EPOCHS):
+        for sampler in samplers:
+            if calls_set_epoch:
+                sampler.set_epoch(epoch)
+        epochs.append(tuple(tuple(sampler) for sampler in samplers))
+    return tuple(epochs)
+
+
+def both(images: int) -> Orders:
+    return Orders(images, orders(images, True), orders(images, False))
+
+
+def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:
+    """By rank, its images of the first batch of a training: uint8 (n, 28, 28)."""
+    train = datasets.load(task).train
+    dataset = TensorDataset(train.labels)
+    samplers: list[DistributedSampler] = [
+        DistributedSampler(dataset, ranks, rank) for rank in range(ranks)
+    ]
+    orders = map(list, samplers)
+    return [train.images[order[: size // ranks], 0].numpy() for order in orders]

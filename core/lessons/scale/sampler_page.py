@@ -1,0 +1,88 @@
+"""Which rank sees which images, and set_epoch forgotten, as the Scale page shows it."""
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.lessons.scale.ranks_page import colors_of
+from core.lessons.scale.scale_result import Orders
+from core.ui import charts, guess
+from core.ui.frame import PROSE
+from core.ui.lab import SIDES
+from core.ui.server import engine, explained
+from core.ui.source import code_tabs
+from core.words import Words
+
+IMAGES = 11
+GUESSES = ("A new one", "The same as the first", "None: an error")
+
+words = Words(__file__)
+
+
+def draw() -> None:
+    """The guess, both orders, and what is not equal about them."""
+    st.markdown(words("sampler.text"), width=PROSE)
+    guessed = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
+    if guess.missing(guessed):
+        return
+    with explained("The orders can't be drawn"):
+        orders = both_orders(IMAGES)
+        chart, beside = st.columns(SIDES)
+        chart.altair_chart(
+            panels(orders),
+            alt="The images of each rank in three epochs, with set_epoch and without",
+        )
+        same = len(set(orders.forgotten)) == 1
+        with beside:
+            guess.judge(
+                words("sampler.same") if same else words("sampler.new"),
+                guessed,
+                GUESSES[1] if same else GUESSES[0],
+            )
+            st.markdown(in_words(orders))
+        with st.expander("The code that ran", icon=":material/code:"):
+            code_tabs(("The orders", "core.lessons.scale.sampler:orders"))
+
+
+@st.cache_data(show_spinner=False, max_entries=4)
+def both_orders(images: int) -> Orders:
+    return engine().ask("core.lessons.scale.sampler:both", images)
+
+
+def panels(orders: Orders) -> charts.Chart:
+    """The images that each rank is fed; a row an epoch, a panel a way."""
+    rows = []
+    for way, epochs in (("With set_epoch", orders.told), ("Without", orders.forgotten)):
+        for number, shares in enumerate(epochs, 1):
+            dealt = zip(*shares, strict=True)  # in turn, as cards are
+            places = [image for turn in dealt for image in enumerate(turn)]
+            rows += [
+                (way, f"Epoch {number}", place, str(image), f"rank {rank}")
+                for place, (rank, image) in enumerate(places)
+            ]
+    frame = pd.DataFrame(rows, columns=["way", "epoch", "place", "image", "rank"])
+    colors = charts.palette()
+    ranks = list(dict.fromkeys(frame["rank"]))
+    cells = alt.Chart(frame).encode(
+        x=alt.X("place:O").title(None).axis(None),
+        y=alt.Y("epoch:N").title(None).sort(None),
+        tooltip=charts.tips(epoch="When", rank="Rank", image="Image"),
+    )
+    hues = charts.hues("rank", ranks, colors_of(colors, len(ranks)), symbolOpacity=0.3)
+    boxes = cells.mark_rect(opacity=0.3, stroke=colors.page, strokeWidth=2)
+    texts = cells.mark_text(fontSize=13).encode(text="image:N")
+    size = {"width": alt.Step(24), "height": alt.Step(30)}
+    chart = alt.layer(boxes.encode(color=hues), texts).properties(**size)
+    panel = alt.Row("way:N").title(None).sort(list(dict.fromkeys(frame["way"])))
+    return chart.facet(row=panel.header(labelAnchor="start", labelOrient="top"))
+
+
+def in_words(orders: Orders) -> str:
+    """That nothing warns of it, and why an image comes twice."""
+    fed = [image for share in orders.told[0] for image in share]
+    twice = sorted({image for image in fed if fed.count(image) > 1})
+    if not twice:
+        return words("sampler.unnoticed")
+    counts = {"images": orders.images, "ranks": len(orders.told[0])}
+    again = words("sampler.twice", **counts, image=twice[0])
+    return f"{words('sampler.unnoticed')}\n\n{again}"

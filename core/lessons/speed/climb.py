@@ -1,0 +1,253 @@
+"""Climb the ladder: train on one rung after the other and measure each.
+
+Every rung begins with the same weights, and its epochs are timed in turn with those of
+the rung that it changes; at the end those of the best in turn with the textbook's.
+"""
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import nn
+
+from core import devices, loops, models
+from core.data import batches, datasets
+from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
+from core.lessons.speed import climb_result, roofline, rungs
+from core.lessons.speed.climb_result import (
+    FIRST_STEPS,
+    TEXTBOOK,
+    Climb,
+    Climbed,
+    Direct,
+    DirectProgress,
+    Progress,
+    Result,
+)
+from core.measure import peak_memory
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+from core.words import Words
+
+SEED = 1  # for the weights; 0 is the CNN's worst of ten, see climb_result.SEEDS
+REPORT_SECONDS = 0.2
+
+words = Words(__file__)
+
+
+def climb(
+    wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
+) -> Climbed:
+    """Measure every rung that `done` lacks, and report each.
+
+    A rung that fails says why, and the next one builds on what was kept before.
+    """
+    device = devices.resolve(wanted.device)
+    datasets.load(wanted.task)  # if that fails, no rung is to blame
+    limit = roofline.measure(wanted.task, wanted.model, device)
+    watch.report(limit)
+    results = list(done)
+    base: PreparedRung | None = None
+    try:
+        for rung in climb_result.RUNGS[len(results) :]:
+            last = climb_result.base(results)
+            obstacle = rung.obstacle(devices.backend(device), wanted.model)
+            ready = None
+            if obstacle:
+                result = Result(rung.name, last, applies=False, message=obstacle)
+            else:
+                watch.report(Progress(rung.name, 0, 0))
+                try:
+                    if last and base is None:  # the climb was resumed
+                        base = get_ready(last, wanted, device, results)
+                    ready = get_ready(rung.name, wanted, device, results)
+                    result = measure(ready, base, wanted, results, watch)
+                except CancelledError:
+                    raise
+                except Exception as error:
+                    result = Result(rung.name, last, message=why(error))
+            if result.kept:
+                base = ready
+            results.append(result)
+            watch.report(result)
+            gc.collect()  # a loader's worker processes end with it
+        direct = compare_directly(base, wanted, device, results, watch)
+    finally:
+        torch.compiler.reset()  # compiled code holds on to its model
+    environment = devices.environment(device)
+    return Climbed(wanted, limit, tuple(results), direct, environment, now())
+
+
+def why(error: Exception) -> str:
+    """What failed and what to do about it, in a sentence."""
+    explained = isinstance(error, ExplainedError) or is_out_of_memory(error)
+    text = f"{error} {getattr(error, 'inner_exception', '')}"
+    if not explained and ("C++ compiler" in text or "cl is not found" in text):
+        return words("no_compiler")
+    return explain(error)
+
+
+@dataclass
+class PreparedRung:
+    """A rung that is set up and has made its first steps."""
+
+    rung: str
+    model: nn.Module
+    epoch: rungs.Epoch
+    device: torch.device
+    start_seconds: float
+    peak_bytes: int | None
+
+
+def get_ready(
+    rung: str, wanted: Climb, device: torch.device, results: Sequence[Result]
+) -> PreparedRung:
+    """Set a rung up and make its first steps, so that no epoch pays for that."""
+    torch.manual_seed(SEED)
+    # As in the textbook loop: all pixels of a channel lie together in memory.
+    model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
+    model = model.to(device)
+    before = devices.allocated(device) or 0
+
+    start = time.perf_counter()
+    with cold_compiler(rung):
+        set_up = getattr(rungs, rung)
+        split = datasets.load(wanted.task).train.first(wanted.images)
+        epoch = set_up(split, model, device, climb_result.kept(results))
+        steps = epoch()
+        next(steps)
+    devices.synchronize(device)
+    start_seconds = time.perf_counter() - start
+
+    there = (devices.allocated(device) or 0) - before
+    few = islice(steps, FIRST_STEPS - 1)
+    peak = peak_memory.peak_bytes(lambda: list(few), device)
+    steps.close()
+    peak = None if peak is None else there + peak
+    return PreparedRung(rung, model, epoch, device, start_seconds, peak)
+
+
+def measure(
+    ready: PreparedRung,
+    base: PreparedRung | None,
+    wanted: Climb,
+    results: Sequence[Result],
+    watch: Watch = UNWATCHED,
+) -> Result:
+    """Time every epoch, in turn with one of the rung before; then evaluate.
+
+    Whatever else the machine does then slows both.
+    """
+    seconds, base_seconds = [], []
+    for number in range(1, wanted.epochs + 1):
+        progress = partial(Progress, ready.rung, number)
+        taken, steps = time_epoch(ready, progress, watch)
+        seconds.append(taken)
+        if base is not None:
+            base_seconds.append(time_epoch(base, progress, watch)[0])
+
+    dataset = datasets.load(wanted.task)
+    test = batches.in_order(dataset.test, ready.device)
+    outputs, targets = loops.predict(ready.model, test, ready.device)
+    ready.model.train()
+    kept = climb_result.kept(results).with_change(ready.rung)
+    measured = Result(
+        ready.rung,
+        climb_result.base(results),
+        tuple(seconds),
+        tuple(base_seconds),
+        min(steps * kept.batch_size, wanted.images, len(dataset.train)),
+        steps,
+        ready.start_seconds,
+        ready.peak_bytes,
+        int((outputs.argmax(dim=1) == targets).sum()),
+        len(targets),
+    )
+    return replace(measured, kept=climb_result.is_kept(measured, results))
+
+
+def compare_directly(
+    ready: PreparedRung | None,
+    wanted: Climb,
+    device: torch.device,
+    results: Sequence[Result],
+    watch: Watch = UNWATCHED,
+) -> Direct | None:
+    """Compare the best rung with the textbook loop; None where no rung was measured.
+
+    `ready` is the last rung that was kept, mostly the best one.
+    """
+    best = climb_result.best(results)
+    if best is None:
+        return None
+    watch.report(DirectProgress(1, climb_result.pairs(wanted), 0))
+    try:
+        if ready is None or ready.rung != best.rung:
+            ready = get_ready(best.rung, wanted, device, results[: results.index(best)])
+        textbook = None
+        if best.rung != TEXTBOOK in climb_result.measured(results):
+            textbook = get_ready(TEXTBOOK, wanted, device, ())
+        return take_turns(textbook, ready, wanted, watch)
+    except CancelledError:
+        raise
+    except Exception as error:
+        return Direct(best.rung, message=why(error))
+
+
+def take_turns(
+    textbook: PreparedRung | None,
+    best: PreparedRung,
+    wanted: Climb,
+    watch: Watch,
+) -> Direct:
+    """Time epochs of the textbook loop and the best rung, then the limit."""
+    seconds, textbook_seconds, limits = [], [], []
+    pairs = climb_result.pairs(wanted)
+    for pair in range(1, pairs + 1):
+        progress = partial(DirectProgress, pair, pairs)
+        if textbook is not None:
+            taken, _ = time_epoch(textbook, progress, watch)
+            textbook_seconds.append(taken)
+        taken, _ = time_epoch(best, progress, watch)
+        seconds.append(taken)
+        limit = roofline.measure(wanted.task, wanted.model, best.device, 1)
+        limits.append(limit)
+    epochs = tuple(seconds), tuple(textbook_seconds)
+    return Direct(best.rung, *epochs, tuple(limits))
+
+
+def time_epoch(
+    ready: PreparedRung, progress: Callable[[int], object], watch: Watch
+) -> tuple[float, int]:
+    """Seconds and steps of an epoch, from idle device to idle device."""
+    devices.synchronize(ready.device)
+    start = reported = time.perf_counter()
+    step, loss = 0, torch.tensor(math.nan)
+    for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
+        watch.check()
+        if time.perf_counter() - reported > REPORT_SECONDS:
+            watch.report(progress(step))
+            reported = time.perf_counter()
+    devices.synchronize(ready.device)
+    seconds = time.perf_counter() - start
+    if not math.isfinite(loss):
+        raise ExplainedError(f"The loss became {float(loss)}: nothing is learned.")
+    return seconds, step
+
+
+@contextmanager
+def cold_compiler(rung: str) -> Iterator[None]:
+    """Let torch.compile find nothing that was compiled before."""
+    if rung not in ("compiled", "whole_step", "graphed"):
+        yield
+        return
+    from torch._inductor import config  # takes a second
+
+    with config.patch(force_disable_caches=True):
+        yield

@@ -1,0 +1,458 @@
+"""The rungs of the ladder, and what a climb finds on them: plain data and its words.
+
+The gains of the rungs are measured at different moments, so their product says nothing:
+a neighbour that was busy in the middle of one pair of epochs is in it. The headline
+comes from the end of the climb, where textbook loop and best rung take turns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from statistics import median
+from typing import Any, ClassVar
+
+from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+from core.measure.speedup import FEWEST_REPEATS, Speedup, paired, speedup
+from core.measure.units import precise, times
+from core.words import Words
+
+words = Words(__file__)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One small change to the loop of the rung before."""
+
+    name: str  # its function in core.lessons.speed.rungs
+    title: str
+    change: str  # the change in words, and why it may help
+    obstacles: dict[str, str] = field(default_factory=dict)  # by backends or models
+
+    def obstacle(self, backend: str, model: str) -> str:
+        """Why it can't be measured there, in a sentence; empty where it can."""
+        reasons = (
+            reason
+            for names, reason in self.obstacles.items()
+            if {backend, model} & set(names.split())
+        )
+        return next(reasons, "")
+
+
+RUNGS = tuple(Rung(name, **texts) for name, texts in words.table("rungs").items())
+BY_NAME = {rung.name: rung for rung in RUNGS}
+TEXTBOOK = RUNGS[0].name
+# Epochs on each rung and images in one, so that a CPU with two cores is done in time.
+DEFAULTS = {"ann": (3, 60_000), "cnn": (2, 10_000)}
+RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
+FIRST_STEPS = 5  # before the epochs that are timed
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The settings of a climb. ValueError has a sentence for each impossible value."""
+
+    task: str
+    model: str
+    device: str  # as core.devices.resolve takes it
+    epochs: int  # on each rung
+    images: int  # in an epoch, the first of the training set
+
+    def __post_init__(self) -> None:
+        if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
+            raise ValueError("The ladder is climbed with images.")
+        problems = [
+            f"{name.capitalize()} must be from {low:,} to {high:,}, not {value:,}."
+            for name, (low, high) in RANGES.items()
+            if not low <= (value := getattr(self, name)) <= high
+        ]
+        if problems:
+            raise ValueError(" ".join(problems))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rung has come."""
+
+    passes: ClassVar[bool] = True  # the next one replaces it
+    rung: str
+    epoch: int  # from 1; 0 while it is set up
+    step: int  # in this epoch
+
+
+@dataclass(frozen=True)
+class DirectProgress:
+    """How far the direct comparison has come."""
+
+    pair: int  # number of this pair of epochs, from 1
+    pairs: int
+    step: int  # in this epoch
+
+
+# One rung
+
+SAME = 0.1  # rungs that differ by less are called about the same
+DRIFT = 0.25  # with more, epochs of different moments can't be compared
+# Test accuracies on Fashion-MNIST after the textbook loop with the seeds 0 to 9, on a
+# CPU with torch 2.15: the ANN after 3 epochs of all images, the CNN after 2 of 10,000.
+SEEDS = {
+    "ann": (
+        *(0.8606, 0.8613, 0.8681, 0.8602, 0.8653),
+        *(0.8655, 0.8704, 0.8584, 0.8656, 0.8635),
+    ),
+    "cnn": (
+        *(0.8184, 0.8508, 0.8546, 0.8410, 0.8490),
+        *(0.8462, 0.8514, 0.8521, 0.8208, 0.8540),
+    ),
+}
+# Accuracy differences below this are seed noise: the largest gap among the ten seeds,
+# rounded up to a point.
+NOISE = 0.04
+GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
+
+
+@dataclass(frozen=True)
+class Gain(Speedup):
+    """How many times as fast a rung is as its base, by pairs of epochs."""
+
+    @property
+    def same(self) -> bool:
+        return abs(self.median - 1) <= SAME
+
+    @property
+    def disputed(self) -> bool:
+        """Whether one pair has it faster and another slower."""
+        least, most = self.interval
+        return least < 1 < most
+
+    @property
+    def answer(self) -> str:
+        """The one of GUESSES that is right."""
+        if self.same:
+            return GUESSES[1]
+        return GUESSES[0 if self.median < 1 else 2 if self.median <= 2 else 3]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The readings of one rung, or why there are none."""
+
+    rung: str
+    base: str  # the rung that it changes: the last one that was kept
+    seconds: tuple[float, ...] = ()  # one per epoch; none where nothing was measured
+    base_seconds: tuple[float, ...] = ()  # an epoch of the base after each of them
+    samples: int = 0  # in an epoch
+    steps: int = 0  # in an epoch
+    start_seconds: float = 0.0  # set-up and first step: worker processes, compiling
+    peak_bytes: int | None = None  # during a few steps; None: nothing counts it
+    correct: int = 0  # right answers on the test images, after all epochs
+    total: int = 0
+    kept: bool = False  # whether the rungs above build on it
+    applies: bool = True
+    message: str = ""  # why it does not apply, or why it failed
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.seconds)
+
+    @property
+    def epoch_seconds(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.samples / self.epoch_seconds
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+    def gain(self, base: "Result | None") -> Gain | None:
+        """The gain over its base by epochs timed in turn; None without any.
+
+        It compares samples/s, since a rung may leave out the last, smaller batch.
+        """
+        if base is None or not (epochs := speedup(self.base_seconds, self.seconds)):
+            return None
+        share = self.samples / base.samples
+        return Gain(tuple(ratio * share for ratio in epochs.ratios))
+
+    def drift(self, base: "Result | None") -> float | None:
+        """How many times as fast the machine was as when the base was measured.
+
+        None where it changed too little to matter.
+        """
+        if base is None or not self.base_seconds:
+            return None
+        pace = base.epoch_seconds / median(self.base_seconds)
+        return None if 1 / (1 + DRIFT) <= pace <= 1 + DRIFT else pace
+
+    def pays_after(self, base: "Result") -> float | None:
+        """Epochs until the time to start is won back; None if it never is."""
+        gain = self.gain(base)
+        if gain is None or gain.median <= 1:
+            return None
+        won = self.epoch_seconds * (gain.median - 1)
+        return (self.start_seconds - base.start_seconds) / won
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The changes that the rungs above build on, since they helped on this machine."""
+
+    num_workers: int = 0
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    half: bool = False  # 16-bit autocast
+    channels_last: bool = False
+    compiled: bool = False
+
+    def with_change(self, rung: str) -> "Kept":
+        return replace(self, **CHANGES.get(rung, {}))
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "two_workers": {"num_workers": 2},
+    "four_workers": {"num_workers": 4},
+    "larger_batch": {"batch_size": 256, "learning_rate": 2e-3},
+    "half_precision": {"half": True},
+    "channels_last": {"channels_last": True},
+    "compiled": {"compiled": True},
+}
+NEEDED = ("textbook", "decoded_once", "on_the_device", "no_waiting", "fused")
+
+
+# Several rungs
+
+
+def measured(results: Sequence[Result]) -> dict[str, Result]:
+    """The results that have figures, by their rungs."""
+    return {result.rung: result for result in results if result.measured}
+
+
+def kept(results: Sequence[Result]) -> Kept:
+    """What the next rung builds on."""
+    return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
+
+
+def base(results: Sequence[Result]) -> str:
+    """The rung that the next one changes; empty for the first."""
+    return next((r.rung for r in reversed(results) if r.kept), "")
+
+
+def is_kept(result: Result, before: Sequence[Result]) -> bool:
+    """Whether the rungs above build on it: if it is faster and has learned as much.
+
+    NEEDED rungs are kept in any case.
+    """
+    earlier = measured(before)
+    if result.rung in NEEDED or result.base not in earlier:
+        return True
+    first, gain = next(iter(earlier.values())), result.gain(earlier[result.base])
+    as_good = result.accuracy > first.accuracy - NOISE
+    return as_good and gain is not None and gain.median > 1 + SAME
+
+
+def multiplied(result: Result, results: Sequence[Result]) -> float:
+    """All gains up to a rung, multiplied: tells which is best, but never quote it."""
+    earlier = measured(results)
+    gain = result.gain(earlier.get(result.base))
+    return gain.median * multiplied(earlier[result.base], results) if gain else 1.0
+
+
+def best(results: Sequence[Result]) -> Result | None:
+    """The fastest rung of those that were kept."""
+    candidates = (result for result in results if result.kept)
+    return max(candidates, key=lambda r: multiplied(r, results), default=None)
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """How fast the machine could train at best, by rates measured on it.
+
+    Of several readings the fastest counts: other programs may have slowed the others.
+    """
+
+    flops_per_image: float  # forward and backward pass
+    bytes_per_image: float  # pixels and label, read once
+    bytes_per_step: float  # weights, gradients and Adam's moments, read and written
+    flops_per_second: dict[str, tuple[float, ...]]  # dtype: each reading
+    bytes_per_second: tuple[float, ...]  # each reading, read and written
+    state_bytes_per_second: tuple[float, ...]  # in a block as large as the state
+
+    def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
+        """Seconds for the arithmetic of so many images."""
+        return images * self.flops_per_image / max(self.flops_per_second[dtype])
+
+    def memory_seconds(self, images: int, steps: int) -> float:
+        """Seconds to move the bytes of so many images in so many steps."""
+        pixels = images * self.bytes_per_image / max(self.bytes_per_second)
+        state = steps * self.bytes_per_step / max(self.state_bytes_per_second)
+        return pixels + state
+
+    def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
+        """The longer of the two, as in the roofline model, where they overlap fully.
+
+        Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
+        """
+        arithmetic = self.arithmetic_seconds(images, dtype)
+        return max(arithmetic, self.memory_seconds(images, steps))
+
+
+# The whole climb
+
+
+@dataclass(frozen=True)
+class Direct:
+    """The textbook loop, the best rung and the limit, A B C A B C, after the climb."""
+
+    rung: str  # the best
+    seconds: tuple[float, ...] = ()  # one for each of its epochs; none where it failed
+    # Of an epoch before each; none where the textbook is the best, or has failed.
+    textbook_seconds: tuple[float, ...] = ()
+    limits: tuple[Roofline, ...] = ()  # one after each of its epochs
+    message: str = ""  # why it failed
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """A ladder, climbed to its end."""
+
+    climb: Climb
+    limit: Roofline
+    results: tuple[Result, ...]
+    direct: Direct | None  # None where no rung could be measured
+    environment: Environment
+    date: str
+
+    def __post_init__(self) -> None:
+        if self.direct and self.direct.rung not in measured(self.results):
+            raise ValueError("the best rung was not measured")  # a damaged record
+
+    @property
+    def best(self) -> Result | None:
+        """The best rung, with its epochs of the direct comparison."""
+        if self.direct is None or not self.direct.seconds:
+            return None
+        return replace(
+            measured(self.results)[self.direct.rung],
+            base=TEXTBOOK if self.direct.textbook_seconds else "",
+            seconds=self.direct.seconds,
+            base_seconds=self.direct.textbook_seconds,
+        )
+
+    @property
+    def speedup(self) -> Gain | None:
+        """The headline: the best rung over the textbook loop, their epochs in turn."""
+        first = measured(self.results).get(TEXTBOOK)
+        return self.best.gain(first) if self.best else None
+
+    @property
+    def limits(self) -> tuple[Roofline, ...]:
+        """All readings of the limit, from before the climb and from its end."""
+        return (self.limit, *(self.direct.limits if self.direct else ()))
+
+    def rows(self) -> list[Row]:
+        """A row for each rung that was measured; the last is the direct comparison."""
+        by_rung = measured(self.results)
+        epochs = [("epoch", result, self.limit) for result in by_rung.values()]
+        if self.direct and self.best:
+            limit = self.direct.limits[0]
+            epochs.append(("epoch, directly compared", self.best, limit))
+        return [
+            row(
+                what,
+                result.seconds,
+                **pick(result, "rung compared_with=base kept"),
+                **pick(self, "environment date task=climb.task model=climb.model"),
+                samples_per_second=result.samples_per_second,
+                speedup=gain and gain.median,
+                speedup_least=gain and gain.interval[0],
+                speedup_most=gain and gain.interval[1],
+                **pick(result, "start_seconds test_accuracy=accuracy peak_bytes"),
+                limit_seconds=limit.seconds(result.samples, result.steps),
+            )
+            for what, result, limit in epochs
+            for gain in [result.gain(by_rung.get(result.base))]
+        ]
+
+
+def pairs(wanted: Climb) -> int:
+    """Pairs of epochs in the direct comparison: enough to name a winner."""
+    return max(wanted.epochs, FEWEST_REPEATS)
+
+
+def verdict(climbed: Climbed) -> str:
+    """Which rung is best, how much faster than the textbook, how far from the limit."""
+    direct, rung = climbed.direct, climbed.best
+    if direct is None:
+        return "No rung could be measured here; each says why."
+    title = BY_NAME[direct.rung].title
+    if rung is None:
+        return (
+            f"**Best rung: {title}.** There is no headline: comparing it directly "
+            f"with the textbook loop failed. {direct.message}"
+        )
+    text = f"**Best rung: {title}. An epoch takes {precise(rung.epoch_seconds)}"
+    gain, over = climbed.speedup, ""
+    if gain is not None:
+        least, most = map(times, gain.interval)
+        turns = f"over {gain.n} pairs of epochs, in turn"
+        if gain.winner is None:
+            over = (
+                ", too close to the textbook loop to call**: "
+                f"{least} to {most} times as fast {turns}"
+            )
+        elif not gain.steady:
+            over = (
+                f", {least} to {most} times as fast as the textbook loop** {turns}. "
+                "They differ too much for a single figure, so something else was "
+                "probably running: climb again when the machine is quiet"
+            )
+        else:
+            over = (
+                f" instead of {precise(median(direct.textbook_seconds))}: "
+                f"{times(gain.median)} times as fast as the textbook loop** "
+                f"({least} to {most} {turns})"
+            )
+    paragraphs = (f"{text}{over or '**'}.", doubt(climbed), to_the_limit(climbed))
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def doubt(climbed: Climbed) -> str:
+    """Why the rungs say otherwise, in a sentence; empty where they agree."""
+    direct, gain = climbed.direct, climbed.speedup
+    if direct is None or gain is None or not gain.steady:
+        return ""
+    rung = measured(climbed.results)[direct.rung]
+    product = multiplied(rung, climbed.results)
+    if abs(product / gain.median - 1) <= SAME:
+        return ""
+    return (
+        f"Multiplied, the gains of the rungs would make that {times(product)} "
+        "times. They were measured one after the other, and something else was busy "
+        f"in between: trust the {times(gain.median)}, which was measured directly."
+    )
+
+
+def to_the_limit(climbed: Climbed) -> str:
+    """How much of an epoch is the machine's limit, and which limit that is."""
+    direct, rung = climbed.direct, climbed.best
+    if direct is None or rung is None:
+        return ""
+    place = [result.rung for result in climbed.results].index(direct.rung)
+    half = kept(climbed.results[: place + 1]).half
+    half = half and "bfloat16" in climbed.limit.flops_per_second
+    dtype = "bfloat16" if half else "float32"
+    images, steps = rung.samples, rung.steps
+    limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
+    arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)
+    kind = "arithmetic" if limits[0] == arithmetic else "moving bytes"
+    over = paired(rung.seconds, limits)
+    if not over.steady:
+        return words("changed_limit")
+    return (
+        f"At this machine's measured limit for {dtype}, which is {kind}, it would take "
+        f"{precise(median(limits))}: the rung takes {times(over.median)} times that."
+    )

@@ -1,0 +1,89 @@
+"""Small copies: the same bytes in many pieces, and a number fetched in every step."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from core import devices
+from core.lessons.speed.copies_result import CPU, ITEM, ONCE, Copied, CopiesLab, Fetched
+from core.measure import timing
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+BYTES = 16 * 2**20
+PIECES = (1, 10, 100, 1_000, 10_000)
+STEPS = 500
+WIDTH, BATCH_SIZE = 64, 64  # small: launching a step takes most of its time
+REPEATS = 10
+
+
+def measure(
+    device_name: str,
+    watch: Watch = UNWATCHED,
+    size: int = BYTES,
+    counts: tuple[int, ...] = PIECES,
+    steps: int = STEPS,
+    repeats: int = REPEATS,
+) -> CopiesLab:
+    """Measure both halves, which takes about a second."""
+    device = devices.resolve(device_name)
+
+    def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
+        works = [watch.checked(work) for work in works]
+        timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
+        return [timed.seconds for timed in timings]
+
+    source = torch.randint(256, (size,), dtype=torch.uint8)
+    target = torch.empty_like(source, device=device)
+    pieces = [(source.tensor_split(n), target.tensor_split(n)) for n in counts]
+    taken = in_turn([partial(copy_pieces, *halves) for halves in pieces])
+    copied = [Copied(n, size, s) for n, s in zip(counts, taken, strict=True)]
+
+    step = make_step(device)
+    taken = in_turn([partial(fetch, step, steps) for fetch in WAYS.values()])
+    fetched = [Fetched(way, steps, s) for way, s in zip(WAYS, taken, strict=True)]
+    environment = devices.environment(device)
+    return CopiesLab(tuple(copied), tuple(fetched), environment, now())
+
+
+def copy_pieces(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy each piece into memory that is allocated already."""
+    for source, target in zip(sources, targets, strict=True):
+        target.copy_(source)
+
+
+def make_step(device: torch.device) -> Callable[[], Tensor]:
+    """A little work on the device with one number as its result, like a loss."""
+    torch.manual_seed(0)
+    inputs = torch.rand(BATCH_SIZE, WIDTH, device=device)
+    weights = torch.rand(WIDTH, WIDTH, device=device)
+    return lambda: (inputs @ weights).mean()
+
+
+def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
+    """The host waits for the device in every step."""
+    losses = []
+    for _ in range(steps):
+        losses.append(step().item())
+    return losses
+
+
+def fetch_with_cpu(step: Callable[[], Tensor], steps: int) -> list[float]:
+    """The host waits here too: a copy to the host waits for its data."""
+    losses = []
+    for _ in range(steps):
+        losses.append(step().cpu())
+    return torch.stack(losses).tolist()
+
+
+def fetch_once(step: Callable[[], Tensor], steps: int) -> list[float]:
+    """The losses stay on the device until the end: one copy, one wait."""
+    losses = []
+    for _ in range(steps):
+        losses.append(step())
+    return torch.stack(losses).tolist()
+
+
+WAYS = {ITEM: fetch_items, CPU: fetch_with_cpu, ONCE: fetch_once}

@@ -1,0 +1,118 @@
+"""Small copies against large ones, as the Speed page shows them."""
+
+from statistics import median
+
+import altair as alt
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab
+from core.measure.environment import Machine
+from core.measure.speedup import paired
+from core.ui import charts, figures, format, guess
+from core.ui.lab import SIDES, Finding, Guess, Lab
+
+GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
+
+
+class Copies(Lab):
+    key, order, idle, file = "run_copies_lab", 4, True, "small_copies"
+    code = (
+        ("Pieces", "core.lessons.speed.copies:copy_pieces"),
+        (".item()", "core.lessons.speed.copies:fetch_items"),
+        (".cpu()", "core.lessons.speed.copies:fetch_with_cpu"),
+        ("Once", "core.lessons.speed.copies:fetch_once"),
+    )
+
+    def more(self, machine: Machine) -> str | None:
+        return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
+
+    def asks(self, *_: object) -> Guess:
+        return Guess("copies_guess", self.words["question"], GUESSES)
+
+    def progress(self, _: Job) -> str:
+        return "Measuring: it takes a few seconds at most"
+
+    def chart(self, lab: CopiesLab) -> None:
+        """Time over the number of pieces, both logarithmic."""
+        frame = figures.readings(lab.copied, "pieces", microseconds=1e6)
+        colors = charts.palette()
+        right = frame["pieces"].max() * 3
+        ends = [frame["low"].min() / 1.5, frame["high"].max() * 2.5]
+        x = alt.X("pieces:Q").title("Pieces")
+        y = alt.Y("microseconds:Q", axis=charts.microseconds()).title("Time")
+        chart = alt.Chart(frame).encode(
+            x=x.scale(type="log", domain=[0.4, right], nice=False).axis(
+                charts.ticks(frame["pieces"], format=",d")
+            ),
+            y=y.scale(type="log", domain=ends, nice=False),
+            color=alt.value(colors.of(lab.environment.backend)),
+            tooltip=charts.tips(",d", pieces="Pieces") + charts.middle_half("µs"),
+        )
+        times = chart.mark_text(dy=-14).encode(
+            text="time:N", color=alt.value(colors.text)
+        )
+        curve = charts.lines(chart, points=50, band=True)
+        st.altair_chart(
+            (curve + times).properties(height=260),
+            alt="Time of the same bytes over the number of pieces, both logarithmic",
+        )
+
+    def finding(self, lab: CopiesLab) -> Finding:
+        one, many = lab.copied[0], lab.copied[-1]
+        times = paired(many.seconds, one.seconds).median
+        sentence = (
+            f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
+            f"**{format.rounded(times)} times** as long as in one."
+        )
+        return Finding(sentence, GUESSES[guess.scale(times)])
+
+    def lines(self, lab: CopiesLab) -> list[str]:
+        """What a further piece costs."""
+        one, many = lab.copied[0], lab.copied[-1]
+        extra = median(many.seconds) - median(one.seconds)
+        if extra <= 0:
+            return ["Here the pieces cost nothing that could be measured."]
+        price = format.precise(extra / (many.pieces - one.pieces))
+        text = (
+            f"Each additional piece costs about **{price}**, whatever is in it; "
+            f"a piece of {many.pieces:,} has {format.size(many.bytes / many.pieces)}."
+        )
+        if lab.environment.backend == "CPU":
+            text += f" {self.words['pieces_on_cpu']}"
+        return [text]
+
+    def below(self, lab: CopiesLab) -> None:
+        """Three ways to fetch numbers, and how much fetching in every step costs."""
+        chart, words = st.columns(SIDES)
+        rows = charts.rows(
+            figures.readings(lab.fetched, "way", milliseconds=1e3),
+            "way",
+            limit=190,
+            tooltip=charts.tips(way="Way") + charts.middle_half("ms"),
+        )
+        x = alt.X("milliseconds:Q").title("Milliseconds")
+        backend = lab.environment.backend
+        color = alt.value(charts.palette().of(backend))
+        with chart:
+            steps = lab.fetched[0].steps
+            st.markdown(f"**Fetching a number from each of {steps:,} steps**")
+            st.altair_chart(
+                charts.bars(rows, x, "time:N", color=color),
+                alt="Milliseconds of three ways to fetch a number from each step",
+            )
+        seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
+        times = paired(seconds[ITEM], seconds[ONCE])
+        low, high = map(format.times, format.middle_half(times.ratios))
+        why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
+        words.markdown(
+            f"`.item()` in every step takes **{format.times(times.median)} times** as "
+            "long as fetching all numbers at the end (middle half of the pairs: "
+            f"{low} to {high}). {why}"
+        )
+
+    def caption(self, lab: CopiesLab) -> str:
+        return (
+            f"Median of n = {len(lab.copied[0].seconds)} repeats in turn after a "
+            "warm-up, synchronized; the shade and the lines span the middle half."
+        )

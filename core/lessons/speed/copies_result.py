@@ -1,0 +1,48 @@
+"""Small copies against large ones: plain data."""
+
+from dataclasses import dataclass
+
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+
+ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetched once"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The same bytes, copied in so many pieces."""
+
+    pieces: int
+    bytes: int  # in all
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A number from each of many steps, brought to the host."""
+
+    way: str  # ITEM, CPU or ONCE
+    steps: int
+    seconds: tuple[float, ...]  # one for each repeat
+
+
+@dataclass(frozen=True)
+class CopiesLab:
+    """Both halves: to the device in pieces, and back from it."""
+
+    copied: tuple[Copied, ...]
+    fetched: tuple[Fetched, ...]
+    environment: Environment
+    date: str
+
+    def rows(self) -> list[Row]:
+        """A row for each number of pieces, then for each way to fetch."""
+        about = pick(self, "environment date")
+        none: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
+        return [
+            row("copies", copy.seconds, **none | pick(copy, "pieces bytes"), **about)
+            for copy in self.copied
+        ] + [
+            row("steps, fetched", f.seconds, **none | pick(f, "way steps"), **about)
+            for f in self.fetched
+        ]

@@ -1,0 +1,357 @@
+"""The ladder as the Speed page shows it: its controls, and the climb at a glance."""
+
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs import reference_records
+from core.jobs.job import Job
+from core.lessons.speed import climb_result, rungs_page
+from core.lessons.speed.climb_result import (
+    BY_NAME,
+    DEFAULTS,
+    FIRST_STEPS,
+    RUNGS,
+    Climb,
+    Climbed,
+    DirectProgress,
+    Progress,
+    Result,
+    Roofline,
+)
+from core.measure.environment import Machine
+from core.ui import (
+    answers,
+    charts,
+    controls,
+    dataset,
+    downloads,
+    figures,
+    format,
+    job_panel,
+    last_measurement,
+)
+from core.ui.job_panel import JobPanel, latest, reported
+from core.ui.lab import SIDES
+from core.ui.source import show
+from core.words import Words
+
+PANEL = JobPanel(
+    "core.lessons.speed.climb:climb",
+    "The climb",
+    "ladder",
+    icon=":material/stairs:",
+    measures=True,
+)
+
+words = Words(__file__)
+
+
+def draw(machine: Machine) -> None:
+    """The controls, the climb, the rungs one by one; then records and the code."""
+    wanted, row, below = None, controls.row(), st.container()
+    with row:
+        with controls.startable(below):
+            wanted = settings(machine)
+        buttons(wanted)
+    follow(wanted, machine)
+    for job in reference_records.of(PANEL.address):
+        model = format.NAMES[job.value.climb.model]
+        with st.expander(f"Recorded: {reference_records.label(job)} · {model}"):
+            st.markdown(climb_result.verdict(job.value))
+            draw_table(job.value.results, job.value.results)
+            draw_caption(job.value)
+    with st.expander("How it is measured", icon=":material/code:"):
+        show(
+            words("ladder.code"),
+            "core.lessons.speed.climb:measure",
+            words("ladder.code_of_headline"),
+            "core.lessons.speed.climb:take_turns",
+            words("ladder.code_of_limit"),
+            "core.lessons.speed.roofline:matmul_rate",
+        )
+
+
+def settings(machine: Machine) -> Climb:
+    """What the learner wants to climb with; ValueError where it can't be."""
+    devices = [device.device for device in machine.devices]
+    task = controls.task("ladder_task", dataset.is_here(machine), width=148)
+    model = controls.model("ladder_model", width=96)
+    device = controls.choice("Device", "ladder_device", devices, "device", width=96)
+    epochs, images = DEFAULTS[model]
+    with st.popover("More", icon=":material/tune:"):
+        epochs = controls.number(
+            "Epochs per rung",
+            f"ladder_epochs_{model}",
+            epochs,
+            1,
+            "epochs",
+            help=words("ladder.help.epochs"),
+        )
+        images = controls.number(
+            "Images per epoch",
+            f"ladder_images_{model}",
+            images,
+            1000,
+            "images",
+            help=words("ladder.help.images"),
+        )
+    return Climb(task, model, device, epochs, images)
+
+
+def results_of(job: Job) -> tuple[Result, ...]:
+    """What is measured so far, by this climb and by those that it resumed."""
+    if isinstance(job.value, Climbed):
+        return job.value.results
+    return (*job.arguments[1], *reported(job, Result))
+
+
+def buttons(wanted: Climb | None) -> None:
+    """Start, or cancel; where a climb ended early, resume."""
+    if PANEL.going_on:
+        PANEL.cancel_button()
+        return
+    job = PANEL.job
+    done = results_of(job) if job and job.arguments[0] == wanted else ()
+    anew = None if wanted is None else (wanted, ())
+    if done and job and job.value is None:
+        PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
+        PANEL.start_button(
+            "Start over",
+            anew,
+            "restart_ladder",
+            icon=":material/restart_alt:",
+            type="secondary",
+        )
+    else:
+        PANEL.start_button("Climb the ladder", anew, "run_ladder")
+
+
+def follow(wanted: Climb | None, machine: Machine) -> None:
+    """The climb, live: the rungs, and beside them the chosen one."""
+    mine = PANEL.job
+    job = mine or PANEL.before
+    climb = job.arguments[0] if job else wanted
+    backends = {device.device: device.backend for device in machine.devices}
+    backend = backends.get(climb.device if climb else "", "CPU")
+    waits = job is not None and job.status == "queued"
+
+    def draw(now: Job) -> None:
+        if waits:  # it has begun: the rungs below would be drawn twice
+            st.rerun()
+        draw_climb(now, backend)
+
+    if job is not None:
+        if mine is None:
+            last_measurement.tell(job)
+        job_panel.follow(job, PANEL.what, draw, "climb")
+    if job is None or waits:
+        draw_unclimbed(backend, climb.model if climb else "ann")
+
+
+@st.fragment
+def draw_unclimbed(backend: str, model: str) -> None:
+    """The rungs before there is a climb: each may be guessed already."""
+    left, right = st.columns(SIDES)
+    with right:  # first, since it is ready sooner
+        rungs_page.draw_chosen(False, (), backend, model)
+    with left:
+        rungs_page.draw_rows((), (), backend, model)
+
+
+def draw_climb(job: Job, backend: str) -> None:
+    """A climb so far: its rungs, the chosen one, what all brought."""
+    results = results_of(job)
+    limits = job.value.limits if job.value else reported(job, Roofline)
+    wanted = job.arguments[0]
+    shown = [result for result in results if rungs_page.is_revealed(result)]
+    left, right = st.columns(SIDES)
+    with right:
+        draw_status(job)
+        rungs_page.draw_chosen(True, results, backend, wanted.model)
+    with left:
+        rungs_page.draw_rows(results, limits, backend, wanted.model)
+        answers.toggle("Just show me all of them", rungs_page.SHOW_ALL)
+        if any(result.measured for result in shown):
+            st.caption(words("ladder.bars", n=wanted.epochs))
+            draw_waterfall(shown, results, backend)
+    with st.expander("All figures", icon=":material/table:"):
+        draw_table(shown, results)
+        if job.value is not None:
+            draw_caption(job.value)
+            if len(shown) == len(results):  # files would tell the hidden ones
+                downloads.both("ladder", job.value.rows())
+
+
+def draw_status(job: Job) -> None:
+    results = results_of(job)
+    cancelled = (
+        f"Cancelled after {len(results)} of {len(RUNGS)} rungs. They stay here, and "
+        "the climb can be resumed."
+    )
+    job_panel.ended_badly(job, "The climb ended early", cancelled)
+    if not job.ended:
+        st.progress(len(results) / (len(RUNGS) + 1), progress(job))
+    elif job.value is None:
+        if results:
+            st.markdown(words("ladder.no_headline"))
+    elif hidden := [r for r in results if not rungs_page.is_revealed(r)]:
+        st.info(
+            f"The climb is done. {format.counted(len(hidden), 'result')} "
+            f"{'is' if len(hidden) == 1 else 'are'} waiting for your guess.",
+            icon=":material/visibility_off:",
+        )
+    else:
+        st.success(climb_result.verdict(job.value), icon=":material/flag:")
+
+
+def progress(job: Job) -> str:
+    direct = latest(job, DirectProgress)
+    if direct is not None:  # does not name the best rung: it may yet be guessed
+        return (
+            "The textbook loop against the best rung, in turn: "
+            f"pair {direct.pair} of {direct.pairs}, step {direct.step:,}"
+        )
+    now = latest(job, Progress)
+    if now is None:
+        return "The limit of this machine is being measured"
+    title = BY_NAME[now.rung].title
+    if not now.epoch and now.rung in rungs_page.COMPILED:
+        return f"{title}: building its kernels; a cancel waits for them"
+    if not now.epoch:
+        return f"{title}: setting up"
+    return f"{title}: epoch {now.epoch} of {job.arguments[0].epochs}, step {now.step:,}"
+
+
+# The climb at a glance
+
+
+def draw_waterfall(
+    shown: Sequence[Result], results: Sequence[Result], backend: str
+) -> None:
+    """The seconds that each rung takes off an epoch, down to the first hidden one."""
+    steps = kept_in_a_row(shown, results)
+    if len(steps) < 2:
+        return
+    measured = climb_result.measured(results)
+    if any(result.drift(measured.get(result.base)) for result in shown):
+        st.warning(words("ladder.drifted"), icon=":material/speed:")
+        return
+    titles = [BY_NAME[result.rung].title for result in steps]
+    seconds = [result.epoch_seconds for result in steps]
+    off = [before - after for before, after in pairwise(seconds)]
+    most = max(range(len(off)), key=off.__getitem__)
+    st.markdown(
+        f"**{titles[most + 1]} saves the most: {off[most]:.2f} s of the "
+        f"{seconds[0]:.2f} s that an epoch took**"
+    )
+    bars = [
+        (titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True),
+        *(
+            (title, *sorted(ends), f"{-change:+.2f} s".replace("-", "−"), False)
+            for title, ends, change in zip(
+                titles[1:], pairwise(seconds), off, strict=True
+            )
+        ),
+        ("What is left", 0.0, seconds[-1], f"{seconds[-1]:.2f} s", True),
+    ]
+    columns = ["rung", "left", "before", "label", "whole"]
+    st.altair_chart(
+        waterfall(pd.DataFrame(bars, columns=columns), backend),
+        alt="Seconds that each rung takes off an epoch",
+    )
+
+
+def waterfall(frame: pd.DataFrame, backend: str) -> charts.Chart:
+    """A bar for each rung from the seconds left before it to those left after it.
+
+    `whole` says whether the bar is all of an epoch and not what was taken off it.
+    """
+    colors = charts.palette()
+    hue = colors.of(backend)
+    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~r")
+    room = charts.before(frame["label"])
+    x = x.scale(domain=[0, frame["before"].max()], nice=False, range=room)
+    tooltip = charts.tips(rung="Rung", label="Seconds")
+    rows = charts.rows(frame, "rung", tooltip=tooltip)
+    bar = rows.mark_bar(height=16, stroke=hue, strokeWidth=1.5).encode(
+        x=x, x2="before:Q", fill=charts.either("datum.whole", hue, colors.page)
+    )
+    text = rows.mark_text(align="left", dx=8).encode(x="before:Q", text="label:N")
+    return alt.layer(bar, text).properties(height=alt.Step(26))
+
+
+def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Result]:
+    """The kept rungs, from the textbook to the first that is not shown yet."""
+    until = takewhile(lambda result: result in shown, results)
+    return [result for result in until if result.measured and result.kept]
+
+
+def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
+    """All figures of the rungs shown; `results` holds what they are compared with."""
+    measured = climb_result.measured(results)
+    rows: list[dict[str, Any]] = []
+    for result in shown:
+        if not result.measured:
+            continue
+        gain, peak = result.gain(measured.get(result.base)), result.peak_bytes
+        rows.append(
+            {
+                "Rung": BY_NAME[result.rung].title,
+                "Epoch, s": result.epoch_seconds,
+                "Than before": gain.median if gain else None,
+                "Samples/s": round(result.samples_per_second),
+                "Accuracy, %": 100 * result.accuracy,
+                "Memory, MB": None if peak is None else peak / 1e6,
+                "Least, s": min(result.seconds),
+                "Most, s": max(result.seconds),
+                "Kept": result.kept,
+            }
+        )
+    formats = {
+        **dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.2f"),
+        **{"Samples/s": "%,d", "Accuracy, %": "%.2f", "Memory, MB": "%.1f"},
+        "Than before": "%.2f×",
+    }
+    figures.table(
+        rows,
+        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
+        column_config={
+            name: st.column_config.NumberColumn(format=form)
+            for name, form in formats.items()
+        },
+    )
+
+
+def draw_caption(climbed: Climbed) -> None:
+    """How it was measured, and where the limit comes from."""
+    config, limits = climbed.climb, climbed.limits
+    rates = " and ".join(
+        f"{max(max(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "
+        f"GFLOP/s in {dtype}"
+        for dtype in climbed.limit.flops_per_second
+    )
+    bandwidth = max(max(limit.bytes_per_second) for limit in limits)
+    limit = (
+        f"Limit: {climbed.limit.flops_per_image:,.0f} floating-point operations "
+        f"for an image, at the {rates} of a large matrix product; memory moves "
+        f"{bandwidth / 1e9:,.1f} GB/s in large blocks. The fastest of n = "
+        f"{len(limits)} readings, before the climb and at its end."
+    )
+    if (config.model, climbed.environment.backend) == ("cnn", "CUDA"):
+        limit += f" {words('ladder.tf32')}"
+    with st.popover("How it was measured", icon=":material/timer:"):
+        figures.bullets(
+            (
+                f"{format.NAMES[config.model]} on {format.NAMES[config.task]}: the "
+                f"median of n = {config.epochs} epochs after {FIRST_STEPS} steps that "
+                "are not counted.",
+                *words.table("ladder.how"),
+                limit,
+            )
+        )
+        figures.caption("", climbed)

@@ -1,0 +1,210 @@
+"""The loader lab: batch size × workers × pinned memory, without a model.
+
+The start of the worker processes is timed apart, since an epoch pays it once.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, RandomSampler
+
+from core import devices
+from core.data import datasets
+from core.data.batches import PILImages
+from core.errors import ExplainedError
+from core.lessons.speed.loader_result import (
+    TEXTBOOK_BATCH,
+    LoaderCell,
+    LoaderLab,
+    LoaderPlan,
+    to_compare,
+)
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+READINGS = 3
+READINGS_IN_TURN = 5
+READING_SAMPLES = 1024  # at least
+AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
+ENDLESS = 10**9  # samples
+# Timeout of a batch, by start method; otherwise 60, since workers import torch first.
+HANGS_SECONDS = {"fork": 15}
+
+
+class TimeOver(Exception):  # noqa: N818  # an end, not an error
+    """The budget is spent."""
+
+
+def measure(
+    task: str,
+    device_name: str,
+    plan: LoaderPlan,
+    budget_seconds: float,
+    watch: Watch = UNWATCHED,
+) -> LoaderLab:
+    """Measure as many cells as fit into the budget, and report each.
+
+    A cell whose workers fail becomes a sentence. Cells with the textbook's batch size
+    are read again in turn, and only those readings are compared.
+    """
+    device = devices.resolve(device_name)
+    images = PILImages(datasets.load(task).train)
+    deadline = time.perf_counter() + budget_seconds
+
+    def check() -> None:
+        watch.check()
+        if time.perf_counter() > deadline:
+            raise TimeOver
+
+    cells: list[LoaderCell] = []
+    failures: list[str] = []
+    direct: tuple[LoaderCell, ...] = ()
+    with suppress(TimeOver):
+        for batch_size in plan.batch_sizes:
+            for workers, pinned in product(plan.workers, plan.pinned):
+                setting = batch_size, workers, pinned
+                try:
+                    cells.append(measure_cell(images, *setting, device, check))
+                except (RuntimeError, OSError) as error:
+                    if workers == 0:
+                        raise
+                    failures.append(failure(batch_size, workers, error))
+                else:
+                    watch.report(cells[-1])
+            if batch_size == TEXTBOOK_BATCH:
+                chosen = to_compare(cells)
+                with suppress(RuntimeError, OSError):  # no room for all at once
+                    direct = in_turn(images, chosen, device, check)
+    if failures and not cells:
+        raise ExplainedError(failures[0])
+    return LoaderLab(
+        plan,
+        tuple(cells),
+        direct,
+        tuple(failures),
+        task,
+        devices.usable_cores(),
+        budget_seconds,
+        devices.environment(device),
+        now(),
+    )
+
+
+def failure(batch_size: int, workers: int, error: Exception) -> str:
+    """A sentence; workers need shared memory, of which containers have little."""
+    return (
+        f"{workers} worker{'s' * (workers != 1)} at batch size {batch_size:,} failed: "
+        f"{str(error).partition(chr(10))[0].rstrip('.')}. In a container, give it more "
+        "shared memory (docker run --shm-size=2g)."
+    )
+
+
+def make_loader(
+    images: PILImages, batch_size: int, num_workers: int, pin_memory: bool
+) -> DataLoader:
+    """Random images without end: no reading meets the end of an epoch."""
+    sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
+    return DataLoader(
+        images,
+        batch_size,
+        sampler=sampler,
+        num_workers=num_workers,
+        pin_memory=pin_memory,
+        timeout=HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
+        if num_workers
+        else 0,
+    )
+
+
+def measure_cell(
+    images: PILImages,
+    batch_size: int,
+    workers: int,
+    pinned: bool,
+    device: torch.device,
+    check: Callable[[], None],
+) -> LoaderCell:
+    """Read one setting once its workers run; `check` may raise to end it."""
+    loader = make_loader(images, batch_size, workers, pinned)
+    count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
+    seconds = []
+    start = time.perf_counter()
+    with batches_of(loader) as feed:  # starts the workers
+        take(feed, 1, device, pinned, check)
+        start_seconds = time.perf_counter() - start
+        # Batches made ahead come at once: that is not the loader's pace.
+        take(feed, AHEAD * workers, device, pinned, check)
+        for _ in range(READINGS):
+            start = time.perf_counter()
+            take(feed, count, device, pinned, check)
+            seconds.append(time.perf_counter() - start)
+    return LoaderCell(
+        batch_size,
+        workers,
+        pinned,
+        start_seconds,
+        count * batch_size,
+        tuple(seconds),
+    )
+
+
+def in_turn(
+    images: PILImages,
+    cells: Sequence[LoaderCell],
+    device: torch.device,
+    check: Callable[[], None],
+) -> tuple[LoaderCell, ...]:
+    """Read the cells again, A B A B, with the workers of all of them started."""
+    seconds: list[list[float]] = [[] for _ in cells]
+    # Batches to skip before a reading: those made ahead, and as many as the workers of
+    # the previous cell are still making.
+    ahead = AHEAD * max((cell.workers for cell in cells), default=0) + 1
+    with ExitStack() as stack:
+        feeds = []
+        for cell in cells:
+            loader = make_loader(images, cell.batch_size, cell.workers, cell.pinned)
+            feeds.append(stack.enter_context(batches_of(loader)))
+        for _ in range(READINGS_IN_TURN):
+            for cell, feed, taken in zip(cells, feeds, seconds, strict=True):
+                take(feed, ahead, device, cell.pinned, check)
+                start = time.perf_counter()
+                count = cell.samples // cell.batch_size
+                take(feed, count, device, cell.pinned, check)
+                taken.append(time.perf_counter() - start)
+    pairs = zip(cells, seconds, strict=True)
+    return tuple(replace(cell, seconds=tuple(taken)) for cell, taken in pairs)
+
+
+@contextmanager
+def batches_of(loader: DataLoader) -> Iterator[Iterator[Any]]:
+    """The batches of a loader, whose workers end with the block."""
+    feed = iter(loader)
+    try:
+        yield feed
+    finally:
+        # An error keeps its frames, and those would keep the workers from being
+        # garbage collected.
+        if loader.num_workers:
+            feed._shutdown_workers()  # type: ignore[attr-defined]
+
+
+def take(
+    feed: Iterator[Any],
+    count: int,
+    device: torch.device,
+    pinned: bool,
+    check: Callable[[], None],
+) -> None:
+    """Move the next `count` batches to the device, as a training loop does."""
+    for _ in range(count):
+        check()
+        inputs, targets = next(feed)
+        inputs.to(device, non_blocking=pinned)
+        targets.to(device, non_blocking=pinned)
+    devices.synchronize(device)

@@ -1,0 +1,225 @@
+"""The loader lab: samples/s by batch size, workers and pinned memory."""
+
+from collections.abc import Mapping
+from statistics import median
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.speed import loader_result
+from core.lessons.speed.loader_result import LoaderCell, LoaderLab
+from core.measure.environment import Machine
+from core.ui import charts, controls, dataset, format
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+from core.ui.server import engine
+
+BUDGETS = (10, 30, 60)  # seconds
+
+
+class Loader(Lab):
+    key, order, file = "run_loader_lab", 1, "loaders"
+    panel: Mapping[str, str] = {"what": "The loader lab"}
+    judged = "ended"
+    code = (
+        ("The loader", "core.lessons.speed.loader:make_loader"),
+        ("A cell", "core.lessons.speed.loader:measure_cell"),
+        ("The loop", "core.lessons.speed.loader:take"),
+    )
+
+    def more(self, machine: Machine) -> str | None:
+        if len(loader_result.loader_plan(machine).pinned) > 1:
+            return None
+        backend = machine.devices[0].backend
+        if backend == "CPU":
+            return self.words["pinned_on_cpu"]
+        return self.words["pinned_elsewhere"].format(backend=backend)
+
+    def asks(self, machine: Machine, _: tuple | None) -> Guess:
+        cores = format.counted(machine.usable_cores, "core")
+        return Guess(
+            "loader_guess",
+            self.words["question"].format(cores=cores),
+            loader_result.loader_plan(machine).workers,
+            lambda workers: str(workers or "None"),
+        )
+
+    def settings(self, machine: Machine) -> tuple:
+        plan = loader_result.loader_plan(machine)
+        budget = controls.budget("loader_budget", BUDGETS)
+        return dataset.default_task(machine), machine.devices[0].device, plan, budget
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        cells, planned = len(reported(job, LoaderCell)), job.arguments[2].cells
+        return f"Measuring: {cells} of {planned} cells so far", cells / planned
+
+    def gather(self, job: Job) -> LoaderLab | None:
+        if job.value is not None:
+            if not job.value.cells:
+                st.warning(self.words["too_short"])
+            return job.value if job.value.cells else None
+        cells, machine = tuple(reported(job, LoaderCell)), engine().machine()
+        if not cells or machine is None:
+            return None
+        task, _, plan, budget = job.arguments
+        here = machine.usable_cores, budget, machine.devices[0]
+        return LoaderLab(plan, cells, (), (), task, *here, date="")
+
+    def chart(self, lab: LoaderLab) -> None:
+        sizes = sorted(lab.plan.batch_sizes)
+        rows = tuple(row_name(s, pinned) for pinned in lab.plan.pinned for s in sizes)
+        most = loader_result.fastest(lab.cells).samples_per_second
+        cells = (
+            {
+                "row": row_name(cell.batch_size, cell.pinned),
+                "workers": cell.workers,
+                "rate": cell.samples_per_second,
+                "label": rate(cell),
+                "spread": "{:,.0f} to {:,.0f}".format(*cell.spread),
+                "start": format.precise(cell.start_seconds),
+                "dark": cell.samples_per_second > 0.72 * most,
+            }
+            for cell in lab.cells
+        )
+        st.vega_lite_chart(
+            pd.DataFrame(cells),
+            heat_map(rows, lab.plan.workers),
+            key=f"chart_loader{self.suffix}",
+            alt="Samples per second over batch size and number of workers",
+        )
+
+    def finding(self, lab: LoaderLab) -> Finding | None:
+        """The fastest number of workers, and those whose readings overlap with it."""
+        row = loader_result.at_textbook_batch(lab.direct or lab.cells)
+        if len(row) < 2:
+            return None
+        best = loader_result.fastest(row.values())
+        text = (
+            f"At batch size {best.batch_size}, **{in_words(best.workers)}** "
+            f"{'is' if best.workers == 1 else 'are'} fastest here: {rate(best)} "
+            "samples/s."
+        )
+        close = {
+            workers: f"{text} But the readings of your guess, {in_words(workers)}, "
+            f"{rate(cell)}, overlap with that: too close to tell apart."
+            for workers, cell in row.items()
+            if cell != best and cell.as_fast_as(best)
+        }
+        return Finding(text, best.workers, say=in_words, close=close)
+
+    def lines(self, lab: LoaderLab) -> list[str]:
+        """The best cell, what each piece of the usual advice brings, and the start."""
+        best = loader_result.fastest(lab.cells)
+        worst = min(lab.cells, key=lambda cell: cell.samples_per_second)
+        lines = []
+        if best != worst:
+            lines.append(
+                f"The fastest cell, {setting(best)}, loads **{rate(best)} samples/s**; "
+                f"the slowest, {setting(worst)}, {rate(worst)}."
+            )
+        row = loader_result.at_textbook_batch(lab.cells)
+        in_turn = loader_result.at_textbook_batch(lab.direct)
+        per_core = loader_result.per_core(lab.cores)
+        advice = {
+            f"“One worker per core”, {per_core} here": per_core,
+            f"“{loader_result.FOR_A_GPU} workers for a GPU”": loader_result.FOR_A_GPU,
+        }
+        if len(row) > 1:
+            lines += [
+                f"{name}: {against(in_turn.get(workers, row[workers]), in_turn)}"
+                for name, workers in advice.items()
+                if workers in row
+            ]
+        if ratios := loader_result.pinning(lab.cells):
+            lines.append(
+                f"“Always pin”: {format.times(median(ratios))} times as fast as "
+                f"without, the median of {len(ratios)} pairs of cells "
+                f"({format.times(min(ratios))} to {format.times(max(ratios))})."
+            )
+        row |= in_turn
+        if len(row) < 2 or 0 not in row:
+            return lines
+        alone, busiest = row[0], row[max(row)]
+        if loader_result.fastest(row.values()) == alone:
+            image = format.precise(1 / alone.samples_per_second)
+            lines.append(self.words["handing_over"].format(seconds=image))
+        start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
+        return [
+            *lines,
+            f"The first batch comes after {start} with {in_words(busiest.workers)}, "
+            f"after {first} with none. Each epoch pays that again, unless you set "
+            "`persistent_workers=True`; samples/s leave it out.",
+        ]
+
+    def below(self, lab: LoaderLab) -> None:
+        for failure in lab.failures:
+            st.warning(failure, icon=":material/info:")
+
+    def caption(self, lab: LoaderLab) -> str:
+        missing = lab.plan.cells - len(lab.cells) - len(lab.failures)
+        left_out = (
+            f"The {lab.budget_seconds:.0f} seconds ran out: {missing} of "
+            f"{lab.plan.cells} cells were not measured. "
+        )
+        again = ""
+        if lab.direct:
+            n = len(lab.direct[0].seconds)
+            again = f", and of {n} in turn where workers are compared"
+        return (
+            (left_out if missing else "")
+            + "Loading and moving, no model: with one, workers load while the device "
+            f"computes. {format.NAMES[lab.task]} as PIL images, median of n = "
+            f"{len(lab.cells[0].seconds)} readings{again}; each worker has one thread."
+        )
+
+
+@charts.live
+def heat_map(
+    colors: charts.Palette, rows: tuple[str, ...], workers: tuple[int, ...]
+) -> charts.Chart:
+    """Samples/s as a heat map of `rows` and workers; what is not measured is empty."""
+    across = alt.X("workers:O").title("Workers").scale(domain=list(workers))
+    down = alt.Y("row:N").title("Batch size").scale(domain=list(rows))
+    chart = alt.Chart(charts.LATER).encode(
+        x=across.axis(labelAngle=0),
+        y=down.sort(None),
+        tooltip=charts.tips(row="Batch size", workers="Workers")
+        + charts.tips(",.0f", rate="Samples/s")
+        + charts.tips(spread="Least to most", start="To the first batch"),
+    )
+    shade = charts.shades("rate", colors.low, colors.cpu, domainMin=0, zero=True)
+    cells = charts.heat_map(chart, shade, "label:N", colors, "datum.dark", size=12)
+    return cells.properties(height=alt.Step(40))
+
+
+def row_name(batch_size: int, pinned: bool) -> str:
+    return f"{batch_size:,}{', pinned' if pinned else ''}"
+
+
+def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
+    """How fast it is, and compared with the best if they were read in turn."""
+    text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
+    if cell not in in_turn.values():
+        return f"{text}."
+    best = loader_result.fastest(in_turn.values())
+    if cell == best:
+        return f"{text}, which nothing beats here."
+    if cell.as_fast_as(best):
+        return f"{text}, too close to the best to tell apart."
+    share = f"**{cell.share_of(best):.0%}**"
+    return f"{text}, {share} of what {in_words(best.workers)} would give you."
+
+
+def setting(cell: LoaderCell) -> str:
+    pinned = ", pinned" if cell.pinned else ""
+    return f"batch size {cell.batch_size:,} with {in_words(cell.workers)}{pinned}"
+
+
+def in_words(workers: int) -> str:
+    return format.counted(workers, "worker") if workers else "no workers"
+
+
+def rate(cell: LoaderCell) -> str:
+    return format.rounded(cell.samples_per_second, 3)

@@ -1,0 +1,131 @@
+"""How fast a DataLoader hands out batches, with which settings: plain data."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from core.measure.environment import Environment, Machine
+from core.measure.rows import Row, pick, row
+from core.measure.speedup import paired
+
+BATCH_SIZES = (64, 256, 16, 1024)  # the textbook's first: time may run out early
+TEXTBOOK_BATCH = 64
+FOR_A_GPU = 4  # workers, as the usual advice has it
+MOST_WORKERS = 32  # each is a process
+PINNING = ("CUDA", "ROCm", "XPU")  # backends that copy faster from pinned memory
+
+
+@dataclass(frozen=True)
+class LoaderPlan:
+    """The settings to measure, in all combinations."""
+
+    batch_sizes: tuple[int, ...]
+    workers: tuple[int, ...]
+    pinned: tuple[bool, ...]
+
+    @property
+    def cells(self) -> int:
+        return len(self.batch_sizes) * len(self.workers) * len(self.pinned)
+
+
+def loader_plan(machine: Machine) -> LoaderPlan:
+    """The settings for this machine; more workers than cores are among them."""
+    cores = machine.usable_cores
+    counts = {0, 1, 2, FOR_A_GPU, per_core(cores), min(2 * cores, MOST_WORKERS)}
+    can_pin = machine.devices[0].backend in PINNING
+    pinned = (False, True) if can_pin else (False,)
+    return LoaderPlan(BATCH_SIZES, tuple(sorted(counts)), pinned)
+
+
+def per_core(cores: int) -> int:
+    """The number of workers that the advice "one per core" means."""
+    return min(cores, MOST_WORKERS)
+
+
+@dataclass(frozen=True)
+class LoaderCell:
+    """The readings with one setting."""
+
+    batch_size: int
+    workers: int
+    pinned: bool
+    start_seconds: float  # from iter(loader) to the first batch
+    samples: int  # in each reading
+    seconds: tuple[float, ...]  # one for each reading, without the start
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.samples / median(self.seconds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Least and most samples/s."""
+        return self.samples / max(self.seconds), self.samples / min(self.seconds)
+
+    def share_of(self, other: "LoaderCell") -> float:
+        """Its share of the other's samples/s: the median over readings in turn."""
+        share = paired(other.seconds, self.seconds).median
+        return share * self.samples / other.samples
+
+    def as_fast_as(self, other: "LoaderCell") -> bool:
+        """Whether the spreads overlap: then neither can be called faster."""
+        (low, high), (other_low, other_high) = self.spread, other.spread
+        return low <= other_high and other_low <= high
+
+
+@dataclass(frozen=True)
+class LoaderLab:
+    """The cells that were measured, and why others were not."""
+
+    plan: LoaderPlan
+    cells: tuple[LoaderCell, ...]
+    direct: tuple[LoaderCell, ...]  # those of `to_compare`, read again in turn
+    failures: tuple[str, ...]  # a sentence for each cell that failed
+    task: str
+    cores: int
+    budget_seconds: float
+    environment: Environment
+    date: str
+
+    def rows(self) -> list[Row]:
+        """A row for each cell, then for those read in turn."""
+        columns = (
+            "samples_per_second samples_a_reading=samples batch_size "
+            "num_workers=workers pin_memory=pinned start_seconds"
+        )
+        about = pick(self, "environment date task usable_cores=cores")
+        what = "loading and moving"
+        return [
+            row(name, cell.seconds, **pick(cell, columns), **about)
+            for name, cells in ((what, self.cells), (f"{what}, in turn", self.direct))
+            for cell in cells
+        ]
+
+
+def fastest(cells: Iterable[LoaderCell]) -> LoaderCell:
+    return max(cells, key=lambda cell: cell.samples_per_second)
+
+
+def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
+    """By workers, the cells with the textbook's batch size and without pinning."""
+    row = (c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned)
+    return {cell.workers: cell for cell in row}
+
+
+def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
+    """Cells of the textbook's batch size, the fastest first, that fit in together."""
+    row, chosen = at_textbook_batch(cells).values(), list[LoaderCell]()
+    for cell in sorted(row, key=lambda cell: -cell.samples_per_second):
+        if sum(other.workers for other in chosen) + cell.workers <= MOST_WORKERS:
+            chosen.append(cell)
+    return chosen
+
+
+def pinning(cells: Sequence[LoaderCell]) -> list[float]:
+    """Samples/s with pinned memory over those without, for each pair of cells."""
+    rates = {((c.batch_size, c.workers), c.pinned): c.samples_per_second for c in cells}
+    return [
+        rate / rates[setting, False]
+        for (setting, pinned), rate in rates.items()
+        if pinned and (setting, False) in rates
+    ]

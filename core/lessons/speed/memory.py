@@ -1,0 +1,157 @@
+"""The memory lab: what a training step and an inference keep in memory, and how long.
+
+The model is a deep MLP without batch norm: its activations take more memory than its
+weights, and a batch in parts has the gradients of the whole.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from core import devices
+from core.lessons.speed.memory_result import (
+    ACCUMULATED,
+    CHECKPOINTED,
+    STEP,
+    MemoryCost,
+    MemoryLab,
+    Peak,
+)
+from core.measure import peak_memory, timing
+from core.measure.environment import now
+from core.measure.peak_memory import MODES
+from core.watch import UNWATCHED, Watch
+
+SEGMENTS, LAYERS_A_SEGMENT = 4, 4
+PARTS = 4  # how many make up an accumulated batch
+REPEATS = 5
+INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
+# Width and batch size: a fifth of a second a step on one CPU core.
+CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
+
+
+def measure(
+    device_name: str,
+    watch: Watch = UNWATCHED,
+    size: tuple[int, int] | None = None,
+    repeats: int = REPEATS,
+) -> MemoryLab:
+    """Measure and report the peak memory of every way, then time them in turn."""
+    device = devices.resolve(device_name)
+    if size is None:
+        size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
+    width, batch_size = size
+    torch.manual_seed(0)
+    model = build(width).to(device)
+    inputs = torch.rand(batch_size, INPUTS, device=device)
+    targets = torch.randint(CLASSES, (batch_size,), device=device)
+
+    works: dict[tuple[str, str], Callable[[], Any]] = {
+        ("training", name): watch.checked(partial(way, model, inputs, targets))
+        for name, way in TRAINING.items()
+    } | {
+        ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
+        for mode in MODES
+    }
+    firsts: dict[str, list[Tensor]] = {}  # results of the first way of each kind
+    peaks = []
+    for (kind, name), work in works.items():
+        output = work()  # the first call sets things up and is not measured
+        result = gradients(model) if kind == "training" else [output.detach().clone()]
+        del output  # it keeps activations
+        model.zero_grad()
+        peak = peak_memory.peak_bytes(work, device)
+        model.zero_grad()
+        watch.report(Peak(name, peak))
+        difference = greatest_difference(result, firsts.setdefault(kind, result))
+        peaks.append((peak, difference, max(float(t.abs().max()) for t in result)))
+    timings = timing.measure_side_by_side(list(works.values()), device, repeats)
+    costs = tuple(
+        MemoryCost(*key, timed.seconds, peak, difference, greatest)
+        for key, timed, (peak, difference, greatest) in zip(
+            works, timings, peaks, strict=True
+        )
+    )
+    return MemoryLab(
+        costs,
+        batch_size,
+        PARTS,
+        width,
+        SEGMENTS * LAYERS_A_SEGMENT,
+        devices.environment(device),
+        now(),
+    )
+
+
+def build(width: int) -> nn.Sequential:
+    """SEGMENTS segments of LAYERS_A_SEGMENT linear layers, ReLU between all of them."""
+    hidden = SEGMENTS * LAYERS_A_SEGMENT - 1
+    widths = [INPUTS, *[width] * hidden, CLASSES]
+    layers: list[nn.Module] = []
+    for size in pairwise(widths):
+        linear = nn.Linear(*size)
+        # By default the gradients of so deep a model would all but vanish.
+        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
+        layers += [linear, nn.ReLU()]
+    layers.pop()  # the outputs are not cut off at 0
+    stride = 2 * LAYERS_A_SEGMENT
+    starts = range(0, len(layers), stride)
+    return nn.Sequential(*(nn.Sequential(*layers[at : at + stride]) for at in starts))
+
+
+def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+    """Forward and backward; every activation is kept for the backward pass."""
+    model.zero_grad()
+    F.cross_entropy(model(inputs), targets).backward()
+
+
+def checkpointed(
+    model: nn.Sequential,
+    inputs: Tensor,
+    targets: Tensor,
+) -> None:
+    """Only the input of each segment is kept; backward recomputes the rest."""
+    model.zero_grad()
+    outputs = inputs
+    for segment in model:
+        outputs = checkpoint(segment, outputs, use_reentrant=False)
+    F.cross_entropy(outputs, targets).backward()
+
+
+def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+    """PARTS small batches; .grad adds up until the next zero_grad."""
+    model.zero_grad()
+    parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
+    for some, theirs in parts:
+        loss = F.cross_entropy(model(some), theirs)
+        (loss / PARTS).backward()  # the mean over the whole batch
+
+
+def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
+    """The same forward pass under enable_grad, no_grad or inference_mode."""
+    with MODES[mode]():
+        return model(inputs)
+
+
+TRAINING: dict[str, Callable[..., None]] = {
+    STEP: one_batch,
+    CHECKPOINTED: checkpointed,
+    ACCUMULATED: accumulated,
+}
+
+
+def gradients(model: nn.Module) -> list[Tensor]:
+    """A copy of every parameter's gradient."""
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
+    """Between two numbers at the same place."""
+    pairs = zip(some, others, strict=True)
+    return max(float((a - b).abs().max()) for a, b in pairs)

@@ -1,0 +1,170 @@
+"""The memory lab: time against peak memory for ways to train and to infer."""
+
+from collections.abc import Mapping
+from statistics import median
+
+import altair as alt
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.speed.memory_result import (
+    ACCUMULATED,
+    CHECKPOINTED,
+    STEP,
+    MemoryCost,
+    MemoryLab,
+    Peak,
+)
+from core.measure.speedup import paired
+from core.ui import charts, figures, format
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+
+WAYS = 6
+GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
+BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
+
+
+class Memory(Lab):
+    key, order, idle, file = "run_memory_lab", 2, True, "memory"
+    panel: Mapping[str, str] = {"what": "The memory lab"}
+    code = (
+        ("One batch", "core.lessons.speed.memory:one_batch"),
+        ("Checkpointed", "core.lessons.speed.memory:checkpointed"),
+        ("Accumulated", "core.lessons.speed.memory:accumulated"),
+        ("Inference", "core.lessons.speed.memory:infer"),
+    )
+
+    def asks(self, *_: object) -> Guess:
+        return Guess("memory_guess", self.words["question"], GUESSES)
+
+    def progress(self, job: Job) -> tuple[str, float]:
+        peaks = len(reported(job, Peak))
+        next_up = "" if peaks < WAYS else "; now their time, in turn"
+        text = f"Peak memory of {peaks} of {WAYS} ways measured{next_up}"
+        return text, peaks / WAYS
+
+    def gather(self, job: Job) -> MemoryLab | list[Peak]:
+        """Until the times are measured too, the peaks."""
+        return job.value or reported(job, Peak)
+
+    def chart(self, result: MemoryLab | list[Peak]) -> None:
+        if not isinstance(result, MemoryLab):
+            counted = [peak for peak in result if peak.bytes is not None]
+            figures.bullets(f"{p.name}: {format.size(p.bytes)}" for p in counted)
+        elif all(cost.peak_bytes is not None for cost in result.costs):
+            st.altair_chart(
+                time_against_memory(result),
+                alt="Peak megabytes over milliseconds, a point for each way",
+            )
+        else:
+            backend = result.environment.backend
+            st.info(f"torch does not count peak memory on {backend}: here is the time.")
+
+    def finding(self, lab: MemoryLab) -> Finding | None:
+        peaks = {cost.name: cost.peak_bytes for cost in lab.costs}
+        checkpointed, plain = peaks[CHECKPOINTED], peaks[STEP]
+        if not checkpointed or not plain:
+            return None
+        share = checkpointed / plain
+        right = GUESSES[(share < 0.75) + (share < 0.25)]
+        return Finding(f"Checkpointing leaves **{share:.0%}** of it.", right)
+
+    def lines(self, lab: MemoryLab) -> list[str]:
+        """What each way costs and saves, against the plain one of its kind."""
+        costs = {cost.name: cost for cost in lab.costs}
+        again, added = costs[CHECKPOINTED], costs[ACCUMULATED]
+        step, plain = costs[STEP], costs["gradients"]
+        part = lab.batch_size // lab.parts
+        return [
+            f"**Checkpointed**: {against(again, step)}. Only each segment's input is "
+            f"kept; the forward pass runs twice. {gradients(again)}",
+            f"**Accumulated**, {lab.parts} × {part:,} instead of {lab.batch_size:,}: "
+            f"{against(added, step)}. Only a part's activations are alive at once. "
+            f"{gradients(added)}",
+            f"**no_grad**: {against(costs['no_grad'], plain)}, compared with the same "
+            "forward pass with gradients. No activation outlives the next layer.",
+            f"**inference_mode**: {against(costs['inference_mode'], plain)}. It also "
+            "drops what autograd notes of each tensor, which matters when calls are "
+            "short.",
+        ]
+
+    def below(self, result: MemoryLab | list[Peak]) -> None:
+        if not isinstance(result, MemoryLab):
+            return
+        ways = (
+            {
+                "What": cost.kind.capitalize(),
+                "Way": cost.name,
+                "Peak, MB": None if cost.peak_bytes is None else cost.peak_bytes / 1e6,
+                "Median, ms": median(cost.seconds) * 1e3,
+                "Least, ms": min(cost.seconds) * 1e3,
+                "Most, ms": max(cost.seconds) * 1e3,
+            }
+            for cost in result.costs
+        )
+        number = st.column_config.NumberColumn(format="%.1f")
+        columns = ("Peak, MB", "Median, ms", "Least, ms", "Most, ms")
+        figures.table(
+            ways,
+            alt="Peak memory and time of each way",
+            column_config=dict.fromkeys(columns, number),
+        )
+
+    def caption(self, lab: MemoryLab) -> str:
+        return (
+            f"{lab.layers} linear layers, {lab.width} wide, batch {lab.batch_size:,}; "
+            "tensors alive at once, beyond model and batch. Time: median of n = "
+            f"{len(lab.costs[0].seconds)} repeats in turn after a warm-up."
+        )
+
+
+def time_against_memory(lab: MemoryLab) -> charts.Chart:
+    """A point for each way, with its name."""
+    frame = figures.readings(
+        lab.costs, "kind", "name", ends=lambda s: (min(s), max(s)), milliseconds=1e3
+    )
+    frame["megabytes"] = [(cost.peak_bytes or 0) / 1e6 for cost in lab.costs]
+    frame["below"] = frame["name"].isin(BELOW)
+    colors = charts.palette()
+    hues = (colors.of(lab.environment.backend), colors.further[1])
+    kinds = dict.fromkeys(frame["kind"])
+    x = alt.X("milliseconds:Q").title("Milliseconds").axis(tickCount=6)
+    y = alt.Y("megabytes:Q").title("Peak memory, MB").axis(tickCount=6)
+    times = {"milliseconds": "Median, ms", "low": "Least, ms", "high": "Most, ms"}
+    chart = alt.Chart(frame).encode(
+        x=x.scale(domain=[0, frame["high"].max() * 1.2], nice=False),
+        y=y.scale(domain=[0, frame["megabytes"].max() * 1.2], nice=False),
+        color=charts.hues("kind", kinds, hues, symbolOpacity=1),
+        tooltip=charts.tips(kind="What", name="Way")
+        + charts.tips(".4g", **times, megabytes="Peak, MB"),
+    )
+    points = chart.mark_point(filled=True, size=110, opacity=1)
+    names = [
+        chart.transform_filter(alt.datum.below == below)
+        .mark_text(dy=dy, fontSize=12)
+        .encode(text="name:N", color=alt.value(colors.text))
+        for below, dy in ((False, -14), (True, 17))
+    ]
+    return alt.layer(
+        chart.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
+        points.encode(shape=alt.Shape("kind:N").legend(None)),
+        *names,
+    ).properties(height=320)
+
+
+def against(cost: MemoryCost, plain: MemoryCost) -> str:
+    ratio = paired(cost.seconds, plain.seconds).median
+    time = f"{format.times(ratio)} times the time"
+    if cost.peak_bytes is None or not plain.peak_bytes:
+        return time
+    return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"
+
+
+def gradients(cost: MemoryCost) -> str:
+    if cost.difference == 0:
+        return "The gradients are the same, bit for bit."
+    return (
+        f"The gradients differ by at most {cost.difference:.1e}, where the greatest is "
+        f"{cost.greatest:.2g}: the same sums, added in another order."
+    )

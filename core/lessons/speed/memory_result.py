@@ -1,0 +1,51 @@
+"""What ways to train and to infer cost in memory and time: plain data."""
+
+from dataclasses import dataclass
+
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+
+STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The peak memory of one way, reported before its time is measured."""
+
+    name: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class MemoryCost:
+    """What one way costs."""
+
+    kind: str  # "training" or "inference"
+    name: str
+    seconds: tuple[float, ...]  # one for each repeat
+    peak_bytes: int | None  # None where the device does not count it
+    difference: float  # greatest, of gradients or outputs, from the first of its kind
+    greatest: float  # gradient or output, to compare the difference with
+
+
+@dataclass(frozen=True)
+class MemoryLab:
+    """All ways on one model and batch."""
+
+    costs: tuple[MemoryCost, ...]
+    batch_size: int
+    parts: int  # how many make up an accumulated batch
+    width: int
+    layers: int
+    environment: Environment
+    date: str
+
+    def rows(self) -> list[Row]:
+        columns = (
+            "way=name peak_bytes greatest_difference=difference greatest_value=greatest"
+        )
+        about = pick(self, "environment date batch_size width layers")
+        return [
+            row(cost.kind, cost.seconds, **pick(cost, columns), **about)
+            for cost in self.costs
+        ]

@@ -1,0 +1,91 @@
+"""The limit of this machine: how fast a model could train at best, measured here.
+
+Arithmetic: the operations of the model over the rate of a large matrix product. Memory:
+the bytes that must move over the bandwidth of a plain copy. Neither is a data sheet's.
+"""
+
+from contextlib import suppress
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from core import models
+from core.data import datasets
+from core.lessons.speed.climb_result import Roofline
+from core.measure import timing
+
+SIZES = {"cpu": 1024}  # rows of the square matrices; on accelerators DEVICE_SIZE
+DEVICE_SIZE = 8192
+BLOCK = 256 * 2**20  # bytes of a copy that no cache holds
+REPEATS = 7
+# Read: the weights in the forward and the backward pass; by Adam weights, gradients and
+# two moments. Written: gradients; by Adam weights and two moments.
+STATE_ACCESSES = 10
+
+
+def measure(
+    task: str, model: str, device: torch.device, repeats: int = REPEATS
+) -> Roofline:
+    """Measure the limit for training `model` on images of `task`."""
+    state_dict = models.build(model).state_dict()
+    state_bytes = sum(t.numel() * t.element_size() for t in state_dict.values())
+    images, labels = datasets.load(task).train.images, datasets.load(task).train.labels
+    return Roofline(
+        flops_per_image(model),
+        images[0].numel() * images.element_size() + labels.element_size(),
+        STATE_ACCESSES * state_bytes,
+        matmul_rates(device, repeats),
+        bandwidth(BLOCK, device, repeats),
+        bandwidth(4 * state_bytes, device, repeats),
+    )
+
+
+def flops_per_image(model: str) -> float:
+    """Floating-point operations of a forward and a backward pass, counted by torch."""
+    batch = 8
+    built: nn.Module = models.build(model).to("meta")  # shapes are enough
+    images = torch.empty(batch, 1, 28, 28, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        built(images).sum().backward()
+    return counter.get_total_flops() / batch
+
+
+def matmul_rates(
+    device: torch.device, repeats: int = REPEATS
+) -> dict[str, tuple[float, ...]]:
+    """Rates of float32, and of bfloat16 where the device can multiply it."""
+    rates = {"float32": matmul_rate(torch.float32, device, repeats)}
+    with suppress(RuntimeError, TypeError):  # not every accelerator can
+        rates["bfloat16"] = matmul_rate(torch.bfloat16, device, repeats)
+    return rates
+
+
+def matmul_rate(
+    dtype: torch.dtype, device: torch.device, repeats: int = REPEATS
+) -> tuple[float, ...]:
+    """Readings of operations a second in the product of large matrices."""
+    size = SIZES.get(device.type, DEVICE_SIZE)
+    a = torch.rand(size, size, device=device).to(dtype)
+    b = torch.rand(size, size, device=device).to(dtype)
+    timed = timing.measure(lambda: a @ b, device, repeats, warmup=2)
+    return tuple(2 * size**3 / seconds for seconds in timed.seconds)
+
+
+def bandwidth(
+    block: int, device: torch.device, repeats: int = REPEATS
+) -> tuple[float, ...]:
+    """Readings of bytes a second, read and written, in copies of `block` bytes.
+
+    One reading of a block that fits into a cache copies it many times.
+    """
+    source = torch.ones(block, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    times = max(1, BLOCK // block)
+
+    def copy() -> None:
+        for _ in range(times):
+            target.copy_(source)
+
+    timed = timing.measure(copy, device, repeats, warmup=2)
+    return tuple(2 * block * times / seconds for seconds in timed.seconds)

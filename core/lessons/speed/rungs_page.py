@@ -1,0 +1,386 @@
+"""The rungs of the ladder on the Speed page: a row each, and one of them in full.
+
+A row has the learner's guess, and once there are figures too, its bar. Beside the rows
+stands the chosen rung: its code, and what it brought.
+"""
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import streamlit as st
+
+from core.lessons.speed import climb_result
+from core.lessons.speed.climb_result import (
+    BY_NAME,
+    GUESSES,
+    NEEDED,
+    NOISE,
+    RUNGS,
+    SAME,
+    SEEDS,
+    TEXTBOOK,
+    Gain,
+    Kept,
+    Result,
+    Roofline,
+    Rung,
+)
+from core.ui import answers, figures, format, guess
+from core.ui.charts import Palette, palette
+from core.ui.source import body, changes
+from core.words import Words
+
+SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
+COMPILED = ("compiled", "whole_step")  # they take a while before their first step
+MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
+SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "More"), strict=True))
+# Left behind where kept values are written into the code.
+LEFT_OVER = (
+    (r"^if False:\n +.*\n", ""),
+    (r"^if True:\n +", ""),
+    (r", enabled=(?:True|False)\b(?! and)", ""),
+    (r"True and ", ""),
+)
+WIDTH, HEIGHT = 330, 40  # pixels of a bar; rows touch, so that a limit is one line
+ROOM = 128  # pixels for the figures after all bars: no line runs through them
+
+words = Words(__file__)
+
+
+# A row for each rung
+
+
+def draw_rows(
+    results: Sequence[Result], limits: Sequence[Roofline], backend: str, model: str
+) -> None:
+    """All rungs, the textbook on top: a click on its title shows one in full."""
+    measured = {result.rung: result for result in results}
+    shown = {
+        name: bar
+        for name, bar in bars(results, limits).items()
+        if is_revealed(bar.result)
+    }
+    most = end(list(shown.values()))
+    st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
+    with st.container(gap="xxsmall"):
+        for number, rung in enumerate(RUNGS):
+            title, figure = st.columns(
+                [4, 7], vertical_alignment="center", gap="xxsmall"
+            )
+            name = f"{number} · {rung.title}"
+            title.button(
+                f"**{name}**" if rung.name == chosen() else name,
+                key=f"rung_{rung.name}",
+                type="tertiary",
+                on_click=choose,
+                args=(rung.name,),
+            )
+            result = measured.get(rung.name)
+            with figure:
+                if bar := shown.get(rung.name):
+                    dropped = "" if bar.result.kept else ", dropped"
+                    st.image(
+                        picture(bar, most, backend, palette()),
+                        alt=f"{rung.title}: {bar.figures}{dropped}",
+                        width=WIDTH,
+                    )
+                elif rung.obstacle(backend, model):
+                    by_model = rung.obstacle("", model)
+                    where = f"for the {format.NAMES[model]}" if by_model else ""
+                    st.markdown(f":small[Not {where or f'on {backend}'}]")
+                elif result and not result.measured:
+                    st.markdown(":material/error: :small[It failed here]")
+                elif rung.name == TEXTBOOK:
+                    st.markdown(":small[Where the climb begins]")
+                else:
+                    ask(rung)
+
+
+def ask(rung: Rung) -> None:
+    """How fast the learner thinks the rung is."""
+    key = f"guess_{rung.name}"
+
+    def keep() -> None:
+        answers.keep(key, st.session_state[key])
+        choose(rung.name)
+
+    st.segmented_control(
+        f"Your guess: {rung.title}",
+        GUESSES,
+        default=guessed(rung.name),
+        required=True,
+        format_func=SHORT.__getitem__,
+        key=key,
+        on_change=keep,
+        label_visibility="collapsed",
+    )
+
+
+def guessed(rung: str) -> str | None:
+    """The learner's choice of GUESSES."""
+    answer = answers.given().get(f"guess_{rung}")
+    return answer if answer in GUESSES else None
+
+
+def is_revealed(result: Result) -> bool:
+    """Whether its figures may be seen: the learner has guessed, or need not."""
+    return (
+        not result.measured
+        or result.rung == TEXTBOOK
+        or answers.is_on(SHOW_ALL)
+        or guessed(result.rung) is not None
+    )
+
+
+def chosen() -> str:
+    """The name of the rung that is shown in full."""
+    return str(st.session_state.get("ladder_rung", TEXTBOOK))
+
+
+def choose(rung: str) -> None:
+    st.session_state.ladder_rung = rung
+
+
+# Their bars
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rung's samples/s, and the limit for its precision."""
+
+    result: Result
+    limit: float | None  # None: it was not measured
+
+    @property
+    def least(self) -> float:
+        return self.result.samples / max(self.result.seconds)
+
+    @property
+    def most(self) -> float:
+        return self.result.samples / min(self.result.seconds)
+
+    @property
+    def figures(self) -> str:
+        """In one unit all the way down the ladder."""
+        speed = format.rounded(self.result.samples_per_second, 3)
+        return f"{speed}/s · {self.result.epoch_seconds:.2f} s"
+
+
+def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar]:
+    """Bars of the rungs that were measured; of a limit the fastest reading counts."""
+    by_rung = {}
+    for place, result in enumerate(results):
+        if not result.measured:
+            continue
+        half = climb_result.kept(results[:place]).with_change(result.rung).half
+        dtype = "bfloat16" if half else "float32"
+        seconds = [
+            limit.seconds(result.samples, result.steps, dtype)
+            for limit in limits
+            if dtype in limit.flops_per_second
+        ]
+        by_rung[result.rung] = Bar(
+            result, result.samples / min(seconds) if seconds else None
+        )
+    return by_rung
+
+
+def end(bars: Sequence[Bar]) -> float:
+    """Where the bars' common axis ends."""
+    return max((max(bar.most, bar.limit or 0) for bar in bars), default=1.0)
+
+
+def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
+    """SVG: filled where the rung was kept, hollow where it was dropped."""
+    hue, middle = colors.of(backend), HEIGHT / 2
+
+    def x(speed: float) -> float:
+        return round(1 + speed / most * (WIDTH - ROOM), 1)
+
+    width = max(2.0, x(bar.result.samples_per_second) - 1)
+    fill = hue if bar.result.kept else colors.page
+    dashed = ""
+    if bar.limit is not None:
+        dashed = (
+            f'<path d="M{x(bar.limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
+            'stroke-width="1.5" stroke-dasharray="6 4"/>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
+        f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
+        f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
+        f'<path d="M{x(bar.least)} {middle}H{x(bar.most)}" stroke="{colors.text}" '
+        f'stroke-width="1.5"/><text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
+        f'fill="{colors.text}">{bar.figures}</text></svg>'
+    )
+
+
+# One of them in full
+
+
+def draw_chosen(
+    climbing: bool, results: Sequence[Result], backend: str, model: str
+) -> None:
+    """What the rung changes, what it brought, its code."""
+    rung = BY_NAME[chosen()]
+    number = RUNGS.index(rung)
+    st.subheader(f"{number} · {rung.title}")
+    st.markdown(rung.change)
+    result = next((result for result in results if result.rung == rung.name), None)
+    if obstacle := rung.obstacle(backend, model):
+        st.info(obstacle, icon=":material/info:")
+    elif result is None:
+        if climbing:
+            st.markdown(":material/hourglass: Not measured yet.")
+        elif rung.name == TEXTBOOK:
+            st.markdown(words("ladder.nothing_to_guess"))
+    elif not result.measured:
+        st.error(result.message, title="It failed here", icon=":material/error:")
+    elif is_revealed(result):
+        draw_outcome(result, results)
+    else:
+        base = climb_result.base(results[:number])
+        before = in_sentence(base) if base else "the last rung that is kept"
+        st.markdown(words("ladder.hidden", before=before))
+    absent = {other.name for other in RUNGS if other.obstacle(backend, model)}
+    draw_code(rung, results, number, absent)
+
+
+def draw_code(
+    rung: Rung, results: Sequence[Result], number: int, absent: Collection[str]
+) -> None:
+    """The rung's change to the loop of what is kept; `absent` can't be measured."""
+    code = body(f"core.lessons.speed.rungs:{rung.name}")
+    if number == 0:
+        st.code(code, wrap_lines=True)
+        return
+    # Before a climb: all rungs that can be measured or that later ones need.
+    kept = {result.rung: result.kept for result in results}
+    earlier = [
+        other.name
+        for other in RUNGS[:number]
+        if other.name in NEEDED or kept.get(other.name, other.name not in absent)
+    ]
+    changed, whole = st.tabs(["What changes", "The whole rung"])
+    with changed:
+        values = reduce(Kept.with_change, earlier, Kept())
+        before = written_in(body(f"core.lessons.speed.rungs:{earlier[-1]}"), values)
+        # As Python: Streamlit's colors for differences are too faint.
+        st.code(changes(before, written_in(code, values)), wrap_lines=True)
+    with whole:
+        st.code(code, wrap_lines=True)
+        if "kept" in code:
+            st.markdown(words("ladder.kept"))
+
+
+def written_in(code: str, kept: Kept) -> str:
+    """The code with the kept values in place of their names.
+
+    So a difference shows the one change of a rung, and not what carries the others.
+    """
+
+    def value(match: re.Match) -> str:
+        value = getattr(kept, match[1])
+        if isinstance(value, float):  # 2e-3, as the rungs have it
+            return f"{value:.0e}".replace("e-0", "e-")
+        return repr(value > 0 if match[2] else value)
+
+    code = re.sub(r"\bkept\.(\w+)( > 0)?", value, code)
+    for pattern, text in LEFT_OVER:
+        code = re.sub(pattern, text, code, flags=re.MULTILINE)
+    return code
+
+
+def draw_outcome(result: Result, results: Sequence[Result]) -> None:
+    """What the rung brought, against the guess, with all its figures."""
+    measured = climb_result.measured(results)
+    before, first = measured.get(result.base), measured.get(TEXTBOOK)
+    gain = result.gain(before)
+    if before is not None and gain is not None:
+        judge(result, before, gain)
+    for pair in (  # there is no room for four
+        {
+            "Epoch": format.precise(result.epoch_seconds),
+            "Samples/s": f"{result.samples_per_second:,.0f}",
+        },
+        {
+            "Test accuracy": f"{result.accuracy:.2%}",
+            "Peak memory": format.size(result.peak_bytes),
+        },
+    ):
+        figures.metrics(pair)
+    if before is not None and first is not None:
+        figures.bullets(remarks(result, before, first, gain))
+
+
+def judge(result: Result, before: Result, gain: Gain) -> None:
+    least, most = gain.interval
+    text = (
+        f"**{format.times(gain.median)}× as fast** as {in_sentence(before.rung)} "
+        f"({format.times(least)}× to {format.times(most)}× over "
+        f"{format.counted(gain.n, 'pair')} of epochs): {gain.answer.lower()}."
+    )
+    unclear = least < 1 - SAME and most > 1 + SAME
+    if unclear or (gain.disputed and not gain.same):
+        text += f" {words('ladder.disputed')}"
+    guess.judge(text, None if unclear else guessed(result.rung), gain.answer)
+
+
+def remarks(
+    result: Result, before: Result, first: Result, gain: Gain | None
+) -> list[str]:
+    """What else there is to say of a rung: sentences."""
+    lines: list[str] = []
+    if not result.kept:
+        worse = result.accuracy <= first.accuracy - NOISE
+        why = "it learned less" if worse else "it is not clearly faster here"
+        lines.append(
+            f"It is **dropped**, since {why}. The next rung starts from "
+            f"{in_sentence(before.rung)} again."
+        )
+    elif result.rung in NEEDED and gain is not None and gain.median < 1 + SAME:
+        cost = "it costs nothing" if gain.same else "though it is slower here"
+        lines.append(f"It stays anyway, {cost}: the rungs above need it.")
+    start = format.precise(result.start_seconds)
+    if result.rung in COMPILED:
+        epochs = result.pays_after(before)
+        pays = "never pays here"
+        if epochs is not None:
+            pays = f"pays after {math.ceil(epochs):,} epochs"
+        lines.append(f"Building the kernels took {start}, which {pays}.")
+    if result.rung in ("two_workers", "four_workers"):
+        lines.append(f"Starting the processes and making the first batch took {start}.")
+    if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
+        lines.append(
+            f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
+            f"{format.size(before.peak_bytes)}."
+        )
+    if pace := result.drift(before):
+        lines.append(
+            f"The machine was {format.times(max(pace, 1 / pace))} times as "
+            f"{'fast' if pace > 1 else 'slow'} as when it measured "
+            f"{in_sentence(before.rung)}. So compare the epochs timed in turn, as "
+            "above, and not the two bars."
+        )
+    points = (result.accuracy - first.accuracy) * 100
+    if abs(points) < NOISE * 100:
+        (low, high), (least, most) = (
+            (f"{min(SEEDS[model]):.1%}", f"{max(SEEDS[model]):.1%}")
+            for model in ("ann", "cnn")
+        )
+        above = "above" if points >= 0 else "below"
+        lines.append(
+            f"Test accuracy is {abs(points):.1f} points {above} the textbook loop's: "
+            + words("ladder.seeds", low=low, high=high, least=least, most=most)
+        )
+    return lines
+
+
+def in_sentence(rung: str) -> str:
+    """Its title within a sentence."""
+    title = BY_NAME[rung].title
+    return title[0].lower() + title[1:]

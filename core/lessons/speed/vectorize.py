@@ -1,0 +1,102 @@
+"""Vectorize: the same distances as a Python loop, with NumPy, and with torch.
+
+Each way gets its points as lists, arrays or tensors on its device, and leaves the
+distances there: converting and copying are not timed.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core import devices
+from core.lessons.speed.vectorize_result import (
+    NUMPY,
+    PYTHON,
+    TORCH,
+    NumpyEnvironment,
+    Vectorized,
+    VectorizeLab,
+)
+from core.measure import timing
+from core.measure.environment import Environment, now
+from core.watch import UNWATCHED, Watch
+
+MEANS = 10  # one for each class
+REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # by number of points
+CPU = torch.device("cpu")
+
+Ways = dict[str, tuple[Callable[[], Any], torch.device]]
+
+
+def python_loop(points, means):
+    """Distances of points (n, 2) to means (k, 2), all lists: (n, k)."""
+    distances = []
+    for x, y in points:
+        row = []
+        for mean_x, mean_y in means:
+            row.append(math.sqrt((x - mean_x) ** 2 + (y - mean_y) ** 2))
+        distances.append(row)
+    return distances
+
+
+def with_numpy(points, means):
+    """The same for arrays: (n, 1, 2) - (k, 2) is (n, k, 2), without a loop."""
+    offsets = points[:, None] - means
+    return np.sqrt((offsets**2).sum(axis=2))
+
+
+def with_torch(points, means):
+    """The same for tensors, on their device."""
+    offsets = points[:, None] - means
+    return (offsets**2).sum(dim=2).sqrt()
+
+
+def measure(
+    device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
+) -> VectorizeLab:
+    """Time every way at every number of points, in turn; reports each Vectorized."""
+    device = devices.resolve(device_name)
+    torch.manual_seed(0)
+    means = torch.rand(MEANS, 2)
+    timings = []
+    environments: dict[str, Environment] = {}
+    for count, times in repeats.items():
+        points = torch.rand(count, 2)
+        expected = torch.tensor(python_loop(points.tolist(), means.tolist()))
+        works = ways(points, means, device)
+        seconds: dict[str, tuple[float, ...]] = dict.fromkeys(works, ())
+        for _ in range(times):
+            for way, (work, where) in works.items():
+                watch.check()
+                # Another way ran before: warm up with one call that doesn't count.
+                seconds[way] += timing.measure(work, where, repeats=1).seconds
+        for way, (work, where) in works.items():
+            difference = float((torch.as_tensor(work()).cpu() - expected).abs().max())
+            taken = seconds[way]
+            timings.append(Vectorized(way, count, taken, difference, str(where)))
+            watch.report(timings[-1])
+            environments[way] = devices.environment(where)
+    here = asdict(environments[NUMPY])
+    environments[NUMPY] = NumpyEnvironment(**here, numpy=np.__version__)
+    return VectorizeLab(tuple(timings), MEANS, environments, now())
+
+
+def ways(points: Tensor, means: Tensor, device: torch.device) -> Ways:
+    """What to time, and on which device, by the name of the way."""
+    lists = points.tolist(), means.tolist()
+    arrays = points.numpy(), means.numpy()
+    there = points.to(device), means.to(device)
+    works: Ways = {
+        PYTHON: (lambda: python_loop(*lists), CPU),
+        NUMPY: (lambda: with_numpy(*arrays), CPU),
+        TORCH: (lambda: with_torch(points, means), CPU),
+    }
+    if device != CPU:
+        name = f"torch on {devices.backend(device)}"
+        works[name] = (lambda: with_torch(*there), device)
+    return works

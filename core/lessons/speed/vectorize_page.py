@@ -1,0 +1,113 @@
+"""A loop against vectorized code, as the Speed page shows it."""
+
+import altair as alt
+import streamlit as st
+
+from core.jobs.job import Job
+from core.lessons.speed.vectorize_result import (
+    NUMPY,
+    PYTHON,
+    TORCH,
+    Vectorized,
+    VectorizeLab,
+)
+from core.measure.environment import Machine
+from core.ui import charts, figures, format
+from core.ui.job_panel import reported
+from core.ui.lab import Finding, Guess, Lab
+
+
+class Vectorize(Lab):
+    key, order, idle, file = "run_vectorize_lab", 3, True, "vectorize"
+    event, noun = Vectorized, "timing"
+    code = (
+        ("Python loop", "core.lessons.speed.vectorize:python_loop"),
+        ("NumPy", "core.lessons.speed.vectorize:with_numpy"),
+        ("torch", "core.lessons.speed.vectorize:with_torch"),
+    )
+
+    def asks(self, machine: Machine, _: tuple | None) -> Guess:
+        ways = [PYTHON, NUMPY, TORCH]
+        if machine.devices[0].backend != "CPU":
+            ways.append(f"torch on {machine.devices[0].backend}")
+        return Guess("vectorize_guess", self.words["question"], ways)
+
+    def gather(self, job: Job) -> VectorizeLab | None:
+        timings = tuple(reported(job, Vectorized))
+        so_far = VectorizeLab(timings, means=0, environments={}, date="")
+        return job.value or (so_far if timings else None)
+
+    def chart(self, lab: VectorizeLab) -> None:
+        """A dot a way for each number of points, over logarithmic time."""
+        frame = figures.readings(lab.found, "points", "way", microseconds=1e6)
+        frame["points"] = frame["points"].map(points_in_words)
+        colors = charts.palette()
+        named = {PYTHON: colors.further[3], NUMPY: colors.further[0], TORCH: colors.cpu}
+        hues = {way: named.get(way, colors.accelerator) for way in frame["way"]}
+        domain = [frame["low"].min() / 2, frame["high"].max()]
+        x = alt.X("microseconds:Q", axis=charts.microseconds()).scale(
+            type="log", domain=domain, nice=False
+        )
+        rows = alt.Chart(frame).encode(
+            y=alt.Y("points:N").sort(None).title(None).scale(paddingInner=0.25),
+            yOffset=alt.YOffset("way:N").sort(list(hues)),
+            tooltip=charts.tips(points="Size", way="Way") + charts.middle_half("µs"),
+        )
+        color = charts.hues("way", hues, hues.values(), columns=2)
+        st.altair_chart(
+            charts.dots(rows, x.title("Time, logarithmic"), "time:N", 20, color=color),
+            alt="Time of each way for each number of points, logarithmic",
+        )
+
+    def finding(self, lab: VectorizeLab) -> Finding:
+        times = lab.at(1)
+        fastest = min(times, key=times.__getitem__)
+        seconds = format.precise(times[fastest])
+        sentence = f"For a single point **{fastest}** is fastest: {seconds}."
+        return Finding(sentence, fastest, say=str)
+
+    def lines(self, lab: VectorizeLab) -> list[str]:
+        """The fastest way at each size, the price of a call, and that all agree."""
+        bullets = []
+        sizes = list(dict.fromkeys(timing.points for timing in lab.found))
+        for points in sizes:
+            times = lab.at(points)
+            best, *_, slowest = sorted(times, key=times.__getitem__)
+            most = format.rounded(lab.times_as_fast(points, best, slowest))
+            text = (
+                f"{points_in_words(points).capitalize()}: **{best}** is {most} times "
+                f"as fast as {slowest}"
+            )
+            if PYTHON not in (slowest, best):
+                loop = format.rounded(lab.times_as_fast(points, best, PYTHON))
+                text += f" and {loop} times as fast as the loop"
+            bullets.append(f"{text}.")
+        torch_way, seconds = list(lab.at(sizes[0]).items())[-1]
+        worst = max(timing.difference for timing in lab.found)
+        return [
+            *bullets,
+            f"Calls have a price of their own: {format.precise(seconds)} for this "
+            f"expression with {torch_way}, even for a single point. They pay off when "
+            "one of them replaces many turns of a loop.",
+            f"All of them agree: the greatest difference from the loop is {worst:.1e}. "
+            "Arrays and tensors are float32, Python counts in float64.",
+        ]
+
+    def caption(self, lab: VectorizeLab) -> None:
+        repeats = {timing.points: len(timing.seconds) for timing in lab.found}
+        ns = ", ".join(
+            f"{n} for {points_in_words(size)}" for size, n in repeats.items()
+        )
+        on_torch = (
+            lab.environments[way] for way in lab.environments.keys() - {PYTHON, NUMPY}
+        )
+        st.caption(
+            f"Median of repeats in turn, n = {ns}; the line spans the middle half. "
+            "Each way starts from its own lists, arrays or tensors; converting is not "
+            f"counted. NumPy {lab.numpy}. {lab.date[:10]}. "
+            f"{figures.elsewhere(*on_torch)}"
+        )
+
+
+def points_in_words(count: int) -> str:
+    return format.counted(count, "point")

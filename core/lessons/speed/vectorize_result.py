@@ -1,0 +1,65 @@
+"""The same distances, computed in several ways: plain data."""
+
+from dataclasses import dataclass
+from statistics import median
+
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+from core.measure.speedup import paired
+
+PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    """One way, for so many points."""
+
+    way: str
+    points: int
+    seconds: tuple[float, ...]  # one for each repeat
+    difference: float  # greatest, from what the Python loop found
+    device: str
+
+
+@dataclass(frozen=True)
+class NumpyEnvironment(Environment):
+    numpy: str  # its version
+
+
+@dataclass(frozen=True)
+class VectorizeLab:
+    """All ways at all sizes."""
+
+    found: tuple[Vectorized, ...]
+    means: int
+    environments: dict[str, Environment | NumpyEnvironment]  # one for each way
+    date: str
+
+    @property
+    def numpy(self) -> str:
+        """NumPy's version."""
+        environment = self.environments[NUMPY]
+        assert isinstance(environment, NumpyEnvironment)
+        return environment.numpy
+
+    def at(self, points: int) -> dict[str, float]:
+        """Median seconds of each way."""
+        return {t.way: median(t.seconds) for t in self.found if t.points == points}
+
+    def times_as_fast(self, points: int, way: str, other: str) -> float:
+        """How many times as fast one way is as the other: the median over repeats."""
+        seconds = {t.way: t.seconds for t in self.found if t.points == points}
+        return paired(seconds[other], seconds[way]).median
+
+    def rows(self) -> list[Row]:
+        return [
+            row(
+                "distances",
+                timing.seconds,
+                self.environments[timing.way],
+                **pick(timing, "way points"),
+                **pick(self, "means date"),
+                greatest_difference=timing.difference,
+            )
+            for timing in self.found
+        ]

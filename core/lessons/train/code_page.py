@@ -1,0 +1,163 @@
+"""The code of a training run in tabs, with small experiments on the sprites."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.config import IMAGE_TASKS
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.ui import figures, format
+from core.ui.answer_cache import KeptAnswer
+from core.ui.course import link, page
+from core.ui.server import apart, explained
+from core.ui.source import Part, code_tabs, lines_with
+from core.words import Words
+
+FORGOTTEN = {  # the mistake of not moving each of these
+    "The model": "model_not_moved",
+    "The inputs": "data_not_moved",
+    "The labels": "labels_not_moved",
+    "The loss": "loss_not_moved",
+}
+words = Words(__file__)
+
+
+def _answer(address: str) -> KeptAnswer[Any]:
+    """Shared by all visitors for ten minutes, since a whole class tries it at once."""
+    return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
+
+
+orders = _answer("minibatches:compare_orders")
+sizes = _answer("minibatches:compare_sizes")
+one_kind = _answer("one_kind:train")
+
+
+def tabs(task: str, model: str, criterion: str) -> None:
+    """The loop, the batches, the model, the criterion, and the moves of all three."""
+    code_tabs(
+        (
+            "The loop",
+            words("code.loop"),
+            "core.loops:train_epoch",
+            words("code.zero_grad"),
+        ),
+        (
+            "The batches",
+            words("code.batches"),
+            "core.lessons.train.minibatches:slices",
+            words("code.shuffle"),
+            _try_batches,
+        ),
+        ("The model", words("code.model"), f"core.models:{format.CLASSES[model]}"),
+        ("The criterion", *_criterion(criterion, task in IMAGE_TASKS)),
+        (
+            "The moves",
+            words("code.moves"),
+            words("code.third_move")
+            if criterion == "gaussian"
+            else words("code.no_third_move"),
+            _moves,
+        ),
+    )
+
+
+def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
+    if criterion == "gaussian":
+        return words("code.gaussian"), "core.criteria:GaussianLoss"
+    if not images:
+        return (words("code.mse", name=format.CLASSES[criterion]),)
+    return (
+        words("code.cross_entropy"),
+        words("code.one_kind"),
+        "core.lessons.train.one_kind:train",
+        "core.lessons.train.one_kind:score",
+        partial(_try, "Train it on the shirts", "try_one_kind", _one_kind),
+    )
+
+
+def _moves() -> None:
+    st.code(
+        "# once, in core/training.py\n"
+        + lines_with("core.training:Training", ".to(device)")
+        + "\n"
+        + lines_with("core.training:Training", "learned")
+        + "\n\n# in every step, in core/loops.py\n"
+        + lines_with("core.loops:train_epoch", ".to(device)")
+    )
+
+
+def _try_batches() -> None:
+    """Experiments with the order of the samples and the size of a batch."""
+    _try("Train in both orders", "try_orders", _orders)
+    st.markdown(words("code.larger"))
+    _try("Try three batch sizes", "try_sizes", _sizes)
+    st.markdown(words("code.further"))
+    with st.container(horizontal=True):
+        link(page("Speed"))
+        link(page("Mistakes"))
+
+
+def _try(label: str, key: str, draw: Callable[[], None]) -> None:
+    """A button, and in its place what it brought, until the page is left."""
+    pressed = f"{key}_was_pressed"
+    if st.button(label, key=key, icon=":material/play_arrow:"):
+        st.session_state[pressed] = True
+    if st.session_state.get(pressed):
+        with explained("The lab has no answer"), st.spinner("It is trained"):
+            draw()
+
+
+def _orders() -> None:
+    st.markdown(words("code.orders", **orders()))
+
+
+def _sizes() -> None:
+    """An epoch in batches of each size; the last batch is the whole training set."""
+    epochs = sizes()
+    many, whole = epochs[0][0], epochs[-1][0]
+    st.markdown(
+        f"One epoch on the sprites, tried here: **{many.accuracy:.0%}** of the test "
+        f"images are right after {many.steps:,} steps, **{whole.accuracy:.0%}** after "
+        f"{format.counted(whole.steps, 'step')} with all {whole.batch_size:,} images "
+        "at once. With larger batches, raise the learning rate or train for more "
+        "epochs."
+    )
+    columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Right")
+    rows = (
+        (
+            f"{epoch.batch_size:,}",
+            f"{epoch.steps:,}",
+            f"{epoch.samples_per_second:,.0f}",
+            format.size(peak_bytes) if peak_bytes else "not counted",
+            f"{epoch.accuracy:.1%}",
+        )
+        for epoch, peak_bytes in epochs
+    )
+    right = st.column_config.TextColumn(alignment="right")
+    figures.table(
+        rows,
+        columns,
+        "What an epoch in batches of each size took and brought",
+        column_config=dict.fromkeys(columns, right),
+    )
+    st.caption(words("code.sizes"))
+
+
+def _one_kind() -> None:
+    st.markdown(words("code.one_kind_found", **vars(one_kind())))
+
+
+def forget_a_move() -> None:
+    """Links to the mistakes that forget one of the moves."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("Forget a move on purpose:", width="content")
+        for name, slug in FORGOTTEN.items():
+            link(
+                page("Mistakes"),
+                name,
+                help=BY_SLUG[slug].title,
+                query_params={"mistake": slug},
+                width="content",
+            )

@@ -1,0 +1,261 @@
+"""The controls of a training run: their presets, their widgets, the run they start."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import streamlit as st
+
+from core import config as configs
+from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
+from core.errors import ExplainedError
+from core.runs import comparison
+from core.ui import class_rules, controls, format, hosts, runs
+from core.ui.course import link, page
+from core.ui.runs import Run
+from core.ui.server import engine, visitor
+from core.words import Words
+
+SETTINGS = tuple(field.name for field in fields(RunConfig))
+MORE = (  # always in the expander "More settings"
+    *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
+    "augment",
+)
+OPEN = "more_settings"  # the key of that expander
+words = Words(__file__)
+
+
+def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
+    """Set the controls as the address asks; returns a sentence for each bad value."""
+    state = st.session_state
+    notices: list[str] = []
+    if query or "task" not in state:
+        config, notices = RunConfig.from_strings(query)
+        use(config)
+        state.task_is_default = "task" not in query
+    if state.get("task_is_default"):
+        state.task = RunConfig.task if has_data else "sprites"
+    if state.get("held") != (rules := class_rules.rules()):  # a class opened or changed
+        state.held = rules
+        _fit()
+    return notices
+
+
+def _fit() -> None:
+    """Change the settings that the class doesn't allow."""
+    state = st.session_state
+    state.update(class_rules.fitting({name: state[name] for name in SETTINGS}))
+
+
+def use(config: RunConfig) -> None:
+    """Set the controls to these settings."""
+    st.session_state.update({"task_is_default": False} | vars(config))
+    _fit()
+
+
+def differ(config: RunConfig) -> bool:
+    """True where the controls show other settings."""
+    try:
+        return chosen() != config
+    except ValueError:
+        return True
+
+
+def chosen() -> RunConfig:
+    """The configuration that the controls show; ValueError where it can't be."""
+    state = st.session_state
+    settings = {name: state[name] for name in SETTINGS}
+    if settings["feed"] != "dataloader":
+        settings |= {"num_workers": 0, "pin_memory": False}
+    if not settings["pin_memory"]:
+        settings["non_blocking"] = RunConfig.non_blocking
+    return RunConfig(**settings)
+
+
+def startable() -> bool:
+    """True where a run can have the settings on screen; else it says why not."""
+    with controls.startable(st.container()):
+        return bool(chosen())
+    return False
+
+
+def start(config: RunConfig | None = None) -> None:
+    """Queue a run, by default the one that the controls describe."""
+    # In the page's own file a callback would keep all that the page has drawn in memory
+    # until the garbage collector runs.
+    state = st.session_state
+    try:
+        if going_on := runs.going_on(visitor()):
+            # A second press comes with the address from before the first.
+            state.run_id = going_on[-1].id
+            state.notices = [words("twice")]
+        else:
+            state.run_id = runs.start(config or chosen())
+        st.query_params["run"] = state.run_id
+    except (ValueError, ExplainedError) as error:
+        state.notices = [f"{error} Nothing was started."]
+
+
+def draw(devices: list[str], folded: bool) -> None:
+    """All controls; `folded` in an expander, and the fast setting with them."""
+    if folded:
+        with st.expander("Settings", icon=":material/tune:"):
+            draw(devices, folded=False)
+            fast_setting()
+        return
+    if rules := class_rules.sentence():
+        st.markdown(f":small[:material/groups: {rules}]")
+    task = st.session_state.task
+    _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
+    if not class_rules.hides("model"):
+        st.segmented_control(
+            "Model",
+            class_rules.among("model", MODELS_FOR[task]),
+            required=True,
+            format_func=lambda name: format.NAMES[name],
+            on_change=_model_was_chosen,
+            **_common("model"),
+        )
+    epochs, batch_size = st.columns(2)
+    with epochs:
+        _number("Epochs", "epochs", 1)
+    with batch_size:
+        _number("Batch size", "batch_size", 1)
+    if not class_rules.hides_all(MORE):
+        more = st.expander("More settings", key=OPEN, on_change="rerun")
+        if more.open:
+            with more:
+                _more(task, devices)
+
+
+def _more(task: str, devices: list[str]) -> None:
+    if len(CRITERIA_FOR[task]) > 1:
+        _choice("Criterion", "criterion", CRITERIA_FOR[task])
+    if machines := hosts.options(st.session_state.host):
+        _choice("Machine", "host", machines)
+    _choice("Device", "device", ("auto", *devices))
+    _choice("Feed", "feed", configs.FEEDS)
+    _number("Learning rate", "learning_rate", 1e-4, format="%g")
+    _choice("Schedule", "schedule", configs.SCHEDULES)
+    _number("Weight decay", "weight_decay", 1e-2, format="%g")
+    _number("Seed", "seed", 1)
+    if st.session_state.feed == "dataloader":
+        _number("Loader workers", "num_workers", 1)
+        only_cpu = devices == ["cpu"]
+        label = "Pinned memory" + ": no accelerator here" * only_cpu
+        _toggle(label, "pin_memory", only_cpu)
+        if st.session_state.pin_memory:
+            _toggle("Non-blocking copies", "non_blocking", only_cpu)
+    if task in configs.IMAGE_TASKS:
+        _toggle("Flip images", "augment")
+
+
+def _toggle(label: str, key: str, disabled: bool = False) -> None:
+    if not class_rules.hides(key):
+        common = _common(key)
+        st.toggle(label, **common | {"disabled": disabled or common["disabled"]})
+
+
+def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
+    if class_rules.hides(key):
+        return
+    options = class_rules.among(key, options)
+    if st.session_state[key] not in options:  # cuda asked for where there is none
+        options = (*options, st.session_state[key])
+    common = _common(key) | {"width": "stretch"}
+    controls.choice(label, options=options, **common, **more)
+
+
+def _number(label: str, key: str, step: float, **more: Any) -> None:
+    # No limits: a widget silently keeps its last value instead of one out of range,
+    # and the run would train with that. RunConfig says what is wrong.
+    if not class_rules.hides(key):
+        st.number_input(label, step=step, **_common(key), **more)
+
+
+def _common(key: str) -> dict[str, Any]:
+    return {
+        "key": key,
+        "persist_state": "session",
+        "help": words.table("help").get(key),
+        "disabled": class_rules.fixed(key) is not None,
+    }
+
+
+def fast_setting() -> None:
+    """The button that sets the controls to the fast setting, and back again."""
+    state = st.session_state
+    if state.model not in FAST or class_rules.holds(FAST["ann"]):
+        return
+    fast = not _is_fast()
+    # Without help=: a button with a tooltip stands in the page twice, once hidden.
+    st.button(
+        "Use the fast setting" if fast else "Back to the default setting",
+        icon=":material/fast_forward:" if fast else ":material/undo:",
+        key="fast_setting",
+        type="tertiary",
+        on_click=_use_recipe,
+        args=(fast,),
+    )
+    text = both_settings(state.task, state.model) or words("fast")
+    st.markdown(f":small[{text}]")
+    link(page("Speed"), "What makes it fast")
+
+
+def both_settings(task: str, model: str) -> str:
+    """The finding on the default and the fast setting, once both have run here."""
+    newest: dict[bool, Run] = {}
+    for job in engine().jobs(runs.RUN, visitor()):
+        config = job.arguments[0]
+        given = {"task": task, "model": model, "device": config.device}
+        for fast in (False, True):
+            recipe = RunConfig.with_recipe(fast=fast, seed=config.seed, **given)
+            if job.status == "finished" and config == recipe:
+                newest[fast] = runs.view(job)
+    if len(newest) < 2:
+        return ""
+    pair = [newest[False], newest[True]]
+    before, now = (format.quality(run.result) for run in pair if run.result)
+    text = comparison.finding(pair, ["the default setting", "the fast setting"])
+    return f"{text} The fast setting ended at {now}, the default at {before}."
+
+
+def _is_fast() -> bool:
+    """True where the controls show the fast setting of any model."""
+    return any(
+        all(st.session_state[name] == value for name, value in recipe.items())
+        for recipe in FAST.values()
+    )
+
+
+def _use_recipe(fast: bool) -> None:
+    """Set the controls to the model's fast recipe, or to its default."""
+    state = st.session_state
+    fast = fast and state.model in FAST
+    config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
+    # Only what fast recipes set, so that the way back restores all of it.
+    state.update({name: getattr(config, name) for name in FAST["ann"]})
+    _fit()
+
+
+def _model_was_chosen() -> None:
+    """Another model brings its own recipe, the fast one where that was in use."""
+    if _is_fast():
+        _use_recipe(fast=True)
+    else:
+        st.session_state.update(RECIPES[st.session_state.model])
+        _fit()
+
+
+def _task_was_chosen() -> None:
+    """A task brings a model and a criterion, unless the chosen ones fit."""
+    state = st.session_state
+    state.task_is_default = False
+    # A run of another task that has ended steps aside; one that goes on is watched.
+    run = runs.run(state.get("run_id"))
+    state.aside = run.id if run and run.job.ended else ""
+    if state.criterion not in CRITERIA_FOR[state.task]:
+        state.criterion = CRITERIA_FOR[state.task][0]
+    if state.model not in MODELS_FOR[state.task]:
+        state.model = MODELS_FOR[state.task][0]
+        _model_was_chosen()

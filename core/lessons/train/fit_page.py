@@ -1,0 +1,76 @@
+"""The curve that a model of the task regression has learned, over its data."""
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+import streamlit as st
+
+from core.data import curve
+from core.results import Fit, RunResult
+from core.ui import charts as base
+from core.ui.charts import LATER, LINES, Chart, Palette
+from core.words import Words
+
+POINTS = 500  # training points drawn; more would be a cloud without a middle
+TRUTH, MODEL = "The curve without noise", "The model"
+words = Words(__file__)
+
+
+def draw(fit: Fit | None, backend: str) -> None:
+    """The fit as it is now; without one, the data and the curve alone."""
+    st.vega_lite_chart(
+        table(fit),
+        chart(backend),
+        key="chart_fit",
+        alt="The noisy points, the curve without noise, and the model's curve",
+    )
+    total = f"{curve.TRAIN:,}"
+    text = words("fit.points", shown=POINTS, total=total, noise=curve.NOISE)
+    if fit is not None and fit.noise is not None:
+        text += " " + words("fit.band", noise=f"{fit.noise:.3f}")
+    st.caption(text)
+
+
+def table(fit: Fit | None) -> pa.Table:
+    """line, x, y, and low and high, which are two learned noise scales away."""
+    x = pa.array(curve.POSITIONS if fit else (), pa.float64())
+    y = pa.array(fit.outputs if fit else (), pa.float64())
+    reach = 2 * (fit.noise or 0.0) if fit else 0.0
+    line = pa.repeat(MODEL, len(y))
+    low, high = pc.subtract(y, reach), pc.add(y, reach)
+    return pa.table({"line": line, "x": x, "y": y, "low": low, "high": high})
+
+
+def in_words(result: RunResult) -> str:
+    """How good the fit is, beside the best that can be reached."""
+    r2, rmse = f"{result.r2:.3f}", f"{result.rmse:.3f}"
+    return words("fit.quality", r2=r2, rmse=rmse, noise=curve.NOISE)
+
+
+@base.live
+def chart(colors: Palette, backend: str) -> Chart:
+    """The data of the task regression, faint, the true curve, and a model's over it.
+
+    For data with the columns line, which is MODEL, x, y, low and high.
+    """
+    points = [{"x": x, "y": y} for x, y in curve.draw(POINTS, seed=0)]
+    truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
+    shown = (colors.text, colors.of(backend))
+    color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
+    # Where the fit is good the lines overlap, so that color alone doesn't part them.
+    dash = alt.StrokeDash("line:N").legend(alt.Legend(title=None, orient="top"))
+    dash = dash.scale(domain=[TRUTH, MODEL], range=[[6, 4], [1, 0]])
+    dots, model, true = (
+        alt.Chart(data).encode(
+            x=alt.X("x:Q").scale(domain=[curve.LOW, curve.HIGH], nice=False),
+            y=alt.Y("y:Q").title("y").scale(domain=[-2.5, 2.5], nice=False),
+        )
+        for data in (alt.Data(values=points), LATER, alt.Data(values=truth))
+    )
+    band = model.mark_area(color=colors.of(backend), opacity=0.18, clip=True)
+    return alt.layer(
+        dots.mark_circle(size=14, color=colors.quiet, opacity=0.35, clip=True),
+        band.encode(y="low:Q", y2="high:Q"),
+        base.lines(model.encode(color=color, strokeDash=dash), 4, clip=True),
+        base.lines(true.encode(color=color, strokeDash=dash), 2),
+    ).properties(height=320)

@@ -1,0 +1,48 @@
+"""One kind of clothes against the rest: one logit an image, and BCEWithLogitsLoss."""
+
+import torch
+from torch import Tensor, nn
+
+from core import loops
+from core.data import datasets
+from core.lessons.train.train_result import OneKindScore
+from core.models import as_floats
+
+KIND = 6  # the shirt, which is the hardest to tell
+BATCH_SIZE = 64
+EPOCHS = 3
+
+
+def score(logits: Tensor, targets: Tensor) -> OneKindScore:
+    """For logits (N, 1) and targets (N, 1) of 0. and 1."""
+    is_kind = targets == 1
+    said = logits > 0  # as sigmoid(logits) > 0.5
+    return OneKindScore(
+        (said == is_kind).float().mean().item(),
+        (~is_kind).float().mean().item(),
+        said[is_kind].float().mean().item(),
+    )
+
+
+def train() -> OneKindScore:
+    """A small network for one kind of sprites, on the CPU."""
+    dataset, cpu = datasets.load("sprites"), torch.device("cpu")
+    train, test = dataset.train, dataset.test
+    images = as_floats(train.images)
+    # Floats (N, 1), as the outputs are; cross-entropy has integers (N,).
+    targets = (train.labels == KIND).float().unsqueeze(1)
+
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(28 * 28, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
+    criterion = nn.BCEWithLogitsLoss()  # the sigmoid is inside
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(EPOCHS):
+        order = torch.randperm(len(images)).split(BATCH_SIZE)
+        feed = [(images[batch], targets[batch]) for batch in order]
+        for _ in loops.train_epoch(model, feed, criterion, optimizer, cpu):
+            pass
+
+    expected = (test.labels == KIND).float().unsqueeze(1)
+    logits, _ = loops.predict(model, [(as_floats(test.images), expected)], cpu)
+    return score(logits, expected)

@@ -1,0 +1,471 @@
+"""A training run, drawn while it goes on and when it has ended, beside earlier ones."""
+
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+import streamlit as st
+
+from core.config import IMAGE_TASKS
+from core.lessons.train import controls_page as controls
+from core.lessons.train import fit_page
+from core.results import training_speed
+from core.runs import comparison, export_page
+from core.runs import curves_chart as charts
+from core.serving.streamlit_patches import give_back_turn
+from core.ui import answers, figures, format, job_panel, polling, wall
+from core.ui.charts import AXES, MIDDLE, palette
+from core.ui.course import RUNS, link, page
+from core.ui.job_panel import place_in_queue
+from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, run, somebodys
+from core.ui.server import engine, store, visitor
+from core.words import Words
+
+FIRST_STEP_SECONDS = 0.3
+COMPARED = 4  # earlier runs on a chart, at most
+COLUMNS = 17  # images of the wall in a row
+LEGEND = "loss_legend"
+ROW = 48  # pixels: the line that names the run, with its button or without
+FEW = 2  # settings that still fit into a run's name
+GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
+COLUMN = st.column_config
+words = Words(__file__)
+
+
+def chosen(asks_settings: bool) -> Run | None:
+    """The run to show: the state's, of another task the visitor's newest, or anybody's.
+
+    A run that wasn't on screen before brings its settings into the controls, unless the
+    address asks for others.
+    """
+    state = st.session_state
+    current = run(state.get("run_id"))
+    if current and current.id != state.get("controls_of"):
+        state.controls_of = current.id
+        if not asks_settings:
+            controls.use(current.config)
+    if (
+        current
+        and current.id == state.get("aside")
+        and current.config.task != state.task
+    ):
+        current = run(newest(visitor(), state.task))
+        state.controls_of = current.id if current else state.controls_of
+    if current is None:
+        st.query_params.pop("run", None)
+        return somebodys(state.task)
+    st.query_params["run"] = current.id
+    return current
+
+
+def follow_run(run_id: str) -> None:
+    """Draw a run now, and again while it goes on; the page anew when it has ended."""
+    first = first_look(run_id)
+    if first is None:
+        st.rerun()
+    ended, is_kept = first.job.ended, not store().problem
+
+    def look() -> Run:
+        current = run(run_id)
+        if current is None or current.job.ended != ended:
+            st.rerun()
+        if is_kept == bool(store().problem):
+            st.rerun()  # every page begins with the problem
+        return current
+
+    @st.fragment
+    def live() -> None:
+        current = look()
+        if current.job.place:
+            polling.every(None)
+            wait(polling.fragment())
+        else:
+            polling.every(polling.interval(current.job, polling.RUN_SECONDS))
+            draw_status(current)
+        draw_learning(current)
+
+    @st.fragment
+    def wait(whole: str) -> None:
+        """Only the place in the queue changes until the run begins."""
+        current = look()
+        polling.every(polling.interval(current.job))
+        if not current.job.place:
+            polling.every(polling.RUN_SECONDS, whole)
+        draw_status(current)
+
+    live()
+
+
+def first_look(run_id: str) -> Run | None:
+    """The run, with its first step if that comes at once; None if it isn't known."""
+    # A free worker makes it within milliseconds, much sooner than the next poll.
+    first = run(run_id)
+    deadline = time.monotonic() + FIRST_STEP_SECONDS
+    while first and not first.job.ended and not first.latest:
+        if first.job.place or time.monotonic() > deadline:
+            break
+        give_back_turn()
+        time.sleep(0.01)
+        first = run(run_id)
+    return first
+
+
+def onward(current: Run) -> None:
+    """Where a run can be looked at, shared and taken."""
+    query = {"run": current.id}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if current.result is not None and current.config.has_images:
+            link(
+                page("Evaluate"),
+                "See what it got right and wrong",
+                icon=":material/fact_check:",
+                query_params=query,
+            )
+        if current.job.owner == visitor():
+            link(RUNS, "Compare it with your other runs", query_params=query)
+        with st.popover("Share this run", icon=":material/link:", type="tertiary"):
+            st.markdown(words("share"))
+            address = (st.context.url or "").partition("?")[0]
+            st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
+    if current.result is not None:
+        home = st.expander(
+            "Take this run home",
+            icon=":material/luggage:",
+            key="take_home",
+            on_change="rerun",
+        )
+        if home.open:  # the server keeps its files for as long as they are offered
+            with home:
+                export_page.downloads(current)
+
+
+def name_it(current: Run) -> None:
+    """The run's name, and the way to its settings."""
+    line = f"**{current.name}** · {format.run_line(current.config)}"
+    if current.job.owner != visitor():
+        line += " · somebody else's"
+    with st.container(
+        horizontal=True, vertical_alignment="center", height=ROW, border=False
+    ):
+        st.markdown(line, width="stretch")
+        if controls.differ(current.config):
+            st.button(
+                "Use these settings",
+                icon=":material/arrow_back:",
+                key="use_settings",
+                type="tertiary",
+                on_click=controls.use,
+                args=(current.config,),
+            )
+
+
+def nothing_yet(task: str, ready: bool) -> None:
+    """In the place of a run: its data and empty axes; `ready`: one can be started."""
+    with st.container(height=ROW, border=False, vertical_alignment="center"):
+        st.markdown(words("nothing_yet") if ready else words("loading"))
+    if task in IMAGE_TASKS:
+        wall.draw(task, None, "", COLUMNS)
+    else:
+        fit_page.draw(None, "CPU")
+    # Empty axes now, so that the browser has what it needs for the first point.
+    st.vega_lite_chart(
+        loss_table([]),
+        charts.losses((), "step", 100),
+        height=MIDDLE,
+        alt="An empty chart: step against loss",
+    )
+
+
+def draw_status(current: Run) -> None:
+    """How far a run is, and what is wrong with it."""
+    job_panel.slot(*status(current))
+    if current.job.status == "failed":
+        st.error(current.job.message, title="The run failed", icon=":material/error:")
+        link(page("Mistakes"), "Find it by its message")
+    if engine().problem and not current.job.ended:
+        st.error(engine().problem, title="There are no workers; your run waits")
+
+
+def draw_learning(current: Run) -> None:
+    """Charts and figures of a run, beside its earlier ones."""
+    shown = [*earlier(current, COMPARED), current]
+    if len(shown) > 1:
+        _finding(*shown[-2:])
+    _losses(shown)
+    if len(shown) > 1:
+        legend(shown, LEGEND)
+    _figures(current)
+    if current.config.has_images:
+        whose = "your" if current.job.owner == visitor() else "this"
+        wall.draw(current.config.task, current, whose, COLUMNS)
+    else:
+        started = current.started
+        fit_page.draw(current.fit, started.environment.backend if started else "CPU")
+    if any(run.history for run in shown):
+        _epochs(ticked(shown, LEGEND))
+    if (result := current.result) is not None:
+        st.caption(
+            f"Measured on {format.provenance(result.environment)}, seed "
+            f"{result.config.seed}, {format.duration(result.seconds)} in all."
+        )
+
+
+# How far the run is
+
+
+def status(current: Run) -> tuple[str, float]:
+    """How far the run is, what it waits for, or how it ended; and the share done."""
+    job, share = current.job, current.share
+    latest, started = current.latest, current.started
+    if (result := current.result) is not None:
+        if not result.config.has_images:
+            return fit_page.in_words(result), 1.0
+        if job.owner != visitor() and st.query_params.get("run") != current.id:
+            quality = format.quality(result)
+            return f"Somebody here got {quality} of the test images right.", 1.0
+        return (
+            f"**{result.test_accuracy:.2%} of the test images are classified "
+            f"correctly** ({result.test_correct:,} of {result.test_total:,})."
+        ), 1.0
+    if job.status == "cancelled":
+        after = "before its first step"
+        if latest is not None and started is not None:
+            after = f"after step {latest.step:,} of {started.steps:,}"
+        return f"Cancelled {after}. What was learned until then stays here.", share
+    if job.ended:
+        return f"The run {job.status}", share
+    if started is None:
+        if job.status == "queued" and job.place:
+            text = f"{place_in_queue(job)}. It will start by itself, on any page."
+            return text, 0.0
+        text = "A worker is taking the run."
+        if engine().machine() is None:
+            text = "The workers are starting; this takes a few seconds."
+        return job.message or text, 0.0
+    if latest is None:
+        return "The first step is running.", 0.0
+    epochs = current.config.epochs
+    text = (
+        f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
+        f"step {latest.step:,} of {started.steps:,}"
+    )
+    if current.seconds_left is not None:
+        text += f" · about {format.duration(current.seconds_left)} left"
+    return text, share
+
+
+def in_short(current: Run) -> tuple[str, float]:
+    """Its status in a narrow place, in a line."""
+    text, share = status(current)
+    for detail in (" (", " · step"):
+        text = text.partition(detail)[0]
+    return text, share
+
+
+def _figures(current: Run) -> None:
+    latest, loss = current.latest, current.smoothed_loss
+    last = current.history[-1] if current.history else None
+    # The current epoch's speed while it is trained, so that slowing down shows.
+    speed = latest.samples_per_second if latest else None
+    if current.job.ended or speed is None:
+        speed = training_speed(current.history)
+    timed = current.result or latest
+    if current.config.has_images:
+        values = {
+            "Test accuracy": f"{last.test_accuracy:.2%}" if last else "–",
+            "Training loss": "–" if loss is None else f"{loss:.3f}",
+        }
+    else:
+        values = {
+            "Test R²": f"{last.test_r2:.3f}" if last else "–",
+            "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
+        }
+    values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
+    values["Elapsed"] = format.duration(timed.seconds if timed else 0.0)
+    when = "over all epochs" if current.job.ended else "in this epoch"
+    samples = words("figures.samples", when=when)
+    figures.metrics(values, {"Samples/s": samples, "Elapsed": words("figures.elapsed")})
+
+
+# Beside the run before: a guess, then the finding
+
+
+def _finding(before: Run, now: Run) -> None:
+    """Ask the owner which will be faster while the run goes on; then say it."""
+    if now.job.ended or now.job.owner != visitor():
+        st.markdown(finding(before, now))
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(finding(before, now))
+        st.segmented_control(
+            "Your guess",
+            (YES, NO, SAME),
+            default=_guessed(now),
+            key=f"{GUESS}_{now.id}",
+            on_change=_keep_guess,
+            args=(now.id,),
+            label_visibility="collapsed",
+        )
+
+
+def finding(before: Run, now: Run) -> str:
+    """The finding on two runs; while `now` goes on, the question."""
+    names = [before.name.lower(), now.name.lower()]
+    settings = format.differences([before.config, now.config])
+    if settings[0] != settings[1] and settings[0].count(",") < FEW:
+        names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
+    one, other = names
+    if not now.job.ended:
+        return f"**Is {other} faster than {one}?**"
+    if before.result is None or now.result is None:
+        return (
+            f"**{before.name} and {now.name.lower()} can't be compared: one of them "
+            "didn't finish.**"
+        )
+    text = comparison.finding([before, now], names)
+    if (guess := _guessed(now)) is None:
+        return text
+    fastest = comparison.fastest([before, now])
+    right = SAME if fastest is None else YES if fastest is now else NO
+    return f"{text} You guessed {'right' if guess == right else guess.lower()}."
+
+
+def _keep_guess(run_id: str) -> None:
+    """Only the newest is kept, with the run that it is about."""
+    answers.keep(GUESS, [run_id, st.session_state[f"{GUESS}_{run_id}"]])
+
+
+def _guessed(now: Run) -> str | None:
+    run_id, guess = answers.given().get(GUESS) or (None, None)
+    return guess if run_id == now.id and guess in (YES, NO, SAME) else None
+
+
+# The curves, and the table that is their legend
+
+
+def legend(shown: Sequence[Run], key: str) -> None:
+    """The table of the runs on the chart; a box ticks which of them are drawn."""
+    table = legend_table(shown)
+    titles = table.column_names[2:4]
+    st.dataframe(
+        table,
+        height="content",
+        hide_index=True,
+        placeholder="–",
+        key=_legend_key(shown, key),
+        on_select="rerun",
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": list(range(len(shown)))}},
+        column_config={
+            " ": COLUMN.ImageColumn(" ", width=36),
+            "Run": COLUMN.TextColumn("Run", width=60),
+            **{
+                title: COLUMN.TextColumn(title, alignment="right", width=width)
+                for title, width in zip(titles, (112, 84), strict=True)
+            },
+        },
+        alt="The runs on the chart: color, what differs, how fast and how good",
+    )
+
+
+def _legend_key(shown: Sequence[Run], key: str) -> str:
+    """A key of just these runs: with a new run all boxes are ticked again."""
+    return "_".join((key, *(run.id for run in shown)))
+
+
+def ticked(shown: Sequence[Run], key: str) -> list[Run]:
+    """The runs whose box is ticked; at first all are."""
+    state = st.session_state.get(_legend_key(shown, key))
+    rows = range(len(shown)) if state is None else state["selection"]["rows"]
+    return [run for row, run in enumerate(shown) if row in rows]
+
+
+def legend_table(shown: Sequence[Run]) -> pa.Table:
+    """A row a run; the long text comes last, since a phone shows the first columns."""
+    goal = comparison.level([run for run in shown if run.result])
+
+    def seconds(run: Run) -> str | None:
+        taken = comparison.seconds_to(goal, run.history)
+        if goal is None:
+            taken = run.result.seconds if run.result else None
+        return None if taken is None else f"{taken:.1f}"
+
+    def quality(run: Run) -> str | None:
+        if not run.history:
+            return None
+        last = run.history[-1]
+        accuracy = last.test_accuracy
+        return f"{last.test_r2:.3f}" if accuracy is None else f"{accuracy:.2%}"
+
+    colors, images = palette(), shown[-1].config.has_images
+    time_title = "Seconds in all" if goal is None else f"Seconds to {goal:.0%}"
+    return pa.table(
+        {
+            " ": [charts.swatch(colors, run.number) for run in shown],
+            "Run": [run.name for run in shown],
+            time_title: [seconds(run) for run in shown],
+            "Accuracy" if images else "R²": [quality(run) for run in shown],
+            "What differs": format.differences([run.config for run in shown]),
+        }
+    )
+
+
+def _losses(shown: Sequence[Run]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Training loss**", width="stretch")
+        x = st.segmented_control(
+            "Over",
+            list(AXES),
+            default="step",
+            required=True,
+            format_func=AXES.__getitem__,
+            key="loss_axis",
+            label_visibility="collapsed",
+            help=words("figures.axis"),
+        )
+    drawn = ticked(shown, LEGEND)
+    epochs = max(run.config.epochs for run in shown)
+    steps = max((run.started.steps for run in shown if run.started), default=100)
+    st.vega_lite_chart(
+        loss_table(drawn),
+        charts.losses(_looks(drawn), x, {"step": steps, "epoch": epochs}.get(x)),
+        height=MIDDLE,
+        key="chart_losses",
+        alt=f"Training loss over {AXES[x].lower()} of {len(drawn)} run(s)",
+    )
+
+
+def _looks(drawn: Sequence[Run]) -> charts.Looks:
+    return tuple((run.name, run.number) for run in drawn if run.losses)
+
+
+def _epochs(drawn: Sequence[Run]) -> None:
+    """Quality and loss after each epoch, on training and on test samples."""
+    if not drawn:
+        return
+    config = drawn[-1].config
+    epochs = max(run.config.epochs for run in drawn)
+    references = config.task == "fashion-mnist"  # published results exist only for it
+    samples, trained = "points", "all"
+    quality = ("R²", "r2", "chart_r2", False)
+    if config.has_images:
+        samples, trained = "images", "the first 10,000"
+        quality = ("Accuracy", "accuracy", "chart_accuracy", references)
+    loss = ("Loss", "loss", "chart_epoch_loss", False)
+    for column, (title, y, key, lines) in zip(
+        st.columns(2), (quality, loss), strict=True
+    ):
+        column.markdown(f"**{title} after each epoch**")
+        column.vega_lite_chart(
+            epoch_table(drawn),
+            charts.per_epoch(_looks(drawn), y, epochs, lines),
+            height=MIDDLE,
+            key=key,
+            alt=f"{title} on training and test {samples} after each epoch",
+        )
+    text = (
+        f"Thick line with dots: all test {samples}. Thin line: {trained} training "
+        f"{samples}. Time spent evaluating isn't counted."
+    )
+    people = " Gray: what people and a small CNN have reached on this data."
+    st.caption(text + people * references)

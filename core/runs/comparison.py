@@ -1,0 +1,199 @@
+"""Runs compared: which was the fastest, how good each became, and what differs."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+from core.config import LABELS
+from core.results import Epoch
+from core.runs import listing
+from core.store.tables import SETTINGS, RunSummary
+from core.ui import format
+from core.ui.runs import Run
+
+SAME = 1.1  # the ratio up to which two runs took about equally long
+LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
+Z = 1.96  # for a 95% interval
+# Compare takes turns; runs that somebody starts one after the other can't.
+APART = "They ran at different times, so what else the machine was doing counts too."
+
+
+def level(runs: Sequence[Run]) -> float | None:
+    """The highest of LEVELS that all of these runs have reached."""
+    best = [
+        max((epoch.test_accuracy or 0 for epoch in run.history), default=0)
+        for run in runs
+    ]
+    return next((level for level in LEVELS if best and min(best) >= level), None)
+
+
+def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
+    """Seconds of training until an epoch ended at that test accuracy or above."""
+    seconds = 0.0
+    for epoch in history:
+        seconds += epoch.seconds
+        if level is not None and (epoch.test_accuracy or 0) >= level:
+            return seconds
+    return None
+
+
+def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
+    """Finished runs with their seconds to `level`, else in all; the quickest first."""
+    finished = [(run.result, run) for run in runs if run.result is not None]
+    goal = level([run for _, run in finished])
+    timed = [
+        (seconds_to(goal, run.history) or result.seconds, run)
+        for result, run in finished
+    ]
+    return sorted(timed, key=lambda pair: pair[0])
+
+
+def fastest(runs: Sequence[Run]) -> Run | None:
+    """None where the next one took no longer than epochs of one run may differ by."""
+    (seconds, first), (longer, _), *_ = ranking(runs)
+    halves = (
+        format.middle_half([epoch.seconds for epoch in run.history])
+        for run in runs
+        if len(run.history) > 1
+    )
+    close = max([SAME, *(high / low for low, high in halves if low)])
+    return first if longer >= close * seconds else None
+
+
+def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
+    """Name the fastest of these runs and the best; empty where none has finished."""
+    called = {run.id: name for run, name in zip(runs, names, strict=True)}
+    ranked = ranking(runs)
+    if not ranked:
+        return ""
+    finished = [run for _, run in ranked]
+    best, *others = sorted(finished, key=_quality, reverse=True)
+    cost = _cost(best)
+    if not others:
+        return f"**{_capital(called[best.id])}: {cost}.**"
+    winner, goal = fastest(finished), level(finished)
+    one, two = (called[run.id] for run in finished[:2])
+    took, longer = (format.duration(seconds) for seconds, _ in ranked[:2])
+    to = f"to {goal:.0%}" if goal else "in all"
+    if winner is None:
+        speed, apart = (
+            f"{one} and {two} took about equally long: {took} and {longer} {to}.",
+            "",
+        )
+    else:
+        ratio, apart = ranked[1][0] / ranked[0][0], f" {APART}"
+        speed = (
+            f"{one} is the fastest: {took} {to}, {ratio:.1f}× as fast as {two}, which "
+            f"took {longer}."
+        )
+    if noise := _noise(best, others[0]):
+        return (
+            f"**{_capital(speed)} In accuracy, {called[best.id]} and "
+            f"{called[others[0].id]} are too close to call: {_quality(best):.2%} and "
+            f"{_quality(others[0]):.2%}.**{apart} On {_samples(best):,} test images, "
+            f"chance alone can make a difference of {noise:.1%}."
+        )
+    most = "the most accurate" if best.config.has_images else "the best"
+    who = f"It is {most} too" if best is winner else f"{called[best.id]} is {most}"
+    return f"**{_capital(speed)} {_capital(who)}: {cost}.**{apart}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _quality(run: Run) -> float:
+    last = run.history[-1]
+    return (last.test_r2 if last.test_accuracy is None else last.test_accuracy) or 0.0
+
+
+def _cost(run: Run) -> str:
+    assert run.result is not None
+    noun = " accuracy" * run.config.has_images
+    seconds = format.duration(run.result.seconds)
+    return f"{format.quality(run.result)}{noun} in {seconds}"
+
+
+def _samples(run: Run) -> int:
+    return run.result.test_total if run.result else 0
+
+
+def _noise(best: Run, other: Run) -> float:
+    """The difference in accuracy that chance makes, 0 where this one is larger."""
+    p, q = _quality(best), _quality(other)
+    if not best.config.has_images:
+        return 0.0
+    noise = Z * sqrt(p * (1 - p) / _samples(best) + q * (1 - q) / _samples(other))
+    return noise if p - q <= noise else 0.0
+
+
+# The settings in which runs differ
+
+
+def differing(runs: Sequence[RunSummary]) -> list[str]:
+    """The settings in which runs differ; "auto" is the device that it was."""
+    began = all(run.device_name for run in runs)
+
+    def values(field: str) -> set[object]:
+        column = "device_name" if field == "device" and began else field
+        return {getattr(run, column) for run in runs}
+
+    return [field for field in SETTINGS if len(values(field)) > 1]
+
+
+def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
+    """Their names with as few settings as tell them apart, those that part most."""
+
+    def parts(fields: Sequence[str]) -> int:
+        said = (tuple(listing.setting(run, field) for field in fields) for run in runs)
+        return len(set(said))
+
+    chosen: list[str] = []
+    while left := [field for field in differing(runs) if field not in chosen]:
+        most = max(left, key=lambda field: parts([*chosen, field]))
+        if parts([*chosen, most]) == parts(chosen):
+            break
+        chosen.append(most)
+    chosen.sort(key=SETTINGS.index)
+    return [
+        listing.JOIN.join([name, *(listing.setting(run, field) for field in chosen)])
+        for run, name in zip(runs, names, strict=True)
+    ]
+
+
+def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+    """Rows of a table: the settings in which they differ, then figures; a run a column.
+
+    The first column names the row.
+    """
+    summaries = [listing.summary(run) for run in runs]
+    rows = [
+        (LABELS[field], *(_value(run, field) for run in summaries))
+        for field in differing(summaries)
+    ]
+    goal = level(runs)
+    for title, form, figures in (
+        ("Test accuracy", ".2%", [run.accuracy for run in summaries]),
+        ("Test R²", ".3f", [run.r2 for run in summaries]),
+        (
+            f"Seconds to {goal or 0:.0%}",
+            ".1f",
+            [seconds_to(goal, run.history) for run in runs],
+        ),
+        ("Total seconds", ".1f", [run.seconds for run in summaries]),
+    ):
+        if title == "Total seconds" or any(value is not None for value in figures):
+            dashed = ("–" if value is None else f"{value:{form}}" for value in figures)
+            rows.append((title, *dashed))
+    return rows
+
+
+def _value(run: RunSummary, field: str) -> str:
+    """A setting's value by itself."""
+    if field == "device":
+        return run.device_name or listing.device(run)
+    value = getattr(run, field)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return format.NAMES.get(value, str(value))

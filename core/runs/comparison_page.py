@@ -1,0 +1,196 @@
+"""Selected runs side by side: the finding, their curves, what differs, the frontier."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import quoted
+from core.runs import comparison, listing, listing_page
+from core.runs import curves_chart as charts
+from core.store.tables import RunSummary
+from core.ui import charts as base
+from core.ui import figures, format, runs, server
+from core.ui.charts import AXES
+from core.ui.runs import Run
+
+COMPARED = 8  # runs on a chart, at most
+OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}
+WIDE = 20.0  # ratio of the most to the least seconds above which an axis is logarithmic
+POLL_SECONDS = 2.0
+
+
+def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+    """The selected runs compared, beside all that the table lists."""
+
+    def going_on() -> set[str]:
+        return {job.id for job in runs.going_on(server.visitor())}
+
+    before = going_on() & {run.id for run in chosen}
+
+    @st.fragment(run_every=POLL_SECONDS if before else None)
+    def compare() -> None:
+        if before - going_on():
+            server.store().writer.flush(POLL_SECONDS)  # the table reads how it ended
+            st.rerun()
+        _compare(chosen, listed)
+
+    compare()
+
+
+def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+    compared, loaded = [], []
+    like = listing.alike(chosen, chosen[0]) if chosen else []
+    for summary in like[:COMPARED]:
+        if run := runs.run(summary.id):
+            compared.append(summary)
+            loaded.append(run)
+        else:
+            why = runs.why_none(summary.id)
+            st.warning(why, icon=":material/database_off:")
+    names = listing.names(compared, listing_page.numbers(compared))
+    said = [
+        quoted(n) if run.name else n for run, n in zip(compared, names, strict=True)
+    ]
+    if finding := comparison.finding(loaded, said):
+        st.markdown(finding)
+    elif len(compared) == 1 and (message := compared[0].message):
+        st.markdown(f"**{compared[0].status.capitalize()}.** {message}")
+    elif compared:
+        st.markdown("**None of these runs has finished yet.**")
+    if len(like) > COMPARED:
+        st.markdown(
+            f"Only the newest {COMPARED} of the {len(like):,} selected are compared."
+        )
+    elif len(chosen) > len(like):
+        kind = "task" if any(run.task != chosen[0].task for run in chosen) else "loss"
+        st.markdown(f"Only runs of the same {kind} as the newest are compared.")
+    measured = [run for run in listed if listing.has_figures(run)]
+    others = listing.alike(measured, (compared or measured)[0]) if measured else []
+    has_curves = any(run.losses for run in loaded)
+    left = right = st.container()
+    if has_curves and len(others) > 1:
+        left, right = st.columns([6, 4], gap="medium")
+    if has_curves:
+        with left:
+            _curves(loaded, comparison.explained(compared, names))
+    if len(others) > 1:
+        with right:
+            _frontier(others, {run.id for run in compared})
+    if len(compared) > 1:
+        st.markdown("**What differs**")
+        right_aligned = st.column_config.TextColumn(alignment="right")
+        figures.table(
+            comparison.differences(loaded),
+            ["Setting", *names],
+            "The settings in which the selected runs differ, and what came of each",
+            column_config=dict.fromkeys(names, right_aligned),
+        )
+
+
+def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
+    """Loss or quality of each run, over steps, epochs or seconds."""
+    percent = loaded[0].config.has_images
+    quality = "Accuracy" if percent else "R²"
+    shared: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
+    with st.container(horizontal=True):
+        y = st.segmented_control(
+            "Curve",
+            ["Loss", quality],
+            default="Loss",
+            key=f"runs_curve_{quality}",
+            **shared,
+        )
+        x = st.segmented_control(
+            "Over",
+            list(OVER),
+            default="seconds",
+            format_func=OVER.__getitem__,
+            key="runs_axis",
+            **shared,
+        )
+    looks = tuple(
+        (name, run.number)
+        for name, run in zip(names, loaded, strict=True)
+        if run.losses
+    )
+    if y == "Loss":
+        data = runs.loss_table(loaded, names)
+        chart = charts.losses(looks, x, height=charts.HEIGHT, legend=True)
+    else:
+        data = runs.epoch_table(loaded, names)
+        chart = charts.qualities(looks, x, percent)
+    st.vega_lite_chart(
+        data,
+        chart,
+        key=f"chart_runs_{y}",
+        alt=f"{y} over {AXES[x].lower()} of {format.counted(len(names), 'run')}",
+    )
+
+
+def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
+    """Quality against seconds of all runs that the table lists."""
+    best, count = listing.frontier(listed), f"{len(listed):,} runs"
+    percent = listed[0].accuracy is not None
+    st.markdown("**Accuracy against time**" if percent else "**R² against time**")
+    seconds = [run.seconds or 0.0 for run in listed]
+    data = _frontier_table(listed, set(best), selected)
+    event = st.vega_lite_chart(
+        data,
+        charts.frontier(
+            tuple(sorted(set(data["backend"]))),
+            percent,
+            max(seconds) > WIDE * min(seconds) > 0,
+        ),
+        key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
+        on_select="rerun",
+        selection_mode="dot",
+        alt=f"Quality against seconds of {count}, and the line of the best",
+    )
+    beaten = "faster and more accurate" if percent else "faster and better"
+    text = (
+        f"The line joins {len(best):,} of {count}: no run is both {beaten} than one of "
+        "these."
+    )
+    if len(best) == 1:
+        names = listing.names(listed, listing_page.numbers(listed))
+        at = next(place for place, run in enumerate(listed) if run.id in best)
+        name = quoted(names[at]) if listed[at].name else names[at]
+        text = f"No other run is both {beaten} than {name}."
+    st.caption(f"{text} Click a dot to compare it.")
+    if dots := event.selection.get("dot"):
+        chosen: list[str] = st.session_state.runs_selected
+        if (dot := dots[0]["id"]) not in chosen:
+            listing_page.choose([dot, *chosen])
+            st.rerun()
+
+
+def _frontier_table(
+    listed: Sequence[RunSummary], best: set[str], selected: set[str]
+) -> pd.DataFrame:
+    """A row a run, with the columns of charts.frontier."""
+    machine = server.engine().machine()
+    backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
+    numbers, colors = listing_page.numbers(listed), base.palette()
+
+    def backend(run: RunSummary) -> str:
+        asked = "" if run.device in (None, "auto") else run.device
+        other = format.NAMES[asked] if asked else charts.OTHER_MACHINE
+        return backends.get(run.device_name or "") or other
+
+    rows = [
+        {
+            "id": run.id,
+            "run": listing.label(run),
+            "seconds": run.seconds,
+            "quality": listing.quality(run),
+            "backend": backend(run),
+            "when": f"{datetime.fromtimestamp(run.submitted):%Y-%m-%d %H:%M}",
+            "best": run.id in best,
+            "ring": charts.hue(colors, numbers[run.id]) if run.id in selected else "",
+        }
+        for run in listed
+    ]
+    return pd.DataFrame(rows)

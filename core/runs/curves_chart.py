@@ -1,0 +1,193 @@
+"""Charts of training runs: their curves, and quality against time."""
+
+from typing import Any
+
+import altair as alt
+
+from core.ui import charts as base
+from core.ui.charts import AXES, LATER, LINES, Chart, Palette
+
+# Accuracy on Fashion-MNIST, from the README of zalandoresearch/fashion-mnist.
+REFERENCES = {"people 83.5%": 0.835, "small CNN 92.5%": 0.925}
+DASHES = ([1, 0], [7, 4], [2, 3])
+HEIGHT = 300  # pixels of the charts on Runs, legend and axes included
+OTHER_MACHINE = "Another machine"  # with a device that this machine doesn't have
+Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for `hue`
+
+
+def hue(colors: Palette, number: int) -> str:
+    """The color of a run, for life; the numbers near it have others."""
+    return colors.runs[number % len(colors.runs)]
+
+
+def swatch(colors: Palette, number: int) -> str:
+    """The color of a run, as an image for a table's cell."""
+    fill = hue(colors, number).replace("#", "%23")
+    return (
+        "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' width='18' "
+        "height='18' viewBox='0 0 18 18'>"
+        f"<circle cx='9' cy='9' r='7' fill='{fill}'/></svg>"
+    )
+
+
+def _colors(looks: Looks, colors: Palette) -> alt.Color:
+    hues = [hue(colors, number) for _, number in looks]
+    legend = {**LINES, "columns": 2, "labelLimit": 220}
+    return base.hues("run", [name for name, _ in looks], hues, **legend)
+
+
+def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
+    """Solid lines; of runs with the same color, the next ones are dashed."""
+    hues = [hue(colors, number) for _, number in looks]
+    turns = (hues[:place].count(color) for place, color in enumerate(hues))
+    dashes = [DASHES[turn % len(DASHES)] for turn in turns]
+    scale = alt.Scale(domain=[name for name, _ in looks], range=dashes)
+    return alt.StrokeDash("run:N").scale(scale).legend(None)
+
+
+@base.live
+def losses(
+    colors: Palette,
+    looks: Looks,
+    x: str,
+    most: float | None = None,
+    height: int = base.MIDDLE,
+    legend: bool = False,
+    opacity: float = 1,
+) -> Chart:
+    """The loss of each drawn step, faint, under its running mean, for `loss_table`.
+
+    `x` is a key of AXES, `most` where that axis ends, None: with the data. Without a
+    `legend` a table is the legend, and the last of several runs has the strongest line.
+    """
+    color = _colors(looks, colors)
+    means: dict[str, Any]
+    if legend:
+        means = {"strokeDash": _dashes(looks, colors), "opacity": alt.value(opacity)}
+    else:
+        color = color.legend(None)
+        last = f"datum.run === '{looks[-1][0] if looks else ''}'"
+        means = {"strokeWidth": base.either(last, 3, 1.6)}
+    # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
+    scale = alt.Scale(zero=True) if looks else alt.Scale(domain=[0, 2.5])
+    ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
+    chart = alt.Chart(LATER).encode(
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends),
+        y=alt.Y("loss:Q").title("Loss").scale(scale),
+        color=color,
+    )
+    mean = chart.encode(
+        y=alt.Y("smoothed:Q").title("Loss").scale(scale),
+        tooltip=base.tips(run="Run")
+        + base.tips(",d", step="Step")
+        + base.tips(".2f", seconds="Seconds")
+        + base.tips(".4f", loss="Loss"),
+        **means,
+    )
+    raw = base.lines(chart, 1, opacity=0.22)
+    return alt.layer(raw, base.lines(mean)).properties(height=height)
+
+
+@base.live
+def per_epoch(
+    colors: Palette, looks: Looks, y: str, epochs: int, references: bool
+) -> Chart:
+    """Loss, accuracy or r2 of `epoch_table`: test is a thick line, train a thin one."""
+    percent = y == "accuracy"
+    last = max(2, epochs)
+    ticks = base.ticks(base.whole(last), format="d")
+    room = 16 if references else 0  # pixels, for the names on the lines
+    figure = alt.Y(f"{y}:Q").title(None).scale(zero=False, padding=room)
+    chart = alt.Chart(LATER).encode(
+        x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
+        y=figure.axis(format=base.PERCENT if percent else "~r"),
+        color=_colors(looks, colors).legend(None),
+        tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
+        + base.tips(".2%" if percent else ".4f", **{y: y}),
+    )
+    train = chart.transform_filter("datum.split == 'train'")
+    test = chart.transform_filter("datum.split == 'test'")
+    return alt.layer(
+        *(_reference_lines(colors.quiet) if references else ()),
+        base.lines(train, 1, opacity=0.7),
+        base.lines(test, points=38),
+    ).properties(height=base.MIDDLE)
+
+
+def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
+    """A thin line across the chart for each reference, with its name on it."""
+    values = [{"name": name, "y": y} for name, y in REFERENCES.items()]
+    chart = alt.Chart(alt.Data(values=values)).encode(y="y:Q")
+    name = chart.mark_text(
+        align="right", baseline="bottom", dy=-3, fontSize=11, color=color
+    )
+    return (
+        chart.mark_rule(strokeWidth=1, color=color, opacity=0.8),
+        name.encode(text="name:N", x=alt.value("width")),
+    )
+
+
+@base.live
+def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
+    """Test accuracy or R² after each epoch of `epoch_table`, over `x` of AXES."""
+    column, title, tip, axis = (
+        ("accuracy", "Test accuracy", ".1%", base.PERCENT)
+        if percent
+        else ("r2", "Test R²", ".3f", "~r")
+    )
+    chart = alt.Chart(LATER).transform_filter("datum.split == 'test'")
+    chart = chart.encode(
+        x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True),
+        y=alt.Y(f"{column}:Q").title(title).scale(zero=False).axis(format=axis),
+        color=_colors(looks, colors),
+        strokeDash=_dashes(looks, colors),
+        tooltip=base.tips(run="Run", epoch="Epoch")
+        + base.tips(".1f", seconds="Seconds")
+        + base.tips(tip, **{column: title}),
+    )
+    return alt.layer(base.lines(chart, points=45)).properties(height=HEIGHT)
+
+
+@base.live
+def frontier(
+    colors: Palette, backends: tuple[str, ...], percent: bool, wide: bool
+) -> Chart:
+    """Runs by their seconds and quality, and the line of those that none beats in both.
+
+    `wide`: the seconds differ so much that their axis is logarithmic. For data with the
+    columns id, run, seconds, quality, backend, when, best (true on the line)
+    and ring, the color of a run that is selected, else empty. A click selects `dot`.
+    """
+    title = "Test accuracy" if percent else "Test R²"
+    scale = (
+        alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
+    )
+    axis = alt.Axis(format="~r")
+    hues = [
+        colors.quiet if name == OTHER_MACHINE else colors.of(name) for name in backends
+    ]
+    chart = alt.Chart(LATER).encode(
+        x=alt.X("seconds:Q").title("Total seconds").scale(scale).axis(axis),
+        y=alt.Y("quality:Q")
+        .title(title)
+        .scale(zero=False, padding=8)
+        .axis(format=base.PERCENT if percent else "~r"),
+    )
+    best = chart.transform_filter("datum.best")
+    line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)
+    dot = alt.selection_point(name="dot", fields=["id"], on="click", toggle=False)
+    color = base.hues("backend", backends, hues, symbolOpacity=1)
+    dots = chart.mark_circle(size=55, cursor="pointer").encode(
+        color=color if len(backends) > 1 else color.legend(None),
+        opacity=base.either("datum.best || datum.ring", 1, 0.45),
+        tooltip=base.tips(run="Run")
+        + base.tips(".2%" if percent else ".3f", quality=title)
+        + base.tips(".1f", seconds="Total seconds")
+        + base.tips(when="When"),
+    )
+    ring = chart.transform_filter("datum.ring").mark_point(
+        size=190, strokeWidth=3, filled=False, opacity=1
+    )
+    rings = ring.encode(stroke=alt.Stroke("ring:N").scale(None))
+    layers = (line.encode(order="seconds:Q"), dots.add_params(dot), rings)
+    return alt.layer(*layers).properties(height=HEIGHT)

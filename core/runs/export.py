@@ -1,0 +1,211 @@
+"""A run to take home: a standalone script, the same as a notebook, a command line.
+
+The script is core.runs.export_template without the branches that the run doesn't take,
+and with the source of everything it uses of core. No torch here.
+"""
+
+import ast
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from core.config import RunConfig
+from core.results import RunResult
+from core.words import Words
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = Path(__file__).with_name("export_template.py")
+SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it
+WIDTH = 79
+ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
+words = Words(__file__)
+
+
+class Section(NamedTuple):
+    """A step of the script, or two cells of the notebook."""
+
+    title: str
+    text: str  # lines of comment before the code
+    code: str
+
+
+def command(config: RunConfig) -> str:
+    """The command line that repeats the run with this app's code."""
+    recipe = RunConfig.with_recipe(task=config.task, model=config.model)
+    parts = ["python -m core.run"]
+    for name, value in asdict(config).items():
+        if name == "host":
+            continue  # a command line runs on its own machine
+        if name in ALWAYS or value != getattr(recipe, name):
+            text = str(value).lower() if isinstance(value, bool) else value
+            parts.append(f"--{name.replace('_', '-')} {text}")
+    return " ".join(parts)
+
+
+def script(result: RunResult) -> str:
+    """A program that needs only torch (and torchvision, to download the data)."""
+    paragraphs = _introduction(result).split("\n\n")
+    about = "\n\n".join(textwrap.fill(text, WIDTH - 3) for text in paragraphs)
+    steps = [f"# %% {title}\n{text}{code}" for title, text, code in sections(result)]
+    return "\n\n".join([f'"""{about}\n"""', *steps]) + "\n"
+
+
+def heart(result: RunResult) -> str:
+    """The part of the script that trains, for the page."""
+    return "\n\n".join(section.code for section in sections(result)[-3:-1])
+
+
+def notebook(result: RunResult) -> str:
+    """The same as a Jupyter notebook, format 4.5: a text and a code cell a section."""
+    parts = [("markdown", f"# {_introduction(result)}")]
+    steps = sections(result)
+    if result.config.task == "sprites":  # a notebook is one file
+        steps = [step._replace(code=_without_sprites(step.code)) for step in steps]
+        text = SPRITES.read_text("utf-8")
+        steps.insert(1, Section("The drawing", "What draws the sprites.", text))
+    for title, about, code in steps:
+        text = re.sub("^# ", "", about, flags=re.MULTILINE)
+        parts += [("markdown", f"## {title}\n\n{text}".strip()), ("code", code)]
+    cells: list[dict[str, Any]] = [
+        {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
+        | {"source": text.splitlines(keepends=True)}
+        | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+        for number, (kind, text) in enumerate(parts)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1)
+
+
+def _without_sprites(code: str) -> str:
+    """With the drawing itself in the place of its import."""
+    return code.replace("import sprites\n", "").replace("sprites.draw", "draw")
+
+
+def _introduction(result: RunResult) -> str:
+    config, here = result.config, result.environment
+    reached = (
+        f"it classified {result.test_correct:,} of {result.test_total:,} test images "
+        f"correctly, {result.test_accuracy:.2%}"
+        if config.has_images
+        else f"its R² on {result.test_total:,} test points was {result.r2:.4f}, its "
+        f"RMSE {result.rmse:.4f}"
+    )
+    model = words.table("export.models")[config.model]
+    about = words(
+        "export.reached",
+        reached=reached,
+        device=here.device_name,
+        backend=here.backend,
+        threads=f"{here.threads} CPU thread{'s' * (here.threads > 1)}",
+        torch=here.torch,
+        python=here.python,
+    )
+    if config.feed == "dataloader":
+        about += f" {words('export.loader')}"
+    return f"Train {model} on {words.table('export.tasks')[config.task]}.\n\n{about}"
+
+
+def sections(result: RunResult) -> list[Section]:
+    """The program, in the order in which it is read and runs."""
+    text = inlined(result.config, result.environment.threads)
+    section = re.compile(r"^# %% (.+)\n((?:#.*\n)*)((?:(?!# %%).*\n)*)", re.MULTILINE)
+    return [
+        Section(title, about, code.strip())
+        for title, about, code in section.findall(text)
+    ]
+
+
+# From the template to the script
+
+
+@lru_cache(32)  # a page that shows a run asks for it several times
+def inlined(config: RunConfig, threads: int) -> str:
+    """The template with these settings, and with the source of all it uses of core."""
+    constants = {name.upper(): value for name, value in asdict(config).items()}
+    constants["THREADS"] = threads
+    text = _decide(TEMPLATE.read_text(encoding="utf-8"), constants)
+    sources = [text]
+    for module in re.findall(r"# inline (\S+)", text):
+        name = module.rpartition(".")[2]
+        sources.append((ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8"))
+        for table, key in re.findall(rf"\b({name}\.[A-Z]+\[(\w+)\])", text):
+            chosen = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
+            text = text.replace(table, f"{name}.{chosen}")
+        wanted = set(re.findall(rf"\b{name}\.(\w+)", text))
+        text = text.replace(f"# inline {module}\n", _definitions(sources[-1], wanted))
+        text = re.sub(rf"\b{name}\.(?=\w)", "", text)
+    used = _names(ast.parse(text))
+    for name, value in constants.items():
+        line = f"{name} = {repr(value).replace(chr(39), chr(34))}"
+        text = re.sub(rf"^{name} = \S+", line, text, flags=re.MULTILINE)
+    constant = re.compile(r"^([A-Z_]+) = .*\n", re.MULTILINE)
+    text = constant.sub(lambda line: line[0] if line[1] in used else "", text)
+    text = re.sub(r'("""[^"\n]+)\n[^"]*"""', r'\1"""', text)  # one line is enough
+    text = re.sub(r"\n(\s*\n)+", "\n\n", text)
+    _, settings, rest = text.partition("# %% Settings")
+    return f"# %% Imports\n{_imports(sources, used)}\n\n{settings}{rest}"
+
+
+def _decide(text: str, constants: Mapping[str, Any]) -> str:
+    """Each "if" about settings is replaced by the branch that is taken."""
+    lines = text.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.If) and _names(node.test) <= constants.keys():
+            holds = eval(ast.unparse(node.test), {**constants})
+            end = node.body[-1].end_lineno
+            branch = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
+            kept = re.sub(r"\A *else:\n", "", "".join(branch))
+            kept = re.sub(r"\Aelif", "if", textwrap.dedent(kept))
+            kept = textwrap.indent(kept, " " * node.col_offset)
+            lines[node.lineno - 1 : node.end_lineno] = [kept]
+            return _decide("".join(lines), constants)
+    return text
+
+
+def _definitions(source: str, wanted: set[str]) -> str:
+    """The definitions of these names in a module, and those they need."""
+    lines, body = source.splitlines(keepends=True), ast.parse(source).body
+    starts = [0, *(node.end_lineno or 0 for node in body)]
+    parts = list(zip(body, starts, strict=False))
+    before: set[str] = set()
+    while before != wanted:
+        before = wanted
+        kept = [(node, start) for node, start in parts if _defined(node) & wanted]
+        wanted = wanted.union(*(_names(node) for node, _ in kept))
+    return "".join("".join(lines[start : node.end_lineno]) for node, start in kept)
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """The name of a function or a class, or those of constants."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    return _names(node, ast.Store)
+
+
+def _names(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, context)}
+
+
+def _imports(sources: list[str], used: set[str]) -> str:
+    """The imports of these modules that are used; torch comes last."""
+    imported: dict[str, set[str]] = {}  # names by module; whole modules under ""
+    for node in (node for source in sources for node in ast.parse(source).body):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {alias.name for alias in node.names} & used
+            module = getattr(node, "module", "")
+            if module.startswith("core"):  # the file beside the script
+                module = ""
+            imported[module] = imported.get(module, set()) | names
+    lines = [f"import {name}" for name in sorted(imported.pop(""))]
+    for module in sorted(filter(imported.get, imported)):
+        lines.append(f"from {module} import {', '.join(sorted(imported[module]))}")
+    lines.sort(key=lambda line: "torch" in line)
+    return "\n".join(lines).replace("\nimport torch", "\n\nimport torch")

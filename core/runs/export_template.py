@@ -1,0 +1,163 @@
+"""One run, from its data to its weights: what core.runs.export hands out.
+
+It runs as it stands. For another run export changes the settings, keeps of each "if"
+about them the branch that holds, puts the source that is used of a module in the place
+of its "# inline", and leaves out what is then used nowhere.
+"""
+
+# %% Imports
+import gzip
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from core import criteria, models
+from core.data import curve, datasets, sprites
+
+# %% Settings
+TASK = "fashion-mnist"
+MODEL = "ann"
+CRITERION = "cross-entropy"
+SCHEDULE = "constant"
+FEED = "memory"
+AUGMENT = False
+DEVICE = "auto"
+EPOCHS = 5  # passes over the training set
+BATCH_SIZE = 64  # samples in a step
+LEARNING_RATE = 0.001  # for AdamW; with one-cycle, the peak
+WEIGHT_DECAY = 0.0  # for AdamW; at 0 it is the same as Adam
+SEED = 0  # for the weights and all that is drawn in training
+THREADS = 1  # on the CPU; with others, the last digits may differ
+DATA = "data"  # folder of the files, which are downloaded if they are nowhere
+
+# %% The device
+if DEVICE == "auto":
+    # The accelerator if there is one, else the CPU.
+    device = torch.device("cpu")
+    if torch.accelerator.is_available():
+        device = torch.accelerator.current_accelerator() or device
+else:
+    device = torch.device(DEVICE)
+torch.set_num_threads(THREADS)
+print(f"torch {torch.__version__} on {device}")
+
+# %% The data
+if TASK == "fashion-mnist":
+    # 60,000 images to train with and 10,000 to test, 28×28 pixels, ten kinds of
+    # clothes (https://github.com/zalandoresearch/fashion-mnist), one byte a pixel.
+    PLACES = DATA, f"{DATA}/FashionMNIST/raw", "/usr/share/datasets/fashion-mnist"
+
+    def read(name: str, header: int) -> Tensor:
+        """One file without its header: uint8 (N,)."""
+        paths = [Path(at, name + end) for at in PLACES for end in ("", ".gz")]
+        if not any(path.exists() for path in paths):
+            from torchvision.datasets import FashionMNIST  # takes seconds
+
+            FashionMNIST(DATA, download=True)
+        path = next(path for path in paths if path.exists())
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return torch.frombuffer(bytearray(content[header:]), dtype=torch.uint8)
+
+    train_inputs = read("train-images-idx3-ubyte", 16).view(-1, 1, 28, 28)
+    train_targets = read("train-labels-idx1-ubyte", 8).long()
+    test_inputs = read("t10k-images-idx3-ubyte", 16).view(-1, 1, 28, 28)
+    test_targets = read("t10k-labels-idx1-ubyte", 8).long()
+elif TASK == "sprites":
+    # The ten kinds of clothes of Fashion-MNIST, drawn by sprites.py, which belongs
+    # beside this file; from two seeds, so that no test image is a training image.
+    # inline core.data.datasets
+    train_inputs, train_targets = sprites.draw(datasets.SPRITES_TRAIN, seed=0)
+    test_inputs, test_targets = sprites.draw(datasets.SPRITES_TEST, seed=1)
+else:
+    # Points around a curve, drawn from two seeds: no test point is a training
+    # point. As tensors, x and y are float32 (N, 1) each.
+    # inline core.data.curve
+    train, test = curve.draw(curve.TRAIN, seed=0), curve.draw(curve.TEST, seed=1)
+    train_inputs, train_targets = torch.tensor(train).T.contiguous().unsqueeze(2)
+    test_inputs, test_targets = torch.tensor(test).T.contiguous().unsqueeze(2)
+if FEED == "device":
+    # All of it is moved at once, so that nothing is left to move in a step.
+    train_inputs, train_targets = train_inputs.to(device), train_targets.to(device)
+
+# %% The model
+# inline core.models
+# inline core.criteria
+
+# %% What is trained
+# The seed comes before the model: its first weights are drawn from it. The
+# model is moved once, before the optimizer gets its parameters.
+torch.manual_seed(SEED)
+model = models.MODELS[MODEL]().to(device)
+criterion = criteria.CRITERIA[CRITERION]().to(device)
+optimizer = torch.optim.AdamW(
+    model.parameters(),
+    lr=LEARNING_RATE,
+    weight_decay=WEIGHT_DECAY,
+    fused=device.type in ("cpu", "cuda"),  # one kernel; MPS and XPU untried
+)
+if CRITERION == "gaussian":
+    # The loss has a parameter to learn too.
+    optimizer.add_param_group({"params": criterion.parameters()})
+if SCHEDULE == "one-cycle":
+    # The rate climbs to its peak, then falls to nearly nothing.
+    steps = EPOCHS * -(-len(train_targets) // BATCH_SIZE)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=max(steps, 5), pct_start=0.25
+    )
+
+# %% Train and test
+# After each epoch the model is tested on all that it was not trained with, at
+# once: never take the mean over batches, of which the last may be smaller.
+dice = torch.Generator().manual_seed(SEED)  # its own, since dropout draws too
+if AUGMENT:
+    originals = train_inputs
+for epoch in range(1, EPOCHS + 1):
+    losses, started = [], time.perf_counter()
+    order = torch.randperm(len(train_targets), generator=dice)
+    if AUGMENT:
+        # Half of the images are mirrored, others in each epoch.
+        flipped = order[torch.rand(len(order), generator=dice) < 0.5]
+        train_inputs = originals.clone()
+        train_inputs[flipped] = originals[flipped].flip(-1)
+    model.train()
+    for batch in order.to(train_inputs.device).split(BATCH_SIZE):
+        inputs, targets = train_inputs[batch], train_targets[batch]
+        inputs, targets = inputs.to(device), targets.to(device)
+
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
+        loss.backward()
+        optimizer.step()
+
+        if SCHEDULE == "one-cycle":
+            scheduler.step()
+        # Not loss.item(): the CPU would wait for the device in every step.
+        losses.append(loss.detach())
+    mean_loss = torch.stack(losses).mean().item()  # over the steps
+    seconds = time.perf_counter() - started
+
+    model.eval()  # no dropout, and batch norm as it was learned
+    with torch.inference_mode():
+        batches = test_inputs.split(1000)
+        outputs = torch.cat([model(inputs.to(device)) for inputs in batches])
+    if TASK == "regression":
+        targets = test_targets.to(device)
+        error = (outputs - targets).square().mean()
+        r2 = 1 - error / (targets - targets.mean()).square().mean()
+        quality = f"test r2 {r2:.4f}, rmse {error.sqrt():.4f}"
+    else:
+        hits = outputs.argmax(dim=1) == test_targets.to(device)
+        correct, total = int(hits.sum()), len(hits)
+        quality = f"test accuracy {correct / total:.2%} ({correct:,} of {total:,})"
+    print(f"epoch {epoch:2}  loss {mean_loss:.4f}  {quality}  {seconds:.2f} s")
+print(quality)
+
+# %% Save the weights
+# From the CPU they load anywhere: torch.load("model.pt", weights_only=True).
+weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+torch.save(weights, "model.pt")

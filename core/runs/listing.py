@@ -1,0 +1,140 @@
+"""Runs in a list: their names and labels, search, and which of them to compare."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from core.config import RunConfig
+from core.store.tables import SETTINGS, RunSummary
+from core.ui import format
+from core.ui.runs import Run
+
+JOIN = " · "
+GOING_ON = ("queued", "starting", "running")
+
+
+def summary(run: Run) -> RunSummary:
+    """A run in memory, as the store would list it."""
+    job, started, last = run.job, run.started, run.history[-1] if run.history else None
+    return RunSummary(
+        id=job.id,
+        seq=0,
+        visitor=job.owner,
+        address=job.address,
+        lane=job.lane,
+        round=0,
+        status=job.status,
+        message=job.message,
+        submitted=job.submitted,
+        started=job.started,
+        ended=job.stopped,
+        step=run.latest.step if run.latest else 0,
+        steps=started.steps if started else None,
+        device_name=started.environment.device_name if started else None,
+        parameters=started.parameters if started else None,
+        accuracy=last.test_accuracy if last else None,
+        r2=last.test_r2 if last else None,
+        seconds=run.result.seconds if run.result else None,
+        name="",
+        hidden=False,
+        withheld=False,
+        settings=vars(run.config),
+    )
+
+
+def quality(run: RunSummary) -> float | None:
+    """Test accuracy, or R² of the test set: 1 at best."""
+    return run.r2 if run.accuracy is None else run.accuracy
+
+
+def has_figures(run: RunSummary) -> bool:
+    return quality(run) is not None and run.seconds is not None
+
+
+def figure(run: RunSummary) -> str:
+    """87.60% accuracy, R² 0.946, or a dash."""
+    if run.accuracy is not None:
+        return f"{run.accuracy:.2%} accuracy"
+    return "–" if run.r2 is None else f"R² {run.r2:.3f}"
+
+
+def setting(run: RunSummary, field: str) -> str:
+    """One setting in a word or two: "batch 64", "CNN", "on CPU"."""
+    return f"on {device(run)}" if field == "device" else format.setting(run, field)
+
+
+def device(run: RunSummary) -> str:
+    """The kind that was asked for; for "auto", the name of the one it ran on."""
+    asked = run.device or "auto"
+    return format.NAMES[asked] if asked != "auto" else run.device_name or "Auto"
+
+
+@cache
+def _recipe(task: str, model: str) -> RunConfig:
+    try:
+        return RunConfig.with_recipe(task=task, model=model)
+    except ValueError:  # a task of another version of this app
+        return RunConfig()
+
+
+def label(run: RunSummary) -> str:
+    """The name that a run was given, and the settings that differ from its recipe."""
+    recipe = _recipe(run.task or "", run.model or "")
+    changed = [
+        setting(run, field)
+        for field in SETTINGS
+        if field not in ("task", "model", "device")
+        and getattr(run, field) != getattr(recipe, field)
+    ]
+    return JOIN.join(filter(None, [run.name, *(changed or ["default settings"])]))
+
+
+def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
+    """The given name of each run, else its number among its owner's; all differ."""
+    called = [run.name or f"Run {numbers[run.id]}" for run in runs]
+    often = Counter(called)
+    return [
+        f"{name} (run {numbers[run.id]})" if often[name] > 1 else name
+        for name, run in zip(called, runs, strict=True)
+    ]
+
+
+def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
+    """Runs whose name, settings, device and status have all the words of the text."""
+    words = text.casefold().split()
+
+    def haystack(run: RunSummary) -> str:
+        settings = (setting(run, field) for field in SETTINGS)
+        about = (run.name, *settings, run.device_name or "", run.status)
+        return " ".join(about).casefold()
+
+    return [run for run in runs if all(word in haystack(run) for word in words)]
+
+
+def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
+    """Runs of the same task and criterion: other figures can't be compared."""
+    same = (like.task, like.criterion)
+    return [run for run in runs if (run.task, run.criterion) == same]
+
+
+def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
+    """The newest run that has figures, and those like it."""
+    measured = [run for run in runs if has_figures(run)] or list(runs)
+    return [run.id for run in alike(measured, measured[0])[:most]]
+
+
+def beside(runs: Sequence[RunSummary], run: RunSummary, most: int) -> list[str]:
+    """A run, and earlier ones that it can be compared with, the newest first."""
+    earlier = alike(runs[runs.index(run) + 1 :], run)
+    return [run.id, *(other.id for other in earlier if has_figures(other))][:most]
+
+
+def frontier(runs: Sequence[RunSummary]) -> list[str]:
+    """The ids of the runs that no other beats in both seconds and quality."""
+    ids: list[str] = []
+    best = float("-inf")
+    for run in sorted(runs, key=lambda run: (run.seconds or 0, -(quality(run) or 0))):
+        if (reached := quality(run)) is not None and reached > best:
+            best = reached
+            ids.append(run.id)
+    return ids

@@ -1,0 +1,424 @@
+"""The list of a visitor's runs: its filters, its table, and the buttons under it."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from math import exp
+from time import time
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import streamlit as st
+
+from core.errors import ExplainedError, quoted
+from core.runs import curves_chart as charts
+from core.runs import listing
+from core.store import export
+from core.store.tables import RunSummary
+from core.ui import controls, downloads, format, runs, server
+from core.ui.charts import palette
+from core.ui.course import Lesson, link, page
+from core.ui.runs import CURVE, RUN, RUN_NAME
+from core.words import Words
+
+ROWS, ROW_HEIGHT = 5, 35  # rows without scrolling; pixels, as st.dataframe draws them
+AT_FIRST = 3  # runs that are selected when the page opens
+IN_ADDRESS = 8  # selected runs that the address remembers
+ALL = ""
+EXAMPLE = {"batch 64": (0.35, 240), "batch 256": (0.6, 120)}  # fall, points
+PALE = 0.5  # opacity of the example, so that it is not taken for a measurement
+COLUMN = st.column_config
+words = Words(__file__)
+
+
+def mine() -> list[RunSummary]:
+    """All runs of this visitor, the newest first, in memory without a database."""
+    visitor = server.visitor()
+    try:
+        return server.store().runs.find(visitor, hidden=True, address=RUN)
+    except ExplainedError as error:
+        st.warning(
+            f"{error} These are the runs in memory; they last until the app stops.",
+            icon=":material/database_off:",
+        )
+        jobs = server.engine().jobs(RUN, visitor)
+        return [listing.summary(runs.view(job)) for job in reversed(jobs)]
+
+
+def newest() -> RunSummary | None:
+    """The newest finished run of anybody."""
+    with suppress(ExplainedError):
+        for run in server.store().runs.find(address=RUN, status="finished", limit=1):
+            return run
+    return None
+
+
+def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
+    """The number of each run by its id: its color for life."""
+    return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
+
+
+# Without a run of one's own
+
+
+def draw_empty() -> None:
+    """The way to a first run, and the newest of this server or a made-up example."""
+    st.markdown(words("empty"))
+    if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(page("Train").file)
+    summary = newest()
+    run = runs.run(summary.id) if summary else None
+    if summary is None or run is None:
+        _draw_example()
+        return
+    name = format.NAMES.get(summary.model or "", summary.model)
+    name = f"{name}, {listing.label(summary)}"
+    st.markdown(
+        f"**The newest run on this server**: {listing.figure(summary)} in "
+        f"{format.duration(summary.seconds or 0)}, by somebody in this course, "
+        f"{format.ago(time() - summary.submitted)} on {summary.device_name}."
+    )
+    st.vega_lite_chart(
+        runs.loss_table([run], [name]),
+        charts.losses(((name, 0),), "seconds", height=charts.HEIGHT, legend=True),
+        alt="Training loss of the newest run on this server",
+    )
+
+
+def _draw_example() -> None:
+    """Two made-up curves, pale."""
+    st.markdown(words("example"))
+    tables = []
+    for name, (fall, count) in EXAMPLE.items():
+        steps = list(range(1, count + 1))
+        seconds = [step * 6 / count for step in steps]
+        losses = [0.35 + 1.9 * exp(-fall * second * 3) for second in seconds]
+        epochs = [5 * step / count for step in steps]
+        single = [None] * count  # only the running mean is drawn
+        curve = pa.table([steps, seconds, single, epochs, losses], schema=CURVE)
+        tables.append(curve.add_column(0, RUN_NAME, pa.repeat(name, count)))
+    looks = tuple((name, number) for number, name in enumerate(EXAMPLE))
+    height = charts.HEIGHT
+    st.vega_lite_chart(
+        pa.concat_tables(tables),
+        charts.losses(looks, "seconds", height=height, legend=True, opacity=PALE),
+        alt="An example: two made-up loss curves",
+    )
+
+
+# The table
+
+
+def filters(listed: list[RunSummary]) -> list[RunSummary]:
+    """Draw the filters that offer a choice; returns the runs that pass them all."""
+    passing = listed
+    hidden_label: dict[str, Any] = {
+        "label_visibility": "collapsed",
+        "persist_state": "session",
+    }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        text = st.text_input(
+            "Search",
+            key="runs_search",
+            placeholder="Name, setting, status",
+            icon=":material/search:",
+            width="stretch",
+            **hidden_label,
+        )
+        for field, title, every in (
+            ("task", "Task", "All tasks"),
+            ("model", "Model", "All models"),
+            ("device_name", "Device", "All devices"),
+        ):
+            values = {value for run in listed if (value := getattr(run, field))}
+            key = f"runs_{field}"
+            if st.session_state.get(key, ALL) not in (ALL, *values):
+                del st.session_state[key]  # the last such run was deleted
+            if len(values) > 1:
+                chosen = controls.choice(
+                    title,
+                    key,
+                    [ALL, *sorted(values)],
+                    format_func=lambda value, every=every: (
+                        format.NAMES.get(value, value) if value else every
+                    ),
+                    **hidden_label,
+                )
+                passing = [
+                    run for run in passing if chosen in (ALL, getattr(run, field))
+                ]
+        if any(run.hidden for run in listed) and not st.toggle(
+            "Show hidden", key="runs_hidden", persist_state="session"
+        ):
+            passing = [run for run in passing if not run.hidden]
+    return listing.search(passing, text) if text else passing
+
+
+def draw_no_match() -> None:
+    """In the place of the table where no run passes the filters."""
+    text = st.session_state.get("runs_search", "").strip()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        matches = f"No run matches {quoted(text)}." if text else "No run matches."
+        st.markdown(matches, width="content")
+        if text:
+            st.button(
+                "Clear the search",
+                icon=":material/close:",
+                key="clear_search",
+                on_click=st.session_state.update,
+                args=({"runs_search": ""},),
+            )
+
+
+def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
+    """The table of these runs; returns the selected ones."""
+    state = st.session_state
+    ids = [run.id for run in listed]
+    chosen: list[str] = state.runs_selected
+    selected = [ids.index(run_id) for run_id in chosen if run_id in ids]
+    # Rows are selected by their numbers, so another list of runs needs another key,
+    # and so does a selection that was changed elsewhere.
+    checksum = zlib.crc32(" ".join(ids).encode())
+    right: dict[str, Any] = {"alignment": "right"}
+    columns: dict[str, Any] = {
+        "swatch": COLUMN.ImageColumn(" ", width=36),
+        "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f%%", **right),
+        "r2": COLUMN.NumberColumn("R²", format="%.3f", **right),
+        "seconds": COLUMN.NumberColumn("Seconds", format="%.1f", **right),
+        "run": COLUMN.TextColumn("Run", help=words("help.label")),
+        "task": COLUMN.TextColumn("Task"),
+        "model": COLUMN.TextColumn("Model"),
+        "device": COLUMN.TextColumn("Device"),
+        "when": COLUMN.DatetimeColumn("When", format="distance"),
+        "open": COLUMN.ButtonColumn("Open in", type="tertiary", key="open_run"),
+    }
+    event = st.dataframe(
+        _table(listed),
+        height=ROW_HEIGHT * (1 + max(1, min(ROWS, len(listed)))) + 3,
+        hide_index=True,
+        placeholder="–",
+        key=f"runs_{state.get('runs_version', 0)}_{checksum}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": selected}},
+        column_config=columns,
+        alt="Your runs, the newest first; the selected ones are on the charts below",
+    )
+    if click := state.get("open_run"):
+        run = listed[click["row"]]
+        to = next(to for to in _pages(run) if _button(to) == click["label"])
+        st.switch_page(to.file, query_params={"run": run.id})
+    rows = set(event["selection"]["rows"])
+    state.runs_selected = [run_id for run_id in chosen if run_id not in ids] + [
+        run_id for row, run_id in enumerate(ids) if row in rows
+    ]
+    return [run for row, run in enumerate(listed) if row in rows]
+
+
+def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
+    """A row a run, without columns that are empty or the same in all rows."""
+    colors, number = palette(), numbers(listed)
+    swatches = [charts.swatch(colors, n) for n in range(len(colors.runs))]
+
+    def name(run: RunSummary) -> str:
+        notes = [run.status] if run.status != "finished" else []
+        notes += ["hidden"] if run.hidden else []
+        notes += [] if run.name else [f"Run {number[run.id]}"]
+        return listing.JOIN.join([*notes, listing.label(run)])
+
+    columns = {
+        "swatch": [swatches[number[run.id] % len(swatches)] for run in listed],
+        "run": [name(run) for run in listed],
+        "accuracy": [run.accuracy and 100 * run.accuracy for run in listed],
+        "r2": [run.r2 for run in listed],
+        "seconds": [run.seconds for run in listed],
+        "task": [format.NAMES.get(run.task or "", run.task) for run in listed],
+        "model": [format.NAMES.get(run.model or "", run.model) for run in listed],
+        "device": [run.device_name or listing.device(run) for run in listed],
+        "when": [datetime.fromtimestamp(run.submitted, UTC) for run in listed],
+        "open": [[_button(to) for to in _pages(run)] for run in listed],
+    }
+    table = pd.DataFrame(columns).astype(
+        dict.fromkeys(("accuracy", "r2", "seconds"), float)
+    )
+    empty = [c for c in ("accuracy", "r2") if table[c].isna().all()]
+    same = [c for c in ("task", "model", "device") if table[c].nunique() < 2]
+    return table.drop(columns=[*empty, *same])
+
+
+def _pages(run: RunSummary) -> list[Lesson]:
+    """The pages that can show this run."""
+    images = run.status == "finished" and run.accuracy is not None
+    titles = ("Train", "Evaluate", "Checkpoints") if images else ("Train",)
+    return [page(title) for title in titles]
+
+
+def _button(lesson: Lesson) -> str:
+    return f"{lesson.icon} {lesson.title}"
+
+
+# The selection: ids in the session's state, and in the address for a reload
+
+
+def restore(listed: Sequence[RunSummary]) -> str:
+    """Select the runs of the address, else those selected before, else the newest.
+
+    Returns a sentence on runs of the address that can't be shown, else "".
+    """
+    state, query = st.session_state, st.query_params
+    by_id = {run.id: run for run in listed}
+    one, several = query.pop("run", None), query.get("runs")
+    if one in by_id:  # compared with those before it
+        ids = listing.beside(listed, by_id[one], AT_FIRST)
+    elif one is not None:
+        ids = [one]
+    elif several is not None and several != state.get("runs_address"):
+        ids = list(dict.fromkeys(several.split(",")))[:IN_ADDRESS]
+    else:
+        if "runs_selected" not in state:
+            state.runs_selected = listing.first_choice(listed, AT_FIRST)
+        return ""
+    listed_ids = [run_id for run_id in ids if run_id in by_id]
+    choose(listed_ids or listing.first_choice(listed, AT_FIRST))
+    missing = len(ids) - len(listed_ids)
+    if not missing:
+        return ""
+    subject = f"{format.counted(missing, 'run')} in this address"
+    return f"{subject} {'are' if missing > 1 else 'is'} not yours, or was deleted."
+
+
+def remember() -> None:
+    """Keep the selection in the address, for a reload."""
+    state = st.session_state
+    state.runs_address = ",".join(state.runs_selected[:IN_ADDRESS])
+    if state.runs_address:
+        st.query_params["runs"] = state.runs_address
+    else:
+        st.query_params.pop("runs", None)
+
+
+def choose(ids: list[str]) -> None:
+    """Select these runs, and no others."""
+    state = st.session_state
+    state.runs_selected = ids
+    state.runs_version = state.get("runs_version", 0) + 1
+
+
+# The buttons under the table
+
+
+def draw_actions(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+    """Rename, hide, delete, export and open the selected runs."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if not chosen:
+            st.markdown("Select runs to compare them.", width="content")
+        one = chosen[0] if len(chosen) == 1 else None
+        if one and st.button("Rename", icon=":material/edit:", key="rename_run"):
+            _rename(one)
+        if chosen:
+            hidden = all(run.hidden for run in chosen)
+            st.button(
+                "Show again" if hidden else "Hide",
+                icon=f":material/visibility{'' if hidden else '_off'}:",
+                key="show_runs" if hidden else "hide_runs",
+                on_click=_hide,
+                args=([run.id for run in chosen], not hidden),
+            )
+        if chosen and st.button("Delete", icon=":material/delete:", key="delete_runs"):
+            _delete(chosen)
+        with st.popover("Export", icon=":material/download:"):
+            if chosen:
+                count = format.counted(len(chosen), "selected run")
+                _files(f"The {count}", chosen, "some")
+            _files(f"All {len(listed):,}", listed, "all")
+        if one:
+            st.markdown("Open in", width="content")
+            for to in _pages(one):
+                link(to, query_params={"run": one.id})
+
+
+def _files(title: str, some: Sequence[RunSummary], key: str) -> None:
+    st.markdown(f"**{title}**")
+    store, button = server.store(), downloads.button
+    csv, json = f"runs_csv_{key}", f"runs_json_{key}"
+    with st.container(horizontal=True):
+        button("CSV", lambda: export.runs_csv(some), "runs.csv", csv, mime="text/csv")
+        button(
+            "JSON, with curves",
+            lambda: export.runs_json(store, some),
+            "runs.json",
+            json,
+            mime="application/json",
+        )
+
+
+@st.dialog("Rename this run")
+def _rename(run: RunSummary) -> None:
+    key = f"name_{run.id}"
+    with st.form("rename", border=False):
+        st.text_input("Name", run.name, key=key, max_chars=80, placeholder="None")
+        if st.form_submit_button(
+            "Save",
+            type="primary",
+            key="save_name",
+            on_click=_save_name,
+            args=(run.id, key),
+        ):
+            st.rerun()
+
+
+@st.dialog("Delete for good?")
+def _delete(some: Sequence[RunSummary]) -> None:
+    count = format.counted(len(some), "run")
+    one, more = words("delete.one", count=count), words("delete.several", count=count)
+    st.markdown(more if len(some) > 1 else one)
+    if any(run.status in listing.GOING_ON for run in some):
+        st.markdown(words("delete.going_on"))
+    ids = [run.id for run in some]
+    with st.container(horizontal=True):
+        sure = st.button(
+            "Delete",
+            type="primary",
+            key="delete_for_good",
+            on_click=_erase,
+            args=(ids,),
+        )
+        if sure or st.button("Keep", key="keep_runs"):
+            st.rerun()
+
+
+@contextmanager
+def _noticed(outcome: str) -> Iterator[None]:
+    """Show an ExplainedError at the top of the page, after the `outcome`."""
+    try:
+        yield
+    except ExplainedError as error:
+        st.session_state.runs_notice = f"{outcome} {error}"
+
+
+def _save_name(run_id: str, key: str) -> None:
+    with _noticed("The run was not renamed."):
+        name = st.session_state[key]
+        server.store().runs.rename(run_id, server.visitor(), name)
+
+
+def _hide(ids: list[str], hidden: bool) -> None:
+    with _noticed("Nothing was changed."):
+        server.store().runs.hide(ids, server.visitor(), hidden)
+        if hidden:
+            _unselect(ids)
+
+
+def _erase(ids: list[str]) -> None:
+    with _noticed("Nothing was deleted."):
+        engine, visitor = server.engine(), server.visitor()
+        engine.forget(visitor, ids)
+        server.store().runs.delete(ids, visitor)
+        engine.forget(visitor, ids)  # a page may have read them again meanwhile
+        _unselect(ids)
+
+
+def _unselect(ids: list[str]) -> None:
+    choose([run_id for run_id in st.session_state.runs_selected if run_id not in ids])

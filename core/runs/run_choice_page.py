@@ -1,0 +1,63 @@
+"""The finished run that a page is about: the one in the address, or another."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.ui import controls, format, runs
+from core.ui.course import link, page
+from core.ui.runs import Run
+from core.words import Words
+
+words = Words(__file__)
+
+
+def choose() -> tuple[Run | None, DeltaGenerator]:
+    """The chosen run, the same on all pages that ask, and the row of its selector.
+
+    None where no run has finished.
+    """
+    state = st.session_state
+    finished = {run.id: run for run in runs.finished()}
+    newest = next(iter(finished), None)
+    # A run that finished since the last choice is chosen.
+    before = state.get("evaluated_run")
+    if newest is not None and newest != state.get("newest_run"):
+        before = None
+    wanted = st.query_params.get("run", before or state.get("run_id"))
+    run = runs.run(wanted)
+    if wanted and wanted not in finished:
+        if run is not None and run.result and run.config.has_images:
+            finished[wanted] = runs.Finished.of(run.job)  # an old one, by its link
+        else:
+            why = runs.why_not(wanted)
+            st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
+    place = controls.row()
+    if not finished:
+        st.query_params.pop("run", None)
+        return None, place
+    ids = list(finished)
+    labels = {
+        run_id: format.describe(row.name, row.config, row.accuracy)
+        for run_id, row in finished.items()
+    }
+    chosen = place.selectbox(
+        "Run",
+        ids,
+        index=ids.index(wanted) if wanted in finished else 0,
+        format_func=labels.__getitem__,
+        help=words("help.choice"),
+    )
+    state.evaluated_run = st.query_params["run"] = chosen
+    state.newest_run = newest
+    if chosen != wanted:
+        run = runs.run(chosen)
+    if run is None:
+        st.warning(runs.why_none(chosen), icon=":material/info:")
+    return run, place
+
+
+def nothing_yet() -> None:
+    """Notice above the example that stands in the place of a finished run."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(words("no_images"))
+        link(page("Train"), "Train one", icon=":material/play_arrow:")

@@ -1,0 +1,240 @@
+"""/livez, /healthz and /metrics, and what is measured for Prometheus.
+
+No probe can hold the server up: questions are asked in two threads of their own and get
+a few seconds. A proxy keeps these addresses from the rest of the world. Labels have few
+values, and never anyone's name, id or address.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from core.jobs.engine import Engine
+from core.jobs.hosts import first_gpu, host_of
+from core.jobs.job import Job
+from core.store.store import Store
+
+T = TypeVar("T")
+
+ANSWER_SECONDS = 2.0  # for the database, and for the workers
+MOST_SECONDS = 5.0  # for a whole probe
+PARTS = ("database", "scheduler", "training worker")
+NOT_KEPT = "The database does not answer."
+NO_SCHEDULER = "The scheduler does not answer. The app looks for it until it does."
+NO_WORKER = "No training worker is connected. Jobs wait until there is one."
+HANGS = "The app has given no answer in time."
+
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+PlatformCollector(registry=REGISTRY)
+
+OURS: dict[str, Any] = {"namespace": "to_device", "registry": REGISTRY}
+LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)  # seconds, in job histograms
+SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  # seconds, in page histograms
+WAITED = Histogram(
+    "job_wait_seconds",
+    "From the click until a worker has the job",
+    ["kind"],
+    buckets=LONG,
+    **OURS,
+)
+RAN = Histogram(
+    "job_run_seconds",
+    "From when a worker has the job until it has ended",
+    ["kind", "status"],
+    buckets=LONG,
+    **OURS,
+)
+LOOKS = Histogram(
+    "look_seconds",
+    "From what a browser asks to the end of the answer; of a whole page, or a part",
+    ["of"],
+    buckets=SHORT,
+    **OURS,
+)
+SESSIONS = Gauge("sessions", "Tabs that are connected", **OURS)
+
+MOST_BYTES = 16_384  # larger messages hold pictures and tables, and aren't parsed
+END_OF = {
+    ForwardMsg.FINISHED_SUCCESSFULLY: "page",
+    ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY: "part",
+}
+
+
+def count_job(job: Job) -> None:
+    """Count an ended job; one that never began has only waited."""
+    begun = job.started or job.stopped or job.submitted
+    WAITED.labels(job.address).observe(begun - job.submitted)
+    RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
+
+
+class ResponseTimes:
+    """ASGI middleware: counts connected tabs and times the answers they wait for.
+
+    A run of the script answers all requests made before it began. A run that ends early
+    for a newer one leaves its requests to that one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            return await self.app(scope, receive, send)
+        asked: list[float] = []  # times of requests that no run has begun for
+        answering: list[float] = []  # times of the requests that the run answers
+
+        async def hear() -> Message:
+            message = await receive()
+            data = message.get("bytes") or b""
+            with suppress(DecodeError):  # Streamlit closes such a connection
+                if (
+                    0 < len(data) < MOST_BYTES
+                    and BackMsg.FromString(data).WhichOneof("type") == "rerun_script"
+                ):
+                    asked.append(time.monotonic())
+            return message
+
+        async def say(message: Message) -> None:
+            await send(message)
+            data = message.get("bytes") or b""
+            said = ForwardMsg.FromString(data if len(data) < MOST_BYTES else b"")
+            match said.WhichOneof("type"):
+                case "new_session":
+                    answering.extend(asked)
+                    asked.clear()
+                case "script_finished" if said.script_finished in END_OF:
+                    now, part = time.monotonic(), END_OF[said.script_finished]
+                    for when in answering:
+                        LOOKS.labels(part).observe(now - when)
+                    answering.clear()
+
+        with SESSIONS.track_inprogress():
+            await self.app(scope, hear, say)
+
+
+def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Route]:
+    """The three addresses, of a server with this engine and this store."""
+    threads = ThreadPoolExecutor(2, "probe")
+    state = CollectorRegistry()
+    state.register(State(engine, store))
+
+    async def in_time(question: Callable[[], T]) -> T:
+        answer = asyncio.get_running_loop().run_in_executor(threads, question)
+        return await asyncio.wait_for(answer, MOST_SECONDS)
+
+    async def livez(_: Request) -> Response:
+        return PlainTextResponse("The app serves.\n")
+
+    async def healthz(_: Request) -> Response:
+        """200 while all parts answer, otherwise 503 and the ones that do not."""
+        try:
+            problems = await in_time(lambda: missing(engine(), store()))
+        except TimeoutError:
+            problems = {"app": HANGS}
+        status, code = ("missing", 503) if problems else ("ok", 200)
+        return JSONResponse({"status": status, "missing": problems}, code)
+
+    async def metrics(_: Request) -> Response:
+        try:
+            text = await in_time(
+                lambda: generate_latest(REGISTRY) + generate_latest(state)
+            )
+        except TimeoutError:
+            return PlainTextResponse(f"{HANGS}\n", 503)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    return [Route(f"/{probe.__name__}", probe) for probe in (livez, healthz, metrics)]
+
+
+def missing(engine: Engine, store: Store) -> dict[str, str]:
+    """The parts that do not answer, each with a sentence."""
+    problems = {}
+    if not store.is_there(ANSWER_SECONDS):
+        problems["database"] = store.problem or NOT_KEPT
+    lanes = engine.lanes()
+    if lanes is None:
+        problems["scheduler"] = engine.problem or NO_SCHEDULER
+    if not (lanes and lanes["train"]):
+        problems["training worker"] = NO_WORKER
+    return problems
+
+
+class State(Collector):
+    """Gauges that are read at the moment Prometheus asks."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], store: Callable[[], Store]
+    ) -> None:
+        self._engine, self._store = engine, store
+
+    def describe(self) -> list[Metric]:
+        """Nothing, so that registering asks nothing."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self._engine()
+        gone = missing(engine, self._store())
+        up = _gauge("up", "Whether a part answers", "part")
+        for part in PARTS:
+            up.add_metric([part], part not in gone)
+        yield up
+        jobs = _gauge("jobs", "Jobs that wait or run", "kind", "status")
+        going_on = Counter((job.address, job.status) for job in engine.going_on())
+        for labels, number in going_on.items():
+            jobs.add_metric(labels, number)
+        yield jobs
+        lanes = engine.lanes() or Counter()
+        workers = _gauge("workers", "Jobs that workers take at once", "lane")
+        for lane in ("train", "lab"):
+            workers.add_metric([lane], lanes[lane])
+        yield workers
+        yield from _devices(engine)
+
+
+def _devices(engine: Engine) -> Iterator[Metric]:
+    """Memory and use of the devices of all machines that answer."""
+    names = "machine", "device"
+    used = _gauge("device_memory_used_bytes", "Of a device's memory", *names)
+    total = _gauge("device_memory_total_bytes", "A device's memory", *names)
+    busy = _gauge("device_busy_ratio", "Of the last moment, with a kernel", *names)
+    answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
+    loads = {  # devices as a process that sees all of a machine's GPUs would name them
+        (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load
+        for name, loads in answers.items()
+        for load in loads
+    }
+    for labels, load in loads.items():
+        if load.used_bytes is not None and load.total_bytes is not None:
+            used.add_metric(labels, load.used_bytes)
+            total.add_metric(labels, load.total_bytes)
+        if load.busy_percent is not None:
+            busy.add_metric(labels, load.busy_percent / 100)
+    yield from (used, total, busy)
+
+
+def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"to_device_{name}", about, labels=labels)

@@ -1,0 +1,263 @@
+"""Patches of Streamlit 1.67 for a hundred people at once; none of it has a setting.
+
+requirements-web.txt pins the version: what is patched is private, and the next version
+may not need it. To measure what a patch does, `python -m tools.load --without NAME`
+leaves it out.
+"""
+
+import gc
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from streamlit.components.v2.bidi_component import main as bidi_component
+from streamlit.file_util import get_static_dir
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import app_session
+from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.session_manager import ActiveSessionInfo
+
+Kind = TypeVar("Kind")
+BATCH_SECONDS = 0.005
+GRACE_SECONDS = 5  # for connections to close when the server ends
+TURN_SECONDS = 0.3  # a page that has waited so long begins without a turn
+
+_turn = threading.BoundedSemaphore(1)
+_thread = threading.local()
+
+
+def apply() -> None:
+    """Apply all patches, without the one named for a measurement.
+
+    Call it once the server listens.
+    """
+    for patch in PATCHES:
+        if patch.__name__ != os.environ.get("WITHOUT_PATCH"):
+            patch()
+
+
+def send_at_once() -> None:
+    """Turn Nagle's algorithm off, so that small packets leave the server at once.
+
+    asyncio turns it off for sockets that say they are TCP, and the one that Streamlit
+    listens on does not. Each answer on a kept connection waited 40 ms for the browser
+    to confirm the packet before. Connections inherit the setting from that socket.
+    """
+    for each in _instances(socket.socket):
+        if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
+            continue
+        if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def draw_pages_in_turn() -> None:
+    """Draw whole pages one after the other, in the order they were asked for.
+
+    Drawn at once, each takes as long as all of them, since threads switch every 5 ms.
+    When 100 people came within 20 s (2 cores, three times each), 95 of 100 pages were
+    there after 0.15, 0.17 and 0.42 s instead of 0.30, 0.30 and 0.56 s.
+    Fragments need no turn.
+    """
+    run = ScriptRunner._run_script
+
+    def in_turn(script: ScriptRunner, request: RerunData) -> None:
+        if not request.fragment_id_queue:
+            take_turn()
+        try:
+            run(script, request)
+        finally:
+            give_back_turn()
+
+    ScriptRunner._run_script = in_turn  # type: ignore[assignment]
+
+
+def take_turn() -> None:
+    """Wait until this thread may draw a page, or for TURN_SECONDS."""
+    _thread.has_turn = _turn.acquire(timeout=TURN_SECONDS)
+
+
+def give_back_turn() -> None:
+    """Let the next page be drawn, if this thread has the turn; before it waits."""
+    if getattr(_thread, "has_turn", False):
+        _thread.has_turn = False
+        _turn.release()
+
+
+def batch_messages() -> None:
+    """Let a script wake the server's event loop once in 5 ms, not at each element.
+
+    Each time it hands over the interpreter lock and has to get it back, and a page has
+    a hundred elements and more.
+    """
+
+    def call_soon(session: AppSession, callback: Callable[[], None]) -> None:
+        waiting: deque = session.__dict__.setdefault("_waiting", deque())
+        waiting.append(callback)
+        if len(waiting) > 1:
+            return  # the first callback has woken the loop
+
+        def call_all() -> None:
+            while waiting:
+                loop.call_soon(waiting.popleft())
+
+        loop = session._event_loop
+        with suppress(RuntimeError):  # the loop is closed: the server ends
+            loop.call_soon_threadsafe(loop.call_later, BATCH_SECONDS, call_all)
+
+    def enqueued(runtime: Runtime) -> None:
+        runtime._get_async_objs().need_send_data.set()  # runs in the loop's own thread
+
+    AppSession._call_soon_on_event_loop = call_soon  # type: ignore[assignment]
+    Runtime._enqueued_some_message = enqueued  # type: ignore[assignment]
+
+
+def cache_theme() -> None:
+    """Look the theme up once, instead of its six parts at each run of a script."""
+    populate = app_session._populate_theme_msg
+    themes: dict[str, CustomThemeConfig] = {}
+
+    def from_cache(message: CustomThemeConfig, section: str = "theme") -> None:
+        if section not in themes:
+            populate(theme := CustomThemeConfig(), section)
+            themes[section] = theme
+        message.MergeFrom(themes[section])
+
+    app_session._populate_theme_msg = from_cache  # type: ignore[assignment]
+
+
+def watch_no_files() -> None:
+    """Let sessions that reconnect watch no files, as fileWatcherType says.
+
+    Streamlit asks that setting for new sessions only. A session that had lost its
+    connection looks for the files of all modules: 0.3 s in which no one is served.
+    """
+    AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
+
+
+def finish_scripts() -> None:
+    """Start a fragment's script once the session's last script has sent everything.
+
+    Otherwise a new thread runs it at once, and messages of the old one are dropped: the
+    rest of the page, or a whole fragment that came due together with this one.
+    """
+    create = AppSession._create_scriptrunner
+
+    def after_the_last(session: AppSession, request: RerunData) -> None:
+        last = session._scriptrunner  # None once all its messages were handled
+        if session._state is AppSessionState.SHUTDOWN_REQUESTED:
+            return
+        if last is None or not request.fragment_id:
+            create(session, request)
+        elif not last.request_rerun(request):
+            again = partial(session._create_scriptrunner, request)
+            session._event_loop.call_later(BATCH_SECONDS, again)
+
+    AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
+
+
+def free_scripts() -> None:
+    """Break the reference cycles of a script with its thread and its state.
+
+    Each run leaves some 200 objects in cycles, five times a second for everyone who
+    watches a run, and only a full garbage collection frees them.
+    """
+    run = ScriptRunner._run_script_thread
+
+    def run_and_free(script: ScriptRunner) -> None:
+        try:
+            run(script)
+        finally:
+            script._script_thread = script._session_state = None  # type: ignore[assignment]
+
+    ScriptRunner._run_script_thread = run_and_free  # type: ignore[assignment]
+
+
+def skip_presenters() -> None:
+    """Let custom components present their values without a class of their own.
+
+    Every select box, number field and question makes Streamlit build such a class for
+    each component, 15 a page, which only a full garbage collection frees. A presenter
+    adds triggers, and our components have none.
+    """
+    bidi_component.make_bidi_component_presenter = lambda *_: None  # type: ignore
+
+
+def send_on_newest_connection() -> None:
+    """Send to the connection that a session has now.
+
+    Streamlit goes through a list of connections made before. What a session that has
+    just reconnected has to say went to the lost one, and its page waited for ever.
+    """
+    send_message = Runtime._send_message
+
+    def to_newest(self: Runtime, old: ActiveSessionInfo, message: ForwardMsg) -> None:
+        newest = self._session_mgr.get_active_session_info(old.session.id)
+        send_message(self, newest or old, message)
+
+    Runtime._send_message = to_newest  # type: ignore[assignment]
+
+
+def end_in_time() -> None:
+    """End the server some seconds after Ctrl-C, even with open connections.
+
+    A browser that reconnects while the server ends may be told nothing, and uvicorn
+    would wait for it for ever.
+    """
+    for server in _instances(uvicorn.Server):
+        server.config.timeout_graceful_shutdown = GRACE_SECONDS
+
+
+PATCHES = (
+    send_at_once,
+    draw_pages_in_turn,
+    batch_messages,
+    cache_theme,
+    watch_no_files,
+    finish_scripts,
+    free_scripts,
+    skip_presenters,
+    send_on_newest_connection,
+    end_in_time,
+)
+
+
+def page_routes(titles: Iterable[str]) -> list[Route]:
+    """The frame that a browser loads at each page's address.
+
+    Streamlit looks for files of these names first, in threads, ten times for each page
+    that is opened. With many people that takes longer than the answers.
+    """
+    html = Path(get_static_dir(), "index.html").read_text("utf-8")
+
+    async def frame(_: Request) -> Response:
+        # Not cached, since it names the newest scripts.
+        return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
+
+    async def nothing(_: Request) -> Response:
+        """Browsers look for the server below a page's address, too."""
+        return Response("Not Found", 404)
+
+    routes = [Route("/", frame)]
+    for title in titles:
+        routes.append(Route(f"/{title}", frame))
+        routes.append(Route(f"/{title}/_stcore/{{_:path}}", nothing))
+    return routes
+
+
+def _instances(kind: type[Kind]) -> list[Kind]:
+    """All objects of that class: Streamlit made them, and keeps them to itself."""
+    return [each for each in gc.get_objects() if type(each) is kind]

@@ -1,0 +1,85 @@
+"""A limit for all uploads that are held in memory; Streamlit limits single files."""
+
+from collections import Counter
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+
+SESSION_BYTES = 45_000_000  # fits the largest checkpoint and picture, and a photo
+ALL_BYTES = 450_000_000
+TOO_MUCH = "Too much is being uploaded at once. Try again in a moment."
+
+
+class UploadLimit:
+    """ASGI middleware: old files make room for a new one, and floods are refused.
+
+    The oldest file of the same session goes if that holds too much, otherwise of the
+    session that holds most, so that many files never crowd out a single one. Bytes of
+    arriving files count as they come, since their announced length may be false. They
+    can't be dropped: if they are too much, the request ends with status 413.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        session_bytes: int = SESSION_BYTES,
+        all_bytes: int = ALL_BYTES,
+    ) -> None:
+        self.app = app
+        self.session_bytes, self.all_bytes = session_bytes, all_bytes
+        self.arriving: Counter[str] = Counter()  # bytes by session
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session = _session(scope)
+        if session is None:
+            return await self.app(scope, receive, send)
+        arrived = 0
+
+        async def counted() -> Message:
+            nonlocal arrived
+            message = await receive()
+            arrived += (size := len(message.get("body", b"")))
+            self.arriving[session] += size
+            self._make_room(session)
+            return message
+
+        try:
+            await self.app(scope, counted, send)
+        finally:
+            self.arriving[session] -= arrived
+            self.arriving += Counter()  # drops sessions at 0
+
+    def _make_room(self, session: str) -> None:
+        """Drop the oldest files; HTTPException if there are none to drop."""
+        files = _files()
+        while True:
+            held = {
+                key: sum(len(file.data) for file in list(each.values()))
+                for key, each in list(files.file_storage.items())
+            }
+            if held.get(session, 0) + self.arriving[session] > self.session_bytes:
+                fullest = session
+            elif sum(held.values()) + self.arriving.total() > self.all_bytes:
+                fullest = max(held, key=held.__getitem__, default=session)
+            else:
+                return
+            if not held.get(fullest):
+                raise HTTPException(413, TOO_MUCH)
+            oldest = next(iter(files.file_storage[fullest]))
+            files.remove_file(fullest, oldest)
+
+
+def _session(scope: Scope) -> str | None:
+    """The session of an upload: PUT …/_stcore/upload_file/<session>/<file>."""
+    if scope["type"] != "http" or scope["method"] != "PUT":
+        return None
+    parts = scope["path"].split("/")
+    return parts[-2] if parts[-3:-2] == ["upload_file"] else None
+
+
+def _files() -> MemoryUploadedFileManager:
+    files = runtime.get_instance().uploaded_file_mgr
+    assert isinstance(files, MemoryUploadedFileManager)
+    return files

@@ -1,0 +1,157 @@
+"""The visitor's cookie: an id that this server has signed, and nothing else.
+
+It comes with a page, and the page's websocket brings it back: a later one is seen after
+a reload only. A forged, damaged or old cookie, or one of deleted data, has no id.
+"""
+
+import logging
+import os
+import secrets
+import time
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from filelock import FileLock
+from itsdangerous import BadSignature, TimestampSigner
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.errors import ExplainedError
+from core.store.database import ROOT
+
+logger = logging.getLogger(__name__)
+
+COOKIE = "visitor"
+DAY_SECONDS = 86_400
+LASTS_SECONDS = 180 * DAY_SECONDS  # after the last visit
+KEY_FILE = ROOT / "data" / "cookie.key"
+KEY_LENGTH = 32  # characters, at least
+MOST = 10_000  # deleted ids in memory
+
+_deleted: dict[str, None] = {}  # ids, in the order they were deleted
+
+
+def new() -> str:
+    """An id for a new visitor."""
+    return secrets.token_hex(16)
+
+
+@cache
+def signer() -> TimestampSigner:
+    """Signs cookies. Raises ExplainedError for a COOKIE_SECRET that is too short."""
+    key = os.environ.get("COOKIE_SECRET", "")
+    if key and len(key) < KEY_LENGTH:
+        raise ExplainedError(
+            f"COOKIE_SECRET has {len(key)} characters, and has to have {KEY_LENGTH} at "
+            "least. Leave it out, and the app makes a key of its own."
+        )
+    try:
+        key = key or key_in(KEY_FILE)
+    except OSError as error:
+        logger.warning("after a restart all visitors will be new: %s", error)
+        key = new()
+    return TimestampSigner(key, salt=COOKIE, digest_method=sha256)
+
+
+def key_in(file: Path) -> str:
+    """The key in the file, made where it is missing or damaged; may raise OSError.
+
+    Servers that start at once agree on it, and only their user may read it.
+    """
+
+    def read() -> str:
+        text = file.read_text("ascii", "ignore").strip() if file.exists() else ""
+        return text if len(text) >= KEY_LENGTH else ""
+
+    if key := read():
+        return key
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{file}.lock"):
+        if not read():
+            aside = file.with_name(f"{file.name}.{os.getpid()}")
+            aside.unlink(missing_ok=True)
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with os.fdopen(os.open(aside, flags, 0o600), "w") as opened:
+                opened.write(secrets.token_hex(KEY_LENGTH))
+            aside.replace(file)
+    return read()
+
+
+def visitor(connection: HTTPConnection) -> str:
+    """The id in a request's cookie; empty without a valid one."""
+    return read(connection.cookies.get(COOKIE, ""))
+
+
+def read(cookie: str) -> str:
+    """The id in a cookie; empty for an invalid one."""
+    return _read_dated(cookie)[0]
+
+
+def _read_dated(cookie: str) -> tuple[str, float]:
+    """The id, and the cookie's age in seconds."""
+    try:
+        visitor, signed = _unsign(signer(), cookie)
+    except BadSignature:
+        return "", 0.0
+    age = time.time() - signed
+    is_valid = age < LASTS_SECONDS and visitor not in _deleted
+    return (visitor, age) if is_valid else ("", 0.0)
+
+
+@lru_cache(maxsize=1024)  # a page reads its cookie dozens of times
+def _unsign(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
+    visitor, signed = signer.unsign(cookie, return_timestamp=True)
+    return visitor.decode(), signed.timestamp()
+
+
+def give(response: Response, visitor: str, scope: Scope) -> None:
+    """Set the visitor's cookie."""
+    response.set_cookie(
+        COOKIE,
+        signer().sign(visitor).decode(),
+        max_age=LASTS_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=scope["scheme"] == "https",
+    )
+
+
+def retire(visitor: str) -> None:
+    """Make the id invalid, also in tabs that are still open."""
+    _deleted[visitor] = None
+    if len(_deleted) > MOST:
+        del _deleted[next(iter(_deleted))]
+
+
+class VisitorCookie:
+    """ASGI middleware: a page sets a cookie where there is none, or renews an old one.
+
+    A page that the browser has kept (304) does too.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            return await self.app(scope, receive, send)
+        visitor, age = _read_dated(HTTPConnection(scope).cookies.get(COOKIE, ""))
+        is_current = bool(visitor) and age <= DAY_SECONDS
+        is_file = "." in scope["path"].rpartition("/")[2]
+
+        async def with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                is_html = headers.get("content-type", "").startswith("text/html")
+                if is_html or message["status"] == 304:
+                    answer = Response()
+                    give(answer, visitor or new(), scope)
+                    headers.append("set-cookie", answer.headers["set-cookie"])
+                    # A cache that several people share must not hand it to others.
+                    headers["cache-control"] = "private, no-cache"
+            await send(message)
+
+        await self.app(scope, receive, send if is_current or is_file else with_cookie)

@@ -1,0 +1,114 @@
+"""Backup and restore: a copy of a SQLite file, or an archive of pg_dump."""
+
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, MetaData, select
+
+from core.store.codec import StoreError
+from core.store.database import Database
+
+NO_TOOL = (
+    "{tool} is not installed here, and a backup of Postgres needs it. Install Debian's "
+    "postgresql-client, or run {tool} where the server is."
+)
+
+
+def backup(url: str | None, path: Path) -> None:
+    """Write the database as it is now to a file, also while the app runs.
+
+    The file is whole or not there. Raises StoreError.
+    """
+    database = Database(url)
+    if database.is_file and not database.path.exists():
+        raise StoreError(f"There is no database at {database.where}.")
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        # For this user only: with the codes in it others could come back as visitors.
+        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        if database.is_file:
+            with closing(database.open_file()) as file:
+                file.execute("VACUUM INTO ?", [str(aside)])
+        else:
+            _postgres(database, "pg_dump", "--format=custom", f"--file={aside}")
+        aside.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} can't be written: {error.strerror}.") from None
+    except sqlite3.Error as error:
+        raise StoreError(f"{database.where} can't be copied: {error}.") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def restore(url: str | None, path: Path) -> None:
+    """Fill an empty database from a backup of the same kind, and upgrade it.
+
+    Raises StoreError if the file is damaged, or the database holds rows already.
+    """
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise StoreError(f"{path} can't be read: {error.strerror}.") from None
+    database = Database(url)
+    with closing(database), closing(database.own(upgrade=False)) as connection:
+        _check_empty(connection, database)
+        try:
+            if database.is_file:
+                _copy(path, database.path)
+            else:
+                options = ("--clean", "--if-exists", "--no-owner", "--exit-on-error")
+                _postgres(
+                    database, "pg_restore", *options, "--single-transaction", str(path)
+                )
+        except (sqlite3.Error, StoreError) as error:
+            why = str(error).rstrip(".")
+            raise StoreError(f"Nothing was restored from {path}: {why}.") from None
+        database.upgrade(connection)
+
+
+def _check_empty(connection: Connection, database: Database) -> None:
+    """An app that has started but stored nothing has tables without rows."""
+    metadata = MetaData()
+    with connection.begin():
+        metadata.reflect(connection)
+        for table in metadata.sorted_tables:
+            row = connection.execute(select(table).limit(1)).first()
+            if row is not None and table.name != "alembic_version":
+                raise StoreError(
+                    f"{database.where} holds rows already. Restore into a new "
+                    "database, named in DATABASE_URL."
+                )
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a whole SQLite database, in one transaction."""
+    address = f"{source.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True)) as old:
+        if old.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            raise sqlite3.DatabaseError("it is damaged")
+        old.execute("SELECT version_num FROM alembic_version")
+        with closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+
+
+def _postgres(database: Database, tool: str, *arguments: str) -> None:
+    """Call a client of Postgres; the password is none of its arguments."""
+    url = database.url.set(drivername="postgresql")._replace(password=None)
+    environment = dict(os.environ)
+    if database.url.password is not None:
+        environment["PGPASSWORD"] = str(database.url.password)
+    try:
+        done = subprocess.run(
+            [tool, f"--dbname={url.render_as_string()}", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        raise StoreError(NO_TOOL.format(tool=tool)) from None
+    if done.returncode:
+        why = done.stderr.strip().partition("\n")[0]
+        raise StoreError(f"{tool} failed: {why}.")

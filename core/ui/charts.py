@@ -1,0 +1,378 @@
+"""Shapes and colors of charts: a DataFrame in, an alt.Chart out.
+
+A chart whose data changes while a job runs is a specification instead, see `live`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import lru_cache, wraps
+from math import ceil, floor, log10
+from typing import Any, Concatenate, ParamSpec
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+Arguments = ParamSpec("Arguments")
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colors of one theme; no chart has others."""
+
+    accelerator: str
+    cpu: str
+    further: tuple[str, ...]  # earlier runs, and series that are no device
+    pale: str  # a paler first of `further`
+    text: str
+    inverse: str  # text on a cell of full shade
+    quiet: str
+    page: str
+    ground: str  # a heat map's cell without a difference
+    low: str  # a heat map's low value, where other cells are empty
+    right: str  # right answers only; `wrong` likewise
+    wrong: str
+    runs: tuple[str, ...]  # runs side by side; none is a device's color
+
+    def of(self, backend: str) -> str:
+        return self.cpu if backend == "CPU" else self.accelerator
+
+
+LIGHT = Palette(
+    accelerator="#c2410c",
+    cpu="#2563a8",
+    further=("#3f7d4e", "#8a5aa8", "#b58900", "#5f6b7a"),
+    pale="#9cc4a6",
+    text="#131722",
+    inverse="#ffffff",
+    quiet="#5f6b7a",
+    page="#fdfcfa",
+    ground="#f4f1ec",
+    low="#e9e4da",
+    right="#2f7d46",
+    wrong="#c4183c",
+    runs=(
+        *("#0f766e", "#8a3ea8", "#a87600", "#c22d74"),
+        *("#5a4fcf", "#5c7a12", "#8c5a3c", "#4b5563"),
+    ),
+)
+DARK = Palette(
+    accelerator="#f0834a",
+    cpu="#6aa9e9",
+    further=("#7fbf8c", "#c39bd8", "#e0b94a", "#9aa5b4"),
+    pale="#4c7a57",
+    text="#e7e9ec",
+    inverse="#14171c",
+    quiet="#9aa5b4",
+    page="#14171c",
+    ground="#1d2229",
+    low="#232a33",
+    right="#7fbf8c",
+    wrong="#ff5f78",
+    runs=(
+        *("#4fc3b5", "#c78be0", "#e3bb4c", "#f07fb0"),
+        *("#a39cf5", "#a9cc55", "#cfa083", "#aab4c2"),
+    ),
+)
+
+Chart = alt.LayerChart | alt.FacetChart
+Specification = dict[str, Any]
+LATER = alt.UrlData("later")  # stands for data that comes when a chart is drawn
+# For the legend of thin or faint lines.
+LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
+AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
+TALL, MIDDLE, LOW = 340, 240, 80  # pixels: how high a chart is
+MOST_TICKS = 7
+FONT_PIXELS = 12
+CHARACTER_PIXELS = 6.6  # the mean width at that size
+# 98%, 98.5%, 99%; a fixed precision would show a tick twice.
+PERCENT = "~%"
+
+
+_faded = ContextVar("faded", default=False)
+
+
+def palette() -> Palette:
+    """The colors of this visitor's theme."""
+    colors = DARK if st.context.theme.type == "dark" else LIGHT
+    return _pale(colors) if _faded.get() else colors
+
+
+@contextmanager
+def faded() -> Iterator[None]:
+    """Draw pale charts, except the texts: examples, nothing measured."""
+    token = _faded.set(True)
+    try:
+        yield
+    finally:
+        _faded.reset(token)
+
+
+@lru_cache
+def _pale(colors: Palette) -> Palette:
+    def pale(color: str) -> str:
+        return mixed(color, colors.page, 0.35)
+
+    return replace(
+        colors,
+        accelerator=pale(colors.accelerator),
+        cpu=pale(colors.cpu),
+        further=tuple(map(pale, colors.further)),
+        right=pale(colors.right),
+        wrong=pale(colors.wrong),
+        runs=tuple(map(pale, colors.runs)),
+    )
+
+
+def mixed(color: str, other: str, share: float) -> str:
+    """A share of one color, the rest of another."""
+    parts = (
+        (int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)
+    )
+    return "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in parts)
+
+
+@alt.theme.register("to(device)", enable=True)
+def _theme() -> alt.theme.ThemeConfig:
+    """The defaults of every chart."""
+    colors = palette()
+    fonts: Any = {
+        f"{part}{what}": value
+        for part in ("label", "title")
+        for what, value in (("Color", colors.quiet), ("FontSize", FONT_PIXELS))
+    }
+    return {
+        "config": {
+            # Asked for four, Vega draws three to seven.
+            "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},
+            "axisX": {"grid": False},
+            "axisBand": {"labelFlush": False},  # a name stands beside its row
+            "header": fonts,
+            "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
+            "rule": {"color": colors.text},
+            "text": {"color": colors.text, "fontSize": FONT_PIXELS},
+        }
+    }
+
+
+def live(
+    draw: Callable[Concatenate[Palette, Arguments], Chart],
+) -> Callable[Arguments, Specification]:
+    """Turn a chart over LATER into a specification for st.vega_lite_chart.
+
+    Building a chart takes far longer than sending its data, so it is built once for
+    each theme and stays the same while its data changes.
+    """
+
+    @lru_cache(maxsize=256)
+    def build(*arguments: Any, **named: Any) -> Specification:
+        return _without_later(draw(*arguments, **named).to_dict())
+
+    built: Callable[..., Specification] = build
+
+    @wraps(draw)
+    def themed(*arguments: Arguments.args, **named: Arguments.kwargs) -> Specification:
+        return built(palette(), *arguments, **named)
+
+    return themed
+
+
+def _without_later(node: Any) -> Any:
+    if isinstance(node, dict):
+        later = LATER.to_dict()
+        return {k: _without_later(v) for k, v in node.items() if v != later}
+    return [_without_later(each) for each in node] if isinstance(node, list) else node
+
+
+# What shapes are made of
+
+
+def hues(
+    column: str, names: Iterable[str], colors: Iterable[str], **legend: Any
+) -> alt.Color:
+    """A color for each name in a column, with a legend above the chart."""
+    color = alt.Color(f"{column}:N").scale(domain=list(names), range=list(colors))
+    return color.legend(title=None, orient="top", **legend)
+
+
+def shades(column: str, *colors: str, **scale: Any) -> alt.Color:
+    """A heat map's shades, from the first color to the last."""
+    color = alt.Color(f"{column}:Q").legend(None)
+    return color.scale(range=list(colors), interpolate="rgb", **scale)
+
+
+def either(test: str, then: Any, otherwise: Any) -> Any:
+    """One value for rows that pass the test, another for the others."""
+    return alt.condition(test, alt.value(then), alt.value(otherwise))
+
+
+def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
+    """An axis with these ticks; without their count Vega would drop some."""
+    values = list(values)
+    return alt.Axis(values=values, tickCount=len(values), **axis)
+
+
+def whole(last: int, first: int = 1) -> list[int]:
+    """Ticks of an axis of whole numbers: both ends, and round numbers between."""
+    steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    step = next(each for each in steps if last - first <= each * (MOST_TICKS - 1))
+    between = range(first - first % step + step, last, step)
+    inner = [n for n in between if min(n - first, last - n) * 2 >= step]
+    return sorted({first, *inner, last})
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten; of many, every second one.
+
+    With fewer than two powers, round numbers between them as well.
+    """
+    first, last = floor(log10(low)), ceil(log10(high))
+    powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
+    for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+        values = [digit * 10.0**power for power in powers for digit in digits]
+        values = [value for value in values if low <= value <= high]
+        if len(values) > 1:
+            break
+    return values
+
+
+def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
+    """The range of an x axis that leaves room for texts after its marks."""
+    longest = max(map(len, texts), default=0)
+    room = dx + CHARACTER_PIXELS * longest
+    return [0, {"expr": f"max(width - {room:.0f}, width / 3)"}]
+
+
+def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
+    """Tooltips of columns and their titles, with a `format` for numbers."""
+    kind, number = ("Q", format) if format else ("N", alt.Undefined)
+    return [
+        alt.Tooltip(f"{column}:{kind}", title=title, format=number)
+        for column, title in titles.items()
+    ]
+
+
+def middle_half(unit: str) -> list[alt.Tooltip]:
+    """Of a median: columns time (in words), low and high."""
+    ends = {"low": f"Middle half from, {unit}", "high": f"to, {unit}"}
+    return tips(time="Median") + tips(".4g", **ends)
+
+
+def microseconds() -> alt.Axis:
+    """A logarithmic axis of times as people say them, whose column is in µs."""
+    labels = (
+        "datum.value < 1000 ? format(datum.value, '~r') + ' µs' : "
+        "datum.value < 1000000 ? format(datum.value / 1000, '~r') + ' ms' : "
+        "format(datum.value / 1000000, '~r') + ' s'"
+    )
+    return ticks((10.0**power for power in range(-1, 9)), labelExpr=labels)
+
+
+# The shapes; lengths are in pixels
+
+
+def rows(frame: pd.DataFrame, y: str, limit: int = 200, **channels: Any) -> alt.Chart:
+    """A row for each name in column `y`, the first on top; names are cut at `limit`."""
+    names = alt.Y(f"{y}:N").title(None).sort(list(dict.fromkeys(frame[y])))
+    axis = alt.Axis(labelLimit=limit, labelColor=palette().text)
+    return alt.Chart(frame).encode(y=names.axis(axis), **channels)
+
+
+def bars(
+    rows: alt.Chart,
+    x: alt.X,
+    text: str | alt.Text,
+    step: int = 34,
+    *,
+    mark: alt.Chart | None = None,
+    height: Any = 16,
+    dx: int = 6,
+    **channels: Any,
+) -> Chart:
+    """A bar a row with its text after it, and a line for its spread if it has one.
+
+    The spread goes from column low to high; the text follows on column end, on the
+    spread, or on the bar. `step` is the distance of the rows; `channels` are the bars'.
+    Without a domain of its own the axis ends where the data end.
+    """
+    frame = rows.data
+    end = next((column for column in ("end", "high") if column in frame), None)
+    last = alt.X(f"{end}:Q") if end else x
+    column = str(text).partition(":")[0]
+    texts = frame[column].map(str) if isinstance(text, str) else ["0,000.0%"]
+    most = frame[last["shorthand"].partition(":")[0]].max()
+    own = {} if x["scale"] is alt.Undefined else x["scale"]
+    scale = {"domain": [0, most or 1], "nice": False, "range": before(texts, dx)} | own
+    marks = mark or rows.mark_bar(height=height)
+    layers = [marks.encode(x=x.scale(**scale), **channels)]
+    if "high" in frame:
+        layers.append(rows.mark_rule().encode(x="low:Q", x2="high:Q"))
+    label = rows.mark_text(align="left", dx=dx)
+    layers.append(label.encode(x=last, text=text))
+    return alt.layer(*layers).properties(height=alt.Step(step))
+
+
+def dots(
+    rows: alt.Chart, x: alt.X, text: str | alt.Text, step: int = 34, **channels: Any
+) -> Chart:
+    """Like `bars`, for a logarithmic axis, which has no 0 for a bar to begin at."""
+    mark = rows.mark_circle(size=90, opacity=1)
+    return bars(rows, x, text, step, mark=mark, dx=9, **channels)
+
+
+def lines(
+    chart: alt.Chart,
+    width: float = 2.2,
+    points: int = 0,
+    band: bool = False,
+    **mark: Any,
+) -> Chart:
+    """A line with `points` of that size, over a `band` from low to high."""
+    if points:
+        mark["point"] = alt.OverlayMarkDef(size=points)
+    line = chart.mark_line(strokeWidth=width, **mark)
+    # An area's tooltip would always show the first point.
+    shade = chart.mark_area(opacity=0.18).encode(
+        y="low:Q", y2="high:Q", tooltip=alt.value(None)
+    )
+    return alt.layer(shade, line) if band else alt.layer(line)
+
+
+def heat_map(
+    chart: alt.Chart,
+    shade: alt.Color,
+    text: Any,
+    colors: Palette,
+    dark: str = "false",
+    *,
+    select: alt.Parameter | None = None,
+    size: int = 11,
+    dy: int = 0,
+    aria: bool = True,
+    **cell: Any,
+) -> Chart:
+    """Cells and their texts, which are inverse for cells that pass the test `dark`.
+
+    A click on a cell sets `select`. `size` is the texts' size, `dy` how far they are
+    below the middle; `cell` are channels of the cells. Without `aria` screen readers
+    read the texts alone: a layer without cells would be an image without a name.
+    """
+    cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
+    if select:
+        cells = cells.mark_rect(aria=aria, cursor="pointer").add_params(select)
+    ink = either(dark, colors.inverse, colors.text)
+    texts = chart.mark_text(fontSize=size, dy=dy).encode(text=text, color=ink)
+    return alt.layer(cells, texts)
+
+
+@live
+def share(colors: Palette, backend: str) -> Chart:
+    """A thin bar in the device's color, full at 1; for data with `share`."""
+    x = alt.X("share:Q").scale(domain=[0, 1], clamp=True).axis(None)
+    thin: Any = {"height": 8, "aria": False}  # the chart as a whole says what it shows
+    bar = alt.Chart(LATER).mark_bar(color=colors.of(backend), **thin).encode(x=x)
+    ground = alt.Chart(LATER).mark_bar(color=colors.quiet, opacity=0.25, **thin)
+    whole = ground.encode(x=alt.value(0), x2=alt.value("width"))
+    return alt.layer(whole, bar).properties(height=12)

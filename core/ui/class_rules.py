@@ -1,0 +1,92 @@
+"""The open class's rules as pages apply them, to offer no more than they allow.
+
+They hold on the server, when a job is submitted.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.classroom.rules import SHARED, Rules
+from core.config import LABELS, MODELS_FOR, RECIPES
+from core.measure.environment import Machine
+from core.ui import format
+from core.ui.server import engine, room, visitor
+
+
+def rules() -> Rules:
+    return room().rules_for(visitor())
+
+
+def hides(setting: str) -> bool:
+    return setting in rules().hidden
+
+
+def hides_all(settings: Iterable[str]) -> bool:
+    return set(settings) <= {*rules().hidden}
+
+
+def holds(settings: Iterable[str]) -> bool:
+    """Whether one of them is fixed, or its control hidden."""
+    return not {*rules().fixed, *rules().hidden}.isdisjoint(settings)
+
+
+def fixed(setting: str) -> Any | None:
+    """The fixed value; None: it may be chosen."""
+    return rules().settings.get(setting)
+
+
+def shared(setting: str) -> Any | None:
+    """As `fixed`, on other pages than Train."""
+    return fixed(setting) if setting in SHARED else None
+
+
+def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
+    """The options that are allowed; all, if none is."""
+    held, with_fixed = rules(), setting in SHARED
+    allowed = [o for o in options if held.allows(setting, o, with_fixed=with_fixed)]
+    return allowed or options
+
+
+def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a training run, changed where the class asks for others."""
+    held = rules()
+    settings = {**given, **held.settings}
+    fit = MODELS_FOR[settings["task"]]
+    if not held.allows("model", settings.get("model", fit[0])):
+        model = next((name for name in fit if held.allows("model", name)), fit[0])
+        settings |= {"model": model} | RECIPES[model] | held.settings
+    if not held.allows("device", settings.get("device", "auto")):
+        machine = engine().machine()
+        names = [device.device for device in machine.devices] if machine else []
+        usable = (name for name in held.devices if name in names)
+        settings["device"] = next(usable, held.devices[0])
+    if "epochs" in settings:
+        settings["epochs"] = at_most("epochs", settings["epochs"])
+    return settings
+
+
+def at_most(setting: str, value: int) -> int:
+    return min(value, rules().epochs or value) if setting == "epochs" else value
+
+
+def machine(whole: Machine) -> Machine:
+    """The machine with its allowed devices; with all, if none is allowed."""
+    names = among("device", [device.device for device in whole.devices])
+    return replace(whole, devices=tuple(d for d in whole.devices if d.device in names))
+
+
+def sentence() -> str:
+    """A summary of the rules for a run; empty without any."""
+    held, parts = rules(), []
+    if held.epochs:
+        parts.append(f"up to {format.counted(held.epochs, 'epoch')}")
+    if held.runs:
+        parts.append(f"{format.counted(held.runs, 'run')} each")
+    if held.seconds:
+        parts.append(f"up to {format.duration(held.seconds)} a run")
+    for allowed in filter(None, (held.models, held.devices)):
+        parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
+    if fixed := [LABELS[name].lower() for name in held.fixed if not hides(name)]:
+        parts.append(f"the same {' and '.join(fixed)} for all")
+    return f"Your class: {'; '.join(parts)}." if parts else ""

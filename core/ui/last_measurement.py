@@ -1,0 +1,78 @@
+"""The newest measurement of this machine: what, when, on what, and by whom.
+
+A page opens with it until the visitor has measured.
+"""
+
+import logging
+import time
+from functools import lru_cache
+
+import streamlit as st
+
+from core.jobs.job import Job
+from core.jobs.measurements import as_job, environments
+from core.store.codec import StoreError
+from core.ui import format
+from core.ui.server import engine, store, visitor
+
+logger = logging.getLogger(__name__)
+
+
+def newest(address: str, subject: str | None = None) -> Job | None:
+    """The newest measurement by this function on this machine, as an ended job.
+
+    None where there is none of that subject, or where it can't be read.
+    """
+    if not (here := machine()):
+        return None
+    try:
+        measurement_id = store().measurements.newest_id(address, here, subject)
+        return _read(measurement_id, address) if measurement_id else None
+    except StoreError as error:
+        logger.warning("what was measured is not shown: %s", error)
+        return None
+
+
+@lru_cache(maxsize=64)
+def _read(measurement_id: str, address: str) -> Job | None:
+    measurement = store().measurements.get(measurement_id)
+    try:
+        return None if measurement is None else as_job(measurement)
+    except (KeyError, TypeError):  # written by a version with other provenance
+        logger.warning("a measurement of %s can't be shown", address, exc_info=True)
+        return None
+
+
+def forget() -> None:
+    """Empty the cache, after measurements were deleted."""
+    _read.cache_clear()
+
+
+def machine() -> str:
+    """The identity of the machine that pages are about; "" until it is known."""
+    here = engine().machine()
+    return here.identity if here else ""
+
+
+def tell(job: Job) -> None:
+    st.markdown(f":material/history: {sentence(job)}")
+
+
+def sentence(job: Job) -> str:
+    """Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you."""
+    measured_with = environments(job.value)
+    names = dict.fromkeys(environment.device_name for environment in measured_with)
+    versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
+    threads = {environment.threads for environment in measured_with}
+    details = [" and ".join(names), *versions]
+    if len(threads) == 1:  # two candidates of a race may differ in threads alone
+        details.insert(1, format.counted(threads.pop(), "thread"))
+    when = format.ago(time.time() - (job.stopped or job.submitted))
+    return f"Measured {when} on {', '.join(details)}, {by(job.owner)}."
+
+
+def by(owner: str) -> str:
+    """Who measured it, without a name."""
+    if not owner:
+        return "by this server in idle time"
+    return "by you" if owner == visitor() else "by somebody in this course"

@@ -1,0 +1,50 @@
+"""When the browser asks for a part of a page again.
+
+`st.fragment(run_every=…)` keeps its interval until the whole page is drawn anew, some
+30 ms. The browser accepts a new one at any time, so a fragment sets its next poll.
+"""
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
+
+from core.jobs.job import Job
+from core.ui.server import visitor
+
+RUN_SECONDS = 0.2  # a look at a run takes the server some 10 ms
+POLL_SECONDS = 1.0  # at other jobs, with an Altair chart, up to 100 ms
+PATIENT_SECONDS = 3.0  # at jobs of others, and at those that wait
+
+
+def fragment() -> str:
+    """The id of the fragment that is being drawn; empty outside of all."""
+    return ThreadState.get().fragment_id or ""
+
+
+def every(seconds: float | None, of: str = "") -> None:
+    """Set the interval of a fragment, by default this one; None: no more polls.
+
+    The browser ignores an interval that it has already.
+    """
+    of = of or fragment()
+    message = ForwardMsg()
+    if seconds is None:
+        message.stop_auto_rerun.fragment_ids.append(of)
+    else:
+        message.auto_rerun.fragment_id = of
+        message.auto_rerun.interval = seconds
+    if context := get_script_run_ctx():
+        context.enqueue(message)
+
+
+def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
+    """The interval for this visitor and a job; None where it has ended.
+
+    It is `going_on` once the visitor's own job has a worker, and short for the next in
+    the queue, one person at most.
+    """
+    if job.ended:
+        return None
+    if job.owner not in ("", visitor()) or job.place > 1:
+        return PATIENT_SECONDS
+    return POLL_SECONDS if job.place else going_on

@@ -1,0 +1,36 @@
+from collections import Counter
+
+import pytest
+
+from core.classroom.guesses_page import GUESSES, finding
+from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
+from core.lessons.speed import climb_result
+from core.ui import guess
+from tests import samples
+
+RACERS = [candidate.name for candidate in samples.RACE.candidates]
+
+
+@pytest.mark.parametrize(
+    ("key", "result", "answers"),
+    [
+        ("race_guess", samples.RACE, [*RACERS, guess.CLOSE]),
+        ("timing_guess", samples.TIMING, timing_pitfalls.GUESSES),
+        ("guess_two_workers", samples.CLIMBED, climb_result.GUESSES),
+    ],
+)
+def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, answers):
+    asked = next(each for each in GUESSES if each.key == key)
+    answer, figure = asked.read(result)
+    assert answer in answers
+    assert float(figure.removesuffix("×")) > 0
+
+
+def test_the_class_is_compared_with_what_was_measured_if_anything_was():
+    answers = Counter({"Slower": 3, "Up to 2 times as fast": 9})
+    assert finding(answers, ("Slower", "0.9×")) == (
+        "**Of 12 guesses, 9 are “Up to 2 times as fast”; the machine said 0.9×**: "
+        "“Slower”, as 3 had."
+    )
+    assert "has not measured it yet" in finding(answers, None)
+    assert finding(Counter(), None) == "Nobody else has guessed yet."

@@ -1,0 +1,82 @@
+from html.parser import HTMLParser
+from typing import Any
+
+from core.classroom.handout_page import Point, page
+from core.classroom.questions_page import Score
+from core.ui.questions import Question
+
+QUESTION = Question(
+    "key", "Which `step`?", "`step()`", {"`step()`": "It **moves** them"}
+)
+FULL: dict[str, Any] = {
+    "title": "Monday",
+    "day": "November 22, 2026",
+    "machine": "A card",
+    "people": 3,
+    "runs": 7,
+    "target": 0.88,
+    "points": [
+        Point("Amber Otter", "ANN, default settings", 0.884, 3.2),
+        Point("Tidy Newt", "CNN, 3 epochs", 0.912, 41.0),
+        Point("Zoë", "ANN, 1 epoch", 0.79, 0.9),
+    ],
+    "hard": [Score("Train", QUESTION, answered=3, right=1, mistaken="`zero_grad()`")],
+    "guesses": [("Speed: Fused", "Same (2 of 3)", "Up to 2×: 1.4×")],
+    "code": "for x in y:\n    pass",
+}
+
+
+class Elements(HTMLParser):
+    """The elements of a page, each of which has to end."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.begun: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.begun.append(tag)
+        assert {"src", "href"}.isdisjoint(dict(attributes))
+        if tag not in ("meta", "path", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("path", "circle"):
+            assert self.open.pop() == tag
+
+
+def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
+    text = page(**FULL)
+    assert "<b>88% in 3.2 s</b> by Amber Otter" in text
+    assert "91.20% at best" in text
+    assert "<code>step()</code>" in text
+    assert "<b>moves</b>" in text
+    assert "1 of 3 right at first" in text
+    assert "Up to 2×: 1.4×" in text
+    assert "for x in y:\n    pass" in text
+    assert Elements(text).begun.count("circle") == 3
+
+
+def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
+    text = page(**FULL | {"points": [], "hard": [], "guesses": []})
+    assert "No run has finished" in text
+    assert "circle" not in Elements(text).begun
+    nameless = [point._replace(name="") for point in FULL["points"]]
+    assert "</b>: ANN, default" in page(**FULL | {"points": nameless})
+    one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0)]})
+    assert "50.00% at best. Nobody has 88% yet." in one
+    assert Elements(one).begun.count("circle") == 1
+
+
+def test_nothing_that_a_student_wrote_is_html():
+    evil = '<script>alert("x")</script><img src=x onerror=y>'
+    question = Question("key", f"`{evil}`", evil, {evil: f"**{evil}**"})
+    given = {
+        "title": evil,
+        "points": [Point(evil, f"ANN, {evil}", 0.9, 1.0)],
+        "hard": [Score(evil, question, 1, 0, evil)],
+        "guesses": [(evil, evil, evil)],
+    }
+    assert {"script", "img"}.isdisjoint(Elements(page(**FULL | given)).begun)

@@ -1,0 +1,340 @@
+"""What may wait, and how long it will take, without a cluster."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.errors import ExplainedError
+from core.jobs import admission
+from core.jobs.admission import (
+    Admission,
+    Estimates,
+    Limits,
+    Questions,
+    overdue,
+    spoken,
+    work,
+)
+from core.jobs.job import Job
+from core.jobs.queue import Queue
+from tests.jobs.follow import wait
+
+RUN, RACE = "core.training:run", "core.lessons.compare.race:race"
+DEFAULT, HALF_AN_HOUR = RunConfig(), RunConfig.with_recipe(model="cnn", epochs=50)
+CONFIG = RunConfig(task="sprites", epochs=4)
+NOW = 1000.0
+IDS = count()
+
+
+def job(*arguments: Any, address: str = RUN, **more: Any) -> Job:
+    return Job("a", address, arguments, "train", work=work(address, arguments), **more)
+
+
+def done(seconds: float, *arguments: Any, status: str = "finished", **more: Any) -> Job:
+    """A job that took so long."""
+    return job(*arguments, status=status, started=1.0, stopped=1.0 + seconds, **more)
+
+
+def seen(*jobs: Job) -> Estimates:
+    found = Estimates()
+    for each in jobs:
+        found.learn(each)
+    return found
+
+
+class Server:
+    """Limits, a queue, and what was done before."""
+
+    def __init__(self, **limits: int) -> None:
+        self.admission, self.queue = Admission(limits=Limits(**limits)), Queue()
+
+    def submit(self, owner: str, config: RunConfig = DEFAULT, lane: str = "train"):
+        job = Job(
+            str(next(IDS)), RUN, (config,), lane, owner, work=work(RUN, (config,))
+        )
+        self.admission.check(job, self.queue)
+        self.queue.add(job)
+        return job
+
+    def did(self, config: RunConfig, seconds: float) -> None:
+        """A run like that took so long here."""
+        self.admission.estimates.learn(done(seconds, config))
+
+    def refused(self, *arguments: object) -> str:
+        """Why it is not let in."""
+        with pytest.raises(ExplainedError) as error:
+            self.submit(*arguments)
+        return str(error.value)
+
+
+@pytest.mark.parametrize("seconds", [None, 5, 60])
+def test_a_class_fits(seconds):
+    """A hundred people, each with one run of up to a minute, known or not."""
+    server = Server()
+    if seconds is not None:
+        server.did(DEFAULT, seconds)
+    for number in range(100):
+        server.submit(f"person {number}")
+    assert len(server.queue) == 100
+
+
+def test_a_person_has_so_many_and_the_next_is_let_in():
+    """Waiting and running jobs count, in all lanes; ended ones do not."""
+    server = Server(max_jobs_per_person=2)
+    running = server.submit("ada")
+    server.queue.take(running)
+    server.submit("ada", DEFAULT, "lab")
+    assert "You have 2 jobs" in server.refused("ada")
+    server.submit("bob")
+    server.queue.remove(running.id)
+    server.submit("ada")
+
+
+def test_the_servers_own_jobs_have_no_cap():
+    server = Server(max_jobs_per_person=1)
+    for _ in range(5):
+        server.submit("")
+
+
+def test_the_queue_has_an_end():
+    server = Server(max_waiting_jobs=3)
+    for number in range(3):
+        server.submit(f"cookie {number}")
+    assert "3 jobs are waiting already" in server.refused("bob")
+    server.submit("bob", DEFAULT, "lab")
+
+
+@pytest.mark.parametrize("known", [None, 600.0])
+def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known):
+    """Twenty long runs: those that make an hour wait, and a class still fits."""
+    server = Server()
+    if known is not None:
+        server.did(HALF_AN_HOUR, known)
+    hour = 3600 // int(known or 300)
+    for number in range(hour):
+        server.submit(f"cookie {number}", HALF_AN_HOUR)
+    for number in range(hour, 20):
+        assert "an hour of work" in server.refused(f"cookie {number}", HALF_AN_HOUR)
+    for number in range(100):
+        server.submit(f"person {number}")
+
+
+def test_a_run_that_would_be_cut_is_refused_at_once():
+    """Where the like took longer than a job may; so nobody waits for nothing."""
+    server = Server(max_job_seconds=100)
+    server.did(DEFAULT, 130)
+    said = server.refused("ada")
+    assert "would take about 2 minutes here, and a job may take 100 seconds" in said
+
+
+def test_a_refusal_changes_nothing():
+    server = Server(max_jobs_per_person=1)
+    server.submit("ada")
+    for _ in range(3):
+        server.refused("ada")
+    assert [job.owner for job in server.queue.waiting("train")] == ["ada"]
+
+
+def test_limits_are_set_by_the_environment(monkeypatch):
+    monkeypatch.setenv("MAX_JOB_SECONDS", "90")
+    monkeypatch.setenv("MAX_WAITING_JOBS", "")
+    assert Limits.from_environment() == Limits(max_job_seconds=90)
+    assert "after 90 seconds" in overdue(Admission().seconds(""))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "²"])
+def test_a_limit_that_is_no_number_is_a_sentence(monkeypatch, text):
+    monkeypatch.setenv("MAX_WAITING_JOBS", text)
+    with pytest.raises(ExplainedError, match="MAX_WAITING_JOBS must be a whole number"):
+        Limits.from_environment()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((0.5, "0.5 seconds"), (1.5, "1.5 seconds"), (60, "a minute")),
+        *((90, "90 seconds"), (120, "2 minutes"), (3600, "an hour")),
+        *((5000, "83 minutes"), (7200, "2 hours")),
+    ],
+)
+def test_durations_are_spoken(seconds, text):
+    assert spoken(seconds) == text
+
+
+@pytest.fixture
+def clock(monkeypatch) -> None:
+    """It is always NOW."""
+    monkeypatch.setattr(admission.time, "time", lambda: NOW)
+
+
+@pytest.mark.usefixtures("clock")
+def test_without_history_nothing_is_said():
+    assert Estimates().seconds(job(CONFIG)) is None
+    assert Estimates().until_turn([job(CONFIG, started=NOW)], []) is None
+
+
+def test_an_estimate_is_the_median_of_like_jobs():
+    known = seen(*(done(s, CONFIG) for s in (10, 11, 90)))
+    assert known.seconds(job(CONFIG)) == 11
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 7}, {"learning_rate": 0.1}, {"weight_decay": 0.1}]
+)
+def test_what_costs_no_time_makes_no_difference(change):
+    assert seen(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) == 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "cnn"},
+        {"task": "fashion-mnist"},
+        {"device": "cpu"},
+        {"feed": "device"},
+        {"batch_size": 128},
+        {"augment": True},
+    ],
+)
+def test_other_work_is_not_like_it(change):
+    assert seen(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) is None
+
+
+def test_another_function_or_other_arguments_are_not_like_it():
+    known = seen(done(10, CONFIG, 300, address=RACE))
+    assert known.seconds(job(CONFIG, 300, address=RACE)) == 10
+    assert known.seconds(job(CONFIG, 301, address=RACE)) is None
+    assert known.seconds(job(CONFIG, 300)) is None
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"), [(1, None), (2, 5), (4, 10), (8, 20), (9, None), (50, None)]
+)
+def test_a_run_of_many_epochs_is_not_like_one_of_few(epochs, expected):
+    known = seen(done(10, CONFIG))
+    assert known.seconds(job(replace(CONFIG, epochs=epochs))) == expected
+
+
+def test_only_what_came_to_its_end_is_an_estimate():
+    """But it weighs: what ran for its limit is not let in as if it were quick."""
+    known = seen(done(1000, CONFIG, status="failed"))
+    assert known.seconds(job(CONFIG)) is None
+    assert known.weight(job(CONFIG)) == 1000
+
+
+def test_what_is_unknown_weighs_by_its_size():
+    """A long run weighs more than a short one before any was made."""
+    short, long = (job(replace(CONFIG, epochs=epochs)) for epochs in (5, 50))
+    assert Estimates().weight(long) == 10 * Estimates().weight(short) == 60
+    assert Estimates().weight(job(address=RACE)) == 60
+    assert seen(done(1, replace(CONFIG, epochs=5))).weight(long) == 10
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_wait_is_what_is_left_and_what_is_before():
+    known = seen(done(10, CONFIG))
+    running, waiting = job(CONFIG, started=NOW - 4), job(CONFIG)
+    assert known.until_turn([running], []) == 6
+    assert known.until_turn([running], [waiting, waiting]) == 26
+
+
+@pytest.mark.usefixtures("clock")
+def test_two_workers_share_the_wait():
+    known = seen(done(10, CONFIG))
+    running = [job(CONFIG, started=NOW - 4), job(CONFIG, started=NOW - 8)]
+    assert [known.until_turn(running, [job(CONFIG)] * n) for n in range(4)] == [
+        *(2, 6, 12, 16)
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_one_job_of_unknown_length_makes_the_wait_unknown():
+    """So does one that runs for longer than its like did."""
+    known, other = seen(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
+    running = job(CONFIG, started=NOW - 4)
+    assert known.until_turn([running], [other]) is None
+    assert known.until_turn([replace(other, started=NOW)], []) is None
+    assert known.until_turn([replace(running, started=NOW - 11)], []) is None
+
+
+def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
+    monkeypatch.setattr(admission, "KINDS", 2)
+    configs = [replace(CONFIG, batch_size=size) for size in (16, 32, 64)]
+    known = seen(*(done(1, configs[i]) for i in (0, 1, 0, 2)))
+    assert [known.seconds(job(each)) for each in configs] == [1, None, 1]
+
+
+class Crowd:
+    """Threads that ask, and the order in which they got their turns."""
+
+    def __init__(self, questions: Questions) -> None:
+        self.questions, self.asked, self.go_on = questions, [], threading.Event()
+        self.pool = ThreadPoolExecutor(32)
+
+    def come(self, owner: str) -> None:
+        """Ask, and hold the turn until all may go on."""
+
+        def ask() -> None:
+            with self.questions.turn(owner, 20):
+                self.asked.append(owner)
+                self.go_on.wait(20)
+
+        self.pool.submit(ask)
+
+    def leave(self) -> list[str]:
+        self.go_on.set()
+        self.pool.shutdown()
+        return sorted(self.asked)
+
+
+@pytest.mark.parametrize(("of_all", "of_one"), [(4, 2), (2, 1)])
+def test_one_person_does_not_take_all_turns(of_all, of_one):
+    """However much they ask, the next person is answered beside them."""
+    crowd = Crowd(Questions(of_all, of_one))
+    for owner in ("eve", "eve", "eve", "ada"):
+        crowd.come(owner)
+    wait(lambda: sorted(crowd.asked) == ["ada", *["eve"] * of_one])
+    assert crowd.leave() == ["ada", "eve", "eve", "eve"]
+
+
+def test_a_turn_that_does_not_come_is_a_sentence():
+    """And what was asked in vain holds up nobody."""
+    questions = Questions(1, 1)
+    with questions.turn("ada", 5):
+        for owner in ("ada", "bob"):
+            with (
+                pytest.raises(ExplainedError, match="busy with"),
+                questions.turn(owner, 0.05),
+            ):
+                pytest.fail("there is one thread")
+        with questions.turn("", 5) as left:  # the server's own is no guest
+            assert left == 5
+    for owner in ("ada", "bob"):
+        with questions.turn(owner, 0.05) as left:
+            assert 0 < left <= 0.1
+
+
+def test_many_open_questions_are_refused(monkeypatch):
+    """A person who opens a hundred tabs takes no hundred threads of the server."""
+    monkeypatch.setattr(admission, "OPEN_QUESTIONS", 1)
+    questions = Questions(4, 2)
+    with (
+        questions.turn("ada", 5),
+        pytest.raises(ExplainedError, match="many questions"),
+        questions.turn("ada", 5),
+    ):
+        pytest.fail("she has enough")
+    with questions.turn("ada", 5):
+        pass
+
+
+def test_a_turn_ends_with_an_error():
+    questions = Questions(1, 1)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), questions.turn("ada", 1):
+            raise ZeroDivisionError

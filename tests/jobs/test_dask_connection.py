@@ -1,0 +1,58 @@
+"""Why a job has not begun, without a cluster."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from core.config import RunConfig
+from core.jobs.dask_connection import HOST_AWAY, NO_WORKER_SECONDS, SHARED, Connection
+from core.jobs.job import Job
+
+ANY = Job("any", "", (RunConfig(),), "train")
+THERE = Job("there", "", (RunConfig(host="b"),), "train")
+HERE = replace(THERE, arguments=(RunConfig(host="a"),))
+
+
+@pytest.fixture
+def there(monkeypatch) -> Connection:
+    """To a scheduler with one worker, which trains on the machine a."""
+    there = Connection(None, *[lambda *_: None] * 4)
+    takes = {"train": 1, "on a": 1}
+    there.hosts.hear({"w": {"last_seen": 1, "resources": takes, "name": "a-train-0"}})
+    monkeypatch.setattr(Connection, "is_up", True)
+    return there
+
+
+def long_ago(job: Job, **more: object) -> Job:
+    """The job, had it come before anyone's patience ended."""
+    then = time.time() - NO_WORKER_SECONDS - 1
+    return replace(job, submitted=then, started=then, **more)
+
+
+def test_a_job_that_waits_for_its_turn_has_no_obstacle(there, monkeypatch):
+    """Also for a machine that is there, or as long as no scheduler answers."""
+    assert (
+        there.obstacle(long_ago(ANY)) == there.obstacle(long_ago(HERE)) == ("", False)
+    )
+    monkeypatch.setattr(Connection, "is_up", False)
+    assert there.obstacle(long_ago(THERE)) == ("", False)
+
+
+@pytest.mark.parametrize("status", ["queued", "starting"])
+def test_a_machine_that_is_away_is_waited_for_a_while(there, status):
+    """From when it went, or from when the job came: whichever is later."""
+    job = long_ago(THERE, status=status)
+    assert not there.obstacle(job)[1], "it went just now"
+    there.hosts._since -= NO_WORKER_SECONDS + 1
+    assert there.obstacle(job)[1]
+    now = time.time()
+    told = HOST_AWAY.format("`b`") if status == "queued" else ""
+    assert there.obstacle(replace(job, submitted=now, started=now)) == (told, False)
+
+
+def test_a_job_that_was_handed_out_may_wait_for_another_app(there):
+    job = replace(long_ago(ANY), status="starting")
+    assert there.obstacle(job) == ("", False)
+    there._shared = {job.id}
+    assert there.obstacle(job) == (SHARED, False)

@@ -1,0 +1,113 @@
+"""What outlives the job that has measured it."""
+
+import logging
+
+import pytest
+from sqlalchemy import delete
+
+from core.config import RunConfig
+from core.jobs import measurements as measured
+from core.jobs.job import Job, Stored
+from core.store.store import Store
+from core.store.tables import Visitor
+from tests import samples
+from tests.jobs.follow import finish
+from tests.store.made_up import newest
+
+RACE = "core.lessons.compare.race:race"
+RESULTS = {
+    "core.lessons.compare.crossover:measure": samples.CROSSOVER,
+    RACE: samples.RACE,
+    "core.lessons.compare.step_profile:measure": (samples.PROFILE,),
+    "core.lessons.compare.timing_pitfalls:measure": samples.TIMING,
+    "core.lessons.model.transfers:measure": samples.TRANSFERS,
+    "core.lessons.speed.climb:climb": samples.CLIMBED,
+    "core.lessons.speed.copies:measure": samples.COPIES,
+    "core.lessons.speed.loader:measure": samples.LOADER,
+    "core.lessons.speed.memory:measure": samples.MEMORY,
+    "core.lessons.speed.vectorize:measure": samples.VECTORIZED,
+}
+
+measured.KINDS.update(RESULTS)  # as the pages of the labs do
+
+
+def job(address: str, value: object, status: str = "finished", **more: object) -> Job:
+    """A job that has ended."""
+    arguments = (RunConfig(), samples.RACE.candidates, 3)
+    told = {"value": value, "machine": "here", "owner": "me", "stopped": 1e9, **more}
+    return Job("id", address, arguments, "train", status=status, **told)
+
+
+@pytest.fixture
+def url(tmp_path) -> str:
+    return f"sqlite:///{tmp_path / 'kept.sqlite'}"
+
+
+@pytest.mark.parametrize("address", RESULTS)
+def test_what_was_measured_is_the_same_after_a_restart(url, address):
+    """Its figures, with what it was asked, by whom, when, and on what."""
+    store = Store(url)
+    before = job(address, RESULTS[address])
+    measured.keep(store.measurements, before)
+    store.close()
+    store = Store(url)
+    found = newest(store, address)
+    after = measured.as_job(found)
+    for name in [
+        "address",
+        "arguments",
+        "value",
+        "owner",
+        "stopped",
+        "machine",
+        "status",
+    ]:
+        assert getattr(after, name) == getattr(before, name), name
+    known = measured.environments(before.value)
+    assert known
+    assert found.provenance["environments"] == known
+    store.close()
+
+
+def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
+    """Nor what is no measurement, what nobody knows the machine of, no plain data."""
+    store = Store(url)
+    for each in (
+        job(RACE, samples.RACE, "cancelled"),
+        job(RACE, samples.RACE, "failed"),
+        job(RACE, samples.RACE, machine=""),
+        job("core.training:run", samples.RACE),
+    ):
+        measured.keep(store.measurements, each)
+    with caplog.at_level(logging.WARNING):
+        measured.keep(store.measurements, job(RACE, object()))
+    assert "is not kept" in caplog.text
+    store.writer.flush()
+    assert store.measurements.of("me") == []
+    assert newest(store, RACE) is None
+    store.close()
+
+
+@pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
+def test_what_a_person_measured_is_never_the_servers(url, owner, after):
+    """Also once that person is forgotten: their row is gone, the figures stay."""
+    store = Store(url)
+    measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
+    store.writer.write(lambda each: each.execute(delete(Visitor)))
+    found = measured.as_job(newest(store, RACE))
+    assert found.owner == after
+    store.close()
+
+
+def test_a_run_is_what_is_measured_of_it():
+    """A page about one run is shown no figures of another."""
+    assert measured.subject((Stored("run"), RunConfig())) == "run"
+    assert measured.subject((RunConfig(), 3)) == ""
+
+
+def test_a_job_ends_with_the_machine_that_its_figures_are_of(engine):
+    """Both kinds of workers, with threads of their own, call the machine the same."""
+    identity = engine.ask("core.devices:describe").identity
+    assert len(identity) == 16
+    done = finish(engine, engine.submit("tests.jobs.follow:count", 1))
+    assert done.machine == identity

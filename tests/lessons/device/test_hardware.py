@@ -1,0 +1,135 @@
+"""The devices in detail."""
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from core import devices
+from core.lessons.device import hardware
+from core.lessons.device.device_result import DeviceDetails
+from core.measure import nvml
+from tests.fake_nvml import fake_pynvml
+
+
+@pytest.mark.parametrize(
+    ("capability", "formats"),
+    [
+        ((6, 1), []),
+        ((7, 0), ["fp16"]),
+        ((7, 5), ["fp16"]),
+        ((8, 6), ["fp16", "bf16", "tf32"]),
+        ((8, 9), ["fp16", "bf16", "tf32", "fp8"]),
+        ((9, 0), ["fp16", "bf16", "tf32", "fp8"]),
+        ((12, 0), ["fp16", "bf16", "tf32", "fp8"]),
+    ],
+)
+def test_formats_come_with_the_compute_capability(
+    capability: tuple[int, int], formats: list[str]
+) -> None:
+    assert hardware.cuda_formats(*capability) == formats
+
+
+GPU = DeviceDetails("cuda:0", "A GPU", "CUDA", 100)
+CPU = DeviceDetails("cpu", "A processor", "CPU", 100)
+
+
+def labeled(found: DeviceDetails) -> bool:
+    """Whether the page has a label for all that is told beyond these."""
+    from core.lessons.device.machine_page import LABELS
+
+    told = {name for name, value in vars(found).items() if value is not None}
+    return told - {name for name, value in vars(CPU).items() if value} <= set(LABELS)
+
+
+def cuda_properties(**more: Any) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        major=9, minor=0, multi_processor_count=132, uuid="0", **more
+    )
+
+
+def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: cuda_properties()
+    )
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
+    found = hardware.cuda(GPU, nvml.read())
+    assert found.compute_capability == "9.0"
+    assert found.multiprocessors == 132
+    assert "fp8" in found.fast_formats
+    assert found.driver.startswith("580.95.05")
+    assert found.runtime.startswith("CUDA 13.0")
+    assert labeled(found)
+
+
+def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = [torch.device("cuda:0"), torch.device("cuda:1")]
+    monkeypatch.setattr(devices, "every", lambda: here)
+    monkeypatch.setattr(devices, "memory", lambda _: (60, 100))
+    monkeypatch.setattr(devices, "uuid", lambda each: f"GPU-{1 - each.index}")
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
+    first, second = hardware.now()
+    assert first.busy_percent is None  # NVML's number 1, which tells nothing
+    assert (second.busy_percent, second.celsius) == (37, 51)
+    assert first.used_bytes == 40
+
+
+def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = cuda_properties(gcnArchName="gfx942:sramecc+:xnack-")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    found = hardware.cuda(GPU, nvml.read())
+    assert found.architecture == "gfx942"
+    assert found.compute_capability is None
+    assert devices.uuid(torch.device("cuda:0")) == ""
+
+
+def test_the_cpu_is_described() -> None:
+    found = hardware.cpu(CPU)
+    assert 1 <= found.threads <= found.logical_cores
+    assert found.kernels == torch.backends.cpu.get_cpu_capability()
+    assert labeled(found)
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="reads /proc/cpuinfo")
+@pytest.mark.skipif(not hasattr(torch.cpu, "get_capabilities"), reason="compares both")
+def test_both_ways_to_ask_for_instructions_agree() -> None:
+    known = hardware.capabilities() & set(hardware.VECTORS)
+    assert hardware.from_cpuinfo(Path("/proc/cpuinfo")) & set(hardware.VECTORS) == known
+
+
+@pytest.mark.parametrize(
+    ("flags", "formats"),
+    [
+        ({"avx2"}, []),
+        ({"avx512_f", "avx512_bf16"}, ["bf16"]),
+        ({"amx_bf16", "avx512_fp16"}, ["bf16", "fp16"]),
+        ({"neon", "bf16", "fp16_arith"}, ["bf16", "fp16"]),
+    ],
+)
+def test_a_cpu_is_fast_in_what_it_has_instructions_for(
+    flags: set[str], formats: list[str]
+) -> None:
+    assert hardware.cpu_formats(flags) == formats
+
+
+def test_memory_is_used_and_free() -> None:
+    found = hardware.now()
+    assert [each.device for each in found] == [
+        each.device for each in hardware.describe()
+    ]
+    for each in found:
+        assert each.used_bytes + each.free_bytes == each.total_bytes
+
+
+@pytest.mark.gpu
+def test_the_accelerator_is_described() -> None:
+    first = hardware.describe()[0]
+    assert first.backend in ("CUDA", "ROCm", "XPU", "MPS")
+    assert first.runtime
+    assert first.total_bytes > 0

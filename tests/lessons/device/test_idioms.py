@@ -1,0 +1,41 @@
+"""What lines that look for a device answer."""
+
+import pytest
+import torch
+
+from core import devices
+from core.lessons.device import idioms
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "accelerator", "expected"),
+    [
+        (False, False, None, ("cpu", "cpu", "cpu")),
+        (True, False, "cuda", ("cuda", "cuda", "cuda")),
+        (False, True, "mps", ("cpu", "mps", "mps")),
+        (False, False, "xpu", ("cpu", "cpu", "xpu")),
+    ],
+)
+def test_the_idioms_miss_what_the_page_says(
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: bool,
+    mps: bool,
+    accelerator: str | None,
+    expected: tuple[str, ...],
+) -> None:
+    kind = torch.device(accelerator) if accelerator else None
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: kind is not None)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
+    answers = idioms.answers()
+    assert tuple(answers.values())[:3] == expected
+
+
+def test_the_idioms_answer_with_devices() -> None:
+    answers = idioms.answers()
+    assert answers.pop("unchecked")
+    if checked := answers.pop("checked"):  # since torch 2.7
+        assert (checked == "None") == (devices.accelerator() is None)
+    assert set(answers.values()) <= set(devices.available())
+    assert answers["any_accelerator"] == devices.available()[0]

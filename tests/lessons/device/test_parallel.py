@@ -1,0 +1,49 @@
+"""Multiplications at once and in turn: the same work, by every way."""
+
+import os
+
+import pytest
+import torch
+
+from core.lessons.device import parallel
+from core.lessons.device.parallel_result import (
+    AT_ONCE,
+    IN_TURN,
+    SHORT_VECTORS,
+    Multiplied,
+)
+from core.watch import Watch
+
+
+def test_the_loop_and_torch_multiply_the_same() -> None:
+    a, b = torch.rand(5, 4), torch.rand(4, 3)
+    found = parallel.python_loop(a.tolist(), b.tolist())
+    assert torch.allclose(torch.tensor(found), parallel.at_once(a, b))
+
+
+def test_a_chain_has_so_many_links() -> None:
+    assert parallel.in_turn(1, 2) == 2**parallel.CHAIN
+
+
+def test_short_vectors_are_timed_like_the_others(monkeypatch) -> None:
+    monkeypatch.setenv("MKL_CBWR", "")
+    told = []
+    monkeypatch.setattr(
+        parallel, "at_once", lambda *_: told.append(os.environ["MKL_CBWR"])
+    )
+    assert len(parallel.with_short_vectors(16)) == parallel.REPEATS
+    assert set(told) == {"COMPATIBLE"}
+
+
+def test_every_way_is_measured_and_reported(monkeypatch) -> None:
+    monkeypatch.setattr(parallel.sandbox, "call", lambda _address, _side: [1.0, 2.0])
+    events: list[object] = []
+    threads = torch.get_num_threads()
+    done = parallel.measure("cpu", Watch(events.append, lambda: False), size=16)
+    assert tuple(events) == done.found
+    assert all(isinstance(each, Multiplied) for each in events)
+    assert {"Python loop", "One core"} <= done.at(AT_ONCE).keys()
+    short = done.at(AT_ONCE).get(SHORT_VECTORS, 1.5 / 16**3)
+    assert short == pytest.approx(1.5 / 16**3)  # what the other process took
+    assert done.at(IN_TURN).keys() == {"Python loop", "One core"}
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,59 @@
+"""What the Device page says of default devices."""
+
+import ast
+import inspect
+
+import torch
+
+from core import devices
+from core.jobs import sandbox
+from core.lessons.device import set_default_device
+
+
+def test_what_is_shown_is_what_ran() -> None:
+    (table,) = (
+        node.value
+        for node in ast.parse(inspect.getsource(set_default_device)).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "expressions"
+    )
+    assert isinstance(table, ast.Dict)
+    for text, function in zip(table.keys, table.values, strict=True):
+        assert isinstance(text, ast.Constant)
+        assert isinstance(function, ast.Lambda)
+        assert ast.dump(ast.parse(text.value, mode="eval").body) == ast.dump(
+            function.body
+        )
+
+
+def test_a_default_device_moves_what_is_new() -> None:
+    found = sandbox.call("core.lessons.device.set_default_device:compare")
+    here = devices.accelerator()
+    assert found["device"] == (here.type if here else "meta")
+    assert set(found["plain"].values()) == {"cpu"}
+    made = found["block"]["made"]
+    assert made["torch.zeros(3)"] == found["device"]
+    assert made["nn.Linear(3, 1).weight"] == found["device"]
+    assert made["torch.from_numpy(array)"] == "cpu"
+    assert made['torch.zeros(3, device="cpu")'] == "cpu"
+    assert found["block"]["after"] == "cpu"
+    assert found["setting"]["after"] == found["device"]
+    without, with_it = found["cost"]
+    assert with_it > without > 0
+
+
+def test_a_variable_called_device_sets_no_default() -> None:
+    device = "meta"
+    assert torch.zeros(3).device.type == "cpu"
+    assert torch.zeros(3, device=device).device.type == "meta"
+
+
+def test_a_shuffle_fails_on_its_own_generator_alone() -> None:
+    assert set_default_device.shuffle() == ""
+    assert set_default_device.shuffle(torch.Generator("cpu")) == ""
+    with torch.device("meta"):  # it stands for an accelerator: no number can be read
+        assert set_default_device.shuffle()
+
+
+def test_nothing_leaks_into_the_process_that_asks() -> None:
+    set_default_device.compare()
+    assert torch.zeros(1).device.type == "cpu"

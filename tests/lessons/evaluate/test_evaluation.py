@@ -1,0 +1,148 @@
+"""Looking closely at a model that was trained for one epoch on the sprites."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from core import models, state_dict
+from core.config import RunConfig
+from core.data import datasets
+from core.errors import CancelledError, ExplainedError
+from core.lessons.evaluate import evaluation
+from core.lessons.evaluate.evaluate_result import Evaluation
+from core.results import RunResult
+from core.training import run
+from core.watch import Watch
+from tests.process import python
+
+ROOT = Path(__file__).parents[3]
+CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    """A run that gets some images wrong."""
+    return run(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def found(result: RunResult) -> Evaluation:
+    """What that model answers to all test images."""
+    return evaluation.evaluate(result.checkpoint, CONFIG)
+
+
+def test_correct_as_in_the_run(result: RunResult, found: Evaluation) -> None:
+    assert (found.correct, found.total) == (result.test_correct, result.test_total)
+    assert 0 < found.correct < found.total
+
+
+def test_answers_are_in_file_order(found: Evaluation) -> None:
+    assert list(found.targets) == datasets.load("sprites").test.labels.tolist()
+    pairs = zip(found.targets, found.predictions, strict=True)
+    assert sum(true == predicted for true, predicted in pairs) == found.correct
+
+
+def test_confusion_counts_every_image(found: Evaluation) -> None:
+    for row, each in zip(found.confusion, found.classes, strict=True):
+        assert sum(row) == each.images
+    assert sum(found.confusion[k][k] for k in range(10)) == found.correct
+    pairs = list(zip(found.targets, found.predictions, strict=True))
+    assert found.confusion[3][6] == pairs.count((3, 6))
+
+
+def test_figures_of_classes_fit_the_confusion(found: Evaluation) -> None:
+    for k, each in enumerate(found.classes):
+        right = found.confusion[k][k]
+        called = sum(row[k] for row in found.confusion)
+        assert each.recall == pytest.approx(right / each.images)
+        assert each.precision == pytest.approx(right / called if called else 0)
+
+
+def test_interval_contains_the_accuracy(found: Evaluation) -> None:
+    low, high = found.interval
+    assert low < found.accuracy < high
+    assert 0.01 < high - low < 0.05
+
+
+def test_confidences_are_those_of_the_winner(found: Evaluation) -> None:
+    sure = np.array(found.confidences)
+    right = np.array(found.targets) == np.array(found.predictions)
+    assert sure.min() > 0.1
+    assert sure.max() <= 1
+    assert sure[right].mean() > sure[~right].mean()
+
+
+@pytest.mark.parametrize("indices", [(), (5,), (7, 3, 7)])
+def test_images_by_number(indices: tuple[int, ...]) -> None:
+    images = evaluation.images("sprites", indices)
+    assert isinstance(images, np.ndarray)
+    assert images.dtype == np.uint8
+    assert images.shape == (len(indices), 28, 28)
+    for image, index in zip(images, indices, strict=True):
+        assert np.array_equal(image, datasets.load("sprites").test.images[index, 0])
+
+
+def test_three_modes_are_compared(result: RunResult) -> None:
+    costs = evaluation.compare_modes(result.checkpoint, CONFIG)
+    modes = ["gradients", "no_grad", "inference_mode"]
+    assert [cost.mode for cost in costs] == modes * 2
+    assert [cost.model for cost in costs] == ["ann"] * 3 + ["cnn"] * 3
+    assert all(len(cost.seconds) == 5 for cost in costs)
+    assert len({cost.images for cost in costs}) == 1
+
+
+def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MODE_IMAGES", 64)
+    checkpoint = state_dict.save(models.build("cnn"))
+    costs = evaluation.compare_modes(checkpoint, RunConfig(task="sprites", model="cnn"))
+    recorded, *others = [cost.peak_bytes for cost in costs if cost.model == "cnn"]
+    for other in others:
+        assert (recorded is None) == (other is None)
+        assert recorded is None or other is None or recorded > 1.2 * other
+
+
+def test_comparison_is_cancelled(result: RunResult) -> None:
+    answers = iter([False] * 4 + [True])
+    watch = Watch(cancelled=answers.__next__)
+    with pytest.raises(CancelledError):
+        evaluation.compare_modes(result.checkpoint, CONFIG, watch=watch)
+    assert next(answers, None) is None
+
+
+def test_results_are_read_without_torch(result: RunResult, found: Evaluation) -> None:
+    script = (
+        "import pickle, sys; result, found = pickle.load(sys.stdin.buffer); "
+        "print('torch' in sys.modules, result.test_correct, found.correct)"
+    )
+    done = python("-c", script, input=pickle.dumps((result, found)))
+    correct = str(result.test_correct)
+    assert done.stdout.split() == ["False", correct, correct]
+
+
+def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
+    for index in (0, 7):
+        (pixels,) = evaluation.images(result.config.task, (index,))
+        values = evaluation.probabilities(result.checkpoint, result.config, pixels)
+        assert sum(values) == pytest.approx(1, abs=1e-5)
+        assert values.index(max(values)) == found.predictions[index]
+        assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
+        assert evaluation.labels(result.config.task, (index,)) == [found.targets[index]]
+
+
+def test_a_model_that_answers_no_numbers_is_not_judged() -> None:
+    model = models.build("ann")
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.fill_(3e38)
+    checkpoint = state_dict.save(model)
+    pixels = np.full((28, 28), 255, np.uint8)
+    with pytest.raises(ExplainedError, match="To 2,000 of 2,000 images"):
+        evaluation.evaluate(checkpoint, CONFIG)
+    with pytest.raises(ExplainedError, match="To 1 of 1 images"):
+        evaluation.probabilities(checkpoint, CONFIG, pixels)

@@ -1,0 +1,302 @@
+"""Each broken half fails or misleads, each fixed half works."""
+
+import ast
+import inspect
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+import torch
+
+from core import models
+from core.config import IMAGE_MODELS
+from core.jobs import sandbox
+from core.jobs.job import resolve
+from core.lessons.mistakes import runner
+from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
+from core.lessons.mistakes.examples import bounds, fixtures, loading, moving, silent
+from tests.process import ROOT, python
+
+if TYPE_CHECKING:
+    from core.jobs.engine import Engine
+
+CPU = torch.device("cpu")
+LOUD = [each.slug for each in MISTAKES if each.loud]
+SILENT = [each.slug for each in MISTAKES if not each.loud]
+MISMATCHES = LOUD[:8]
+# How far apart the two figures are, at the least, and which one is the higher.
+MISLED = {
+    "softmax_before_loss": lambda broken, fixed: broken < fixed - 0.2,
+    "no_zero_grad": lambda broken, fixed: broken < fixed - 0.2,
+    "no_eval_mode": lambda broken, fixed: broken < fixed - 0.2,
+    "timing_unsynchronized": lambda broken, fixed: 10 * broken < fixed,
+    "item_every_step": lambda broken, fixed: broken == fixtures.STEPS and fixed == 1,
+    "mean_of_batch_means": lambda broken, fixed: abs(broken - fixed) > 0.02,
+    "list_never_trained": lambda broken, fixed: 100 * broken < fixed,
+}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, MistakeRun]:
+    """Each mistake, run once as the page runs it, two at a time."""
+    slugs = [each.slug for each in MISTAKES]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(slugs, pool.map(runner.run, slugs), strict=True))
+
+
+def test_the_catalogue_and_the_functions_are_the_same_mistakes():
+    slugs = [each.slug for each in MISTAKES]
+    assert len(slugs) == len(set(slugs)) >= 16
+    halves = {each.address(half) for each in MISTAKES for half in ("broken", "fixed")}
+    found = {
+        f"{module.__name__}:{name}"
+        for module in (bounds, fixtures, loading, moving, silent)
+        for name, _ in inspect.getmembers(module, inspect.isfunction)
+        if name.startswith(("broken_", "fixed_"))
+    }
+    assert found == halves
+
+
+def test_each_mistake_is_short_and_fits_half_a_screen():
+    from core.ui.source import source  # a bare machine has no streamlit
+
+    for each in MISTAKES:
+        assert 20 < len(each.why) < 300
+        for half in ("broken", "fixed"):
+            lines = source(each.address(half)).splitlines()
+            assert len(lines) <= 22
+            assert max(len(line) - 4 for line in lines[1:]) <= 42
+
+
+@pytest.mark.parametrize("slug", LOUD)
+def test_a_loud_mistake_raises_in_its_own_lines(reports, slug):
+    from core.ui.source import body
+
+    if slug == "out_of_memory" and reports[slug].broken.device == "cpu":
+        limited = sys.platform == "linux"
+        assert (reports[slug].broken.failure is not None) == limited
+        if not limited:
+            pytest.skip("only Linux limits the memory of a process")
+    failure = reports[slug].broken.failure
+    assert failure is not None
+    assert failure.message
+    assert f"{failure.kind}: {failure.message}".splitlines()[0] in failure.traceback
+    assert f"in broken_{slug}" in failure.traceback
+    assert str(ROOT) not in failure.traceback
+    lines = body(BY_SLUG[slug].address("broken")).splitlines()
+    guilty = lines[failure.line - 1].strip()
+    assert guilty in failure.traceback
+    assert not guilty.startswith(("def ", "class "))
+    assert not failure.poisoned or reports[slug].broken.device != "cpu"
+
+
+@pytest.mark.parametrize("slug", LOUD)
+def test_the_fix_of_a_loud_mistake_works(reports, slug):
+    for outcome in reports[slug].fixed:
+        assert outcome.failure is None
+        assert not outcome.died
+        assert outcome.result != "None"
+    assert reports[slug].fixed[-1].device != "meta"
+
+
+@pytest.mark.parametrize("slug", MISMATCHES)
+def test_a_mismatch_fails_only_between_devices(reports, slug):
+    assert reports[slug].broken.device != "cpu"
+    resolve(BY_SLUG[slug].address("broken"))(CPU)
+
+
+@pytest.mark.parametrize("slug", SILENT)
+def test_a_silent_mistake_misleads(reports, slug):
+    broken, (fixed,) = reports[slug].broken, reports[slug].fixed
+    assert broken.failure is fixed.failure is None
+    assert broken.figure is not None
+    assert fixed.figure is not None
+    assert MISLED[slug](broken.figure, fixed.figure)
+
+
+@pytest.mark.parametrize("slug", SILENT)
+def test_a_silent_mistake_is_seen_step_by_step(reports, slug):
+    figure = BY_SLUG[slug].figure
+    broken, (fixed,) = reports[slug].broken.curve, reports[slug].fixed
+    assert len(broken) == len(fixed.curve)
+    assert bool(broken) == bool(figure.curve)
+    assert broken != fixed.curve or not figure.curve
+    if figure.curve in ("loss", "waits"):
+        assert len(broken) == fixtures.STEPS
+
+
+def test_waits_cost_nothing_but_waiting(reports):
+    report = reports["item_every_step"]
+    both = float(report.broken.result), float(report.fixed[0].result)
+    assert both[0] == pytest.approx(both[1], rel=1e-5)
+
+
+def test_the_mean_of_batch_means_is_what_it_is_called(reports):
+    report = reports["mean_of_batch_means"]
+    total = fixtures.RAGGED_TEST
+    assert report.fixed[0].figure * total == pytest.approx(
+        round(report.fixed[0].figure * total), abs=1e-6
+    )
+    assert abs(report.broken.figure * total - round(report.broken.figure * total)) > 0.1
+
+
+def test_a_list_trains_its_head_alone(reports):
+    report = reports["list_never_trained"]
+    head = 64 * 10 + 10
+    assert report.broken.figure == head
+    assert report.fixed[0].figure == head + (784 + 1) * 128 + (128 + 1) * 64
+
+
+def test_pieces_give_the_gradient_of_the_whole_batch(monkeypatch):
+    monkeypatch.setattr(bounds, "batch", lambda _: fixtures.images(600))
+    whole, pieces = (
+        half(CPU) for half in (bounds.broken_out_of_memory, bounds.fixed_out_of_memory)
+    )
+    assert torch.allclose(whole, pieces, rtol=1e-4)
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_the_checkpoint_is_one_of_a_gpu(model):
+    script = f"""
+import torch
+from core import models
+from core.lessons.checkpoints import round_trip
+from core.lessons.mistakes.examples.loading import saved_on_cuda
+model = models.build("{model}")
+file = saved_on_cuda(model)
+print(*{{each.device for each in round_trip.inspect(file.getvalue())}})
+state = torch.load(file, map_location="cpu", weights_only=True)
+there = model.state_dict()
+print(*{{torch.equal(state[name], there[name]) for name in {{*state, *there}}}})
+"""  # in a process of its own: every later torch.save in it would say so too
+    assert python("-c", script).stdout.split() == ["cuda:0", "True"]
+
+
+def test_a_wrong_architecture_is_told_by_name(reports):
+    report = reports["wrong_architecture"]
+    assert "Missing key(s)" in report.broken.failure.message
+    assert "Unexpected key(s)" in report.broken.failure.message
+    assert report.fixed[0].result == "<All keys matched successfully>"
+
+
+@pytest.mark.parametrize("model", IMAGE_MODELS)
+def test_without_strict_nothing_is_raised_and_nothing_loaded(model):
+    trained, untrained = models.build(model), models.build(model)
+    before = {name: each.clone() for name, each in untrained.state_dict().items()}
+    wrapped = {f"module.{name}": each for name, each in trained.state_dict().items()}
+    found = untrained.load_state_dict(wrapped, strict=False)
+    assert found.unexpected_keys == list(wrapped)
+    after = untrained.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_a_mistake_that_kills_its_process_is_an_outcome(monkeypatch):
+    call = sandbox.call
+
+    def kill_the_first(path, which, *arguments, **limits):
+        if which == "broken":
+            return call("tests.lessons.mistakes.test_examples:die")
+        return call(path, which, *arguments, **limits)
+
+    monkeypatch.setattr(sandbox, "warm_up", lambda: None)
+    monkeypatch.setattr(sandbox, "call", kill_the_first)
+    report = runner.run("numpy_requires_grad")
+    assert "status 9" in report.broken.died
+    assert report.fixed[0].result
+
+
+def die() -> None:
+    os._exit(9)
+
+
+def test_a_process_ends_with_its_mistake():
+    sandbox.warm_up()
+    before = set(psutil.Process().children(recursive=True))
+    runner.run("numpy_requires_grad")
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
+    hidden = [each.slug for each in MISTAKES if each.broken_on == NO_GPU]
+    assert hidden == ["cuda_hard_coded", "cuda_checkpoint"]
+    before = os.environ.get("CUDA_VISIBLE_DEVICES")
+    for slug in hidden:
+        outcome = runner.half("broken", BY_SLUG[slug], "cpu")
+        assert outcome.failure is not None
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == before
+
+
+def test_two_people_and_a_dying_process_disturb_nobody(engine: "Engine"):
+    answers: list[object] = []
+    threads = [
+        threading.Thread(
+            target=lambda slug=slug: answers.append(
+                engine.ask("core.lessons.mistakes.runner:run", slug, seconds=60)
+            )
+        )
+        for slug in ("out_of_memory", "softmax_before_loss")
+    ]
+    for each in threads:
+        each.start()
+    with pytest.raises(Exception, match="status 9"):
+        engine.ask("core.jobs.sandbox:call", "tests.lessons.mistakes.test_examples:die")
+    assert engine.ask("core.devices:describe", seconds=20).devices
+    for each in threads:
+        each.join()
+    assert {report.slug for report in answers} == {
+        "out_of_memory",
+        "softmax_before_loss",
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.accelerator.is_available(), reason="no accelerator")
+@pytest.mark.parametrize("slug", MISMATCHES)
+def test_on_an_accelerator_mismatches_are_its_own(reports, slug):
+    here = runner.devices.available()[0]
+    assert reports[slug].broken.device == here
+    assert [each.device for each in reports[slug].fixed] == [here]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+def test_a_device_side_assert_is_survived(reports):
+    report = reports["label_outside_classes"]
+    assert report.broken.failure.poisoned
+    assert report.fixed[0].failure is None
+    assert runner.run("data_not_moved").fixed[0].failure is None
+
+
+def test_the_guilty_line_is_found_in_nested_code():
+    def outer() -> None:
+        class Inner:
+            def fail(self) -> None:
+                raise ValueError("here")
+
+        Inner().fail()
+
+    with pytest.raises(ValueError, match="here") as caught:
+        outer()
+    line = runner.guilty_line(caught.value, outer)
+    body = inspect.getsource(outer).splitlines()[1:]
+    assert "raise ValueError" in body[line - 1]
+
+
+def test_nothing_is_matched_against_strings():
+    for name in ("runner", "search", "catalogue_page"):
+        tree = ast.parse((ROOT / f"core/lessons/mistakes/{name}.py").read_text("utf-8"))
+        texts = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        for text in texts:
+            assert "expected device" not in text
+            assert "out of bounds" not in text

@@ -1,0 +1,110 @@
+"""One batch, stopped after every step."""
+
+import ast
+import math
+
+import pytest
+import torch
+
+from core import loops, models
+from core.data import batches, datasets
+from core.lessons.model import batch_steps
+from core.ui.source import source
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+MOVE, ZERO, FORWARD, LOSS, BACKWARD, STEP = range(6)
+
+
+@pytest.fixture(scope="module")
+def second():
+    """The second batch: there are gradients from the first."""
+    return batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
+
+
+def statements(address: str) -> list[str]:
+    """The calls and assignments of a function, as text, without what it yields."""
+    tree = ast.parse(source(address))
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    ]
+
+
+def test_the_steps_are_those_of_the_training_loop():
+    walked = statements("core.lessons.model.batch_steps:walk")
+    trained = statements("core.loops:train_epoch")
+    assert len(walked) == 7
+    assert [each for each in trained if each in walked] == walked
+
+
+def test_each_step_changes_what_it_should(second):
+    gradients = [set(stage.gradients.values()) for stage in second.stages]
+    assert None not in gradients[MOVE]
+    for stage in (ZERO, FORWARD, LOSS):
+        assert gradients[stage] == {None}
+    for stage in (BACKWARD, STEP):
+        assert all(norm > 0 for norm in gradients[stage])
+    for stage in second.stages[:STEP]:
+        assert set(stage.moved.values()) == {0.0}
+    assert all(distance > 0 for distance in second.stages[STEP].moved.values())
+
+
+def test_the_memories_hold_what_was_made(second):
+    held = [{each.name: each.bytes for each in stage.held} for stage in second.stages]
+    assert held[MOVE]["inputs"] == 64 * 28 * 28
+    for stage in (ZERO, FORWARD, LOSS):
+        assert "gradients" not in held[stage]
+    assert held[BACKWARD]["gradients"] == held[BACKWARD]["model"]
+    assert held[STEP]["optimizer state"] == 2 * held[STEP]["model"]
+    assert "loss" in held[LOSS].keys() - held[FORWARD].keys()
+
+
+def test_the_loss_is_the_mean_of_minus_ln_p(second):
+    batch = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 1)
+    for row, logits in zip(batch.probabilities, batch.logits, strict=True):
+        assert row.sum() == pytest.approx(1, abs=1e-5)
+        assert logits.argmax() == row.argmax()
+    assert second.stages[LOSS].tensors[0].mean == pytest.approx(math.log(10), abs=1.5)
+
+
+def test_a_batch_is_the_same_each_time(second):
+    again = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
+    assert again.stages == second.stages
+    assert (again.logits == second.logits).all()
+
+
+def test_batches_follow_each_other_as_in_training():
+    size = batch_steps.BATCH_SIZE
+    split = datasets.load("sprites").train.first(size * batch_steps.MOST_BATCHES)
+    device = torch.device("cpu")
+    torch.manual_seed(0)
+    model = models.build("cnn")
+    optimizer = torch.optim.AdamW(model.parameters())
+    feed = batches.make("memory", split, size, device, 0)
+    criterion = torch.nn.CrossEntropyLoss()
+    losses = loops.train_epoch(model, feed, criterion, optimizer, device)
+    trained = [next(losses).item() for _ in range(3)]  # dropout draws on torch's seed
+    for number, loss in enumerate(trained, 1):
+        batch = batch_steps.inspect_batch("sprites", "cnn", "cpu", 0, number)
+        assert batch.stages[LOSS].tensors[0].mean == loss
+
+
+def test_images_and_labels_belong_together(second):
+    train = datasets.load("sprites").train
+    for image, label in zip(second.images, second.labels, strict=True):
+        found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
+        assert label in train.labels[found.nonzero()[:, 0]]
+
+
+def test_adamw_moves_by_the_learning_rate_in_its_first_step():
+    first, tenth = (
+        batch_steps.inspect_batch("sprites", "ann", "cpu", 0, number)
+        .stages[-1]
+        .moved["layers.5.bias"]
+        / 10**0.5
+        for number in (1, 10)
+    )
+    assert 0.9e-3 < first < 1.1e-3
+    assert tenth < 0.6 * first

@@ -1,0 +1,48 @@
+"""Each tensor stands in the memory that it is in."""
+
+import xml.etree.ElementTree as ET
+
+from core.lessons.model import batch_steps_page
+from core.lessons.model.model_result import Held
+from core.ui.charts import LIGHT
+
+MODEL, GRADIENTS = (
+    Held("model", "cuda:0", 438_000),
+    Held("gradients", "cuda:0", 438_000),
+)
+BATCH = (Held("inputs", "cuda:0", 50_176), Held("targets", "cuda:0", 512))
+STATE = (Held("optimizer state", "cuda:0", 875_000), Held("step counts", "cpu", 24))
+
+
+def picture(now: tuple[Held, ...], before: tuple[Held, ...] = ()) -> ET.Element:
+    """The picture of a machine with a card; it is well-formed."""
+    return ET.fromstring(batch_steps_page.picture(now, before, "CUDA", False, LIGHT))
+
+
+def test_a_tensor_stands_where_it_is():
+    said = batch_steps_page.in_words((MODEL, *BATCH, *STATE), one_memory=False)
+    host, device = said.split("In that of the device")
+    assert "step counts (24 B)" in host
+    assert "model" not in host
+    assert "targets (512 B)" in device
+    texts = [each.text for each in picture((MODEL, *BATCH, *STATE)).iter() if each.text]
+    assert {"model", "inputs", "targets", "optimizer state", "step counts"} <= {*texts}
+
+
+def test_the_batch_is_seen_to_move_once():
+    first, second = picture((MODEL, *BATCH)), picture((MODEL, *BATCH), (MODEL, *BATCH))
+    moves = "{http://www.w3.org/2000/svg}animateTransform"
+    assert [len([*each.iter(moves)]) for each in (first, second)] == [2, 0]
+
+
+def test_what_is_gone_leaves_its_place():
+    gone = picture((MODEL,), (MODEL, GRADIENTS))
+    (name,) = [each for each in gone.iter() if each.text == "gradients"]
+    assert name.get("fill") == LIGHT.quiet
+
+
+def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
+    here = Held("model", "cpu", 438_000)
+    assert "of the host: nothing" in batch_steps_page.in_words((here,), one_memory=True)
+    drawn = batch_steps_page.picture((here,), (here,), "An accelerator", True, LIGHT)
+    assert "stroke-dasharray" in drawn

@@ -1,0 +1,86 @@
+"""What a copy costs."""
+
+import pytest
+import torch
+
+from core.errors import CancelledError, ExplainedError
+from core.lessons.model import transfers
+from core.watch import Watch
+
+SMALL = (4096, 65536)
+
+
+def test_every_size_is_measured_in_every_kind():
+    reported = []
+    result = transfers.measure("cpu", Watch(reported.append), sizes=SMALL)
+    assert tuple(reported) == result.measured
+    assert [each.bytes for each in reported] == [4096, 4096, 65536, 65536]
+    assert {each.direction for each in reported} == {"host to host"}
+    assert all(len(each.seconds) == transfers.REPEATS for each in reported)
+    assert all(seconds > 0 for each in reported for seconds in each.seconds)
+
+
+def test_the_kinds_of_a_size_are_timed_in_turn(monkeypatch):
+    called = []
+    kinds = {("a", "b"): lambda: called.append(1), ("a", "c"): lambda: called.append(2)}
+    monkeypatch.setattr(transfers, "copies", lambda *_: kinds)
+    transfers.measure("cpu", sizes=(4096,))
+    assert called == [1, 2] * (len(called) // 2)
+
+
+def test_the_sizes_go_from_4_kb_to_256_mb():
+    assert transfers.SIZES[0] == 4 * 2**10
+    assert transfers.SIZES[-1] == 256 * 2**20
+
+
+def test_a_host_copy_copies_all_bytes():
+    for copy in transfers.host_copies(1000).values():
+        first = copy()
+        assert first.numel() * first.element_size() == 1000
+        assert torch.equal(first, torch.ones_like(first))
+
+
+def test_new_memory_is_new_and_used_memory_is_used_again():
+    new, used = transfers.host_copies(1000).values()
+    a, b = new(), new()
+    assert a.data_ptr() != b.data_ptr()
+    assert used().data_ptr() == used().data_ptr()
+
+
+def test_a_size_that_does_not_fit_ends_the_measurement(monkeypatch):
+
+    def host_copies(size):
+        if size > 4096:
+            raise torch.OutOfMemoryError
+        return fitting(size)
+
+    fitting = transfers.host_copies
+    monkeypatch.setattr(transfers, "host_copies", host_copies)
+    result = transfers.measure("cpu", sizes=SMALL)
+    assert {each.bytes for each in result.measured} == {4096}
+
+
+def test_no_size_that_fits_is_an_error(monkeypatch):
+
+    def host_copies(_):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(transfers, "host_copies", host_copies)
+    with pytest.raises(torch.OutOfMemoryError):
+        transfers.measure("cpu", sizes=SMALL)
+    with pytest.raises(ExplainedError):
+        transfers.measure("cpu", sizes=())
+
+
+def test_it_can_be_cancelled():
+    with pytest.raises(CancelledError):
+        transfers.measure("cpu", watch=Watch(cancelled=lambda: True))
+
+
+@pytest.mark.gpu
+def test_copies_to_the_accelerator_arrive():
+    device = torch.accelerator.current_accelerator()
+    for copy in transfers.device_copies(1000, device).values():
+        there = copy()
+        torch.accelerator.synchronize()
+        assert there.sum().item() == 1000

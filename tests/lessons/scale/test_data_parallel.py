@@ -1,0 +1,78 @@
+"""The ranks share the images and end with one model."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from core.errors import ExplainedError
+from core.lessons.scale import data_parallel, ranks
+from core.lessons.scale.scale_result import SIZES, RankLoss
+from core.watch import Watch
+from core.words import Words
+from tests import samples
+from tests.process import ROOT
+
+
+def test_two_ranks_share_the_images_and_agree_on_the_model():
+    told = []
+    done = data_parallel.run(
+        2, "sprites", "ann", 256, 1, watch=Watch(report=told.append)
+    )
+    assert [each.rank for each in done.ends] == [0, 1]
+    assert {each.images for each in done.ends} == {done.train_images // 2}
+    assert done.agree
+    first, second = done.ends
+    assert first.losses[0].loss != second.losses[0].loss  # of the first step
+    assert first.correct > 0.5 * done.test_images
+    assert second.correct is None
+    assert {each.rank for each in told if isinstance(each, RankLoss)} == {0, 1}
+    assert (done.backend, done.environment.threads) == ("gloo", 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_rank_that_is_killed_on_purpose_fails_the_run():
+    with pytest.raises(ExplainedError, match="Rank 1 of 2 died"):
+        data_parallel.run(2, "sprites", "ann", 256, 1, (1, 3))
+
+
+def test_torchrun_starts_it_as_the_page_says():
+    text = Words(str(data_parallel.__file__))("data_parallel.code")
+    (line,) = re.findall("`(torchrun .*?)`", text)
+    _, *options = line.split()
+    command = [sys.executable, "-m", "torch.distributed.run", *options]
+    env = {**os.environ, "FASHION_MNIST_DIR": "nowhere", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120
+    )
+    said = re.findall(r"rank (\d): 6,000 images, parameters (\w+)", done.stdout)
+    assert sorted(rank for rank, _ in said) == ["0", "1"], done.stderr
+    assert len({parameters for _, parameters in said}) == 1
+
+
+@pytest.mark.parametrize("gpus", range(6))
+def test_runs_that_are_compared_exchange_by_the_same_backend(gpus, monkeypatch):
+    started = []
+
+    def run(_: str, count: int, *__, backend: str = "", **___) -> tuple:
+        started.append(backend or ranks.backend_for(count))
+        return ()
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(ranks, "run", run)
+    monkeypatch.setattr(ranks.devices, "environment", lambda _: samples.PROCESSOR)
+    done = [data_parallel.run(count, "sprites", "ann", 64, 1) for count in SIZES]
+    told = [each.backend for each in done]
+    assert told == started == ["nccl" if gpus >= max(SIZES) else "gloo"] * len(SIZES)
+
+
+def test_a_model_has_another_fingerprint_once_a_number_changes():
+    model = torch.nn.Linear(2, 2)
+    before = data_parallel.fingerprint(model.parameters())
+    assert data_parallel.fingerprint(model.parameters()) == before
+    with torch.no_grad():
+        model.bias[0] = torch.nextafter(model.bias[0], torch.tensor(9.0))
+    assert data_parallel.fingerprint(model.parameters()) != before

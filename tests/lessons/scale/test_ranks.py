@@ -1,0 +1,99 @@
+"""Several processes that end together, and leave nothing behind."""
+
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+
+from core.errors import CancelledError, ExplainedError
+from core.lessons.scale import ranks
+from core.watch import Watch
+from tests.process import that_go_on
+
+HERE = "tests.lessons.scale.test_ranks"
+
+
+def who(watch: Watch) -> tuple[int, int, int]:
+    """The rank, of how many, and the sum of all ranks."""
+    total = torch.tensor([dist.get_rank()])
+    dist.all_reduce(total)
+    watch.report(f"rank {dist.get_rank()}")
+    return dist.get_rank(), dist.get_world_size(), int(total)
+
+
+def fail_or_wait(failing: int, how: str) -> None:
+    """One rank fails in some way, the others wait for it."""
+    if dist.get_rank() == failing:
+        if how == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError("that was wrong")
+    dist.all_reduce(torch.zeros(1))
+
+
+def wait_for_nobody() -> None:
+    time.sleep(60)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """No process that a test has started goes on after it."""
+    from core.jobs import sandbox
+
+    sandbox.warm_up()
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    born = set(psutil.Process().children(recursive=True)) - before
+    assert list(that_go_on(born, 5)) == []
+
+
+def test_each_rank_knows_who_it_is_and_they_reach_each_other():
+    told = []
+    found = ranks.run(f"{HERE}:who", 3, watch=Watch(report=told.append))
+    assert found == ((0, 3, 3), (1, 3, 3), (2, 3, 3))
+    assert sorted(told) == ["rank 0", "rank 1", "rank 2"]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("dies", "Rank 1 of 2 died.*SIGKILL"),
+        ("fails", "Rank 1 of 2 could not go on: .*that was wrong"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_rank_that_ends_ends_all_in_a_sentence(how, said):
+    began = time.monotonic()
+    with pytest.raises(ExplainedError, match=said):
+        ranks.run(f"{HERE}:fail_or_wait", 2, 1, how)
+    assert time.monotonic() - began < ranks.MOST_SILENT.total_seconds()
+
+
+def test_ranks_end_when_the_job_is_cancelled():
+    asked = iter([False] * 5 + [True] * 100)
+    with pytest.raises(CancelledError):
+        ranks.run(f"{HERE}:wait_for_nobody", 2, watch=Watch(cancelled=asked.__next__))
+
+
+@pytest.mark.parametrize("gpus", range(6))
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("given", ["", "gloo"])
+def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
+    gpus, count, given, monkeypatch
+):
+    met, mine = [], []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", mine.append)
+    monkeypatch.setattr(dist, "init_process_group", lambda *how, **_: met.append(how))
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, str(count))
+    for name in ("RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(name, str(count - 1))
+    ranks.meet(given)
+    by_nccl = gpus >= count and not given
+    assert met == [("nccl" if by_nccl else "gloo", "env://")]
+    assert mine == [count - 1] * by_nccl

@@ -1,0 +1,277 @@
+"""Every rung measured in turn with the one that it changes."""
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import torch
+
+from core.data import datasets
+from core.errors import CancelledError
+from core.lessons.speed import climb, climb_result
+from core.lessons.speed.climb_result import (
+    RUNGS,
+    Climb,
+    DirectProgress,
+    Progress,
+    Result,
+    Roofline,
+    doubt,
+    pairs,
+    verdict,
+)
+from core.measure.units import times
+from core.watch import Watch
+
+WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
+IMAGES = 640
+LOAD = datasets.load
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Few images, no compiler, and a limit that is not measured each time."""
+    whole = LOAD("sprites")
+    short = replace(whole, train=whole.train.first(IMAGES), test=whole.test.first(200))
+    monkeypatch.setattr(datasets, "load", lambda _: short)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    limit = Roofline(1.0, 1.0, 1.0, {"float32": (1.0,)}, (1.0,), (1.0,))
+    monkeypatch.setattr(climb.roofline, "measure", lambda *_: limit)
+    monkeypatch.setattr(climb, "REPORT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A ladder without worker processes and without compiling."""
+    slow = ("two_workers", "four_workers", "compiled", "whole_step")
+    some = tuple(rung for rung in RUNGS if rung.name not in slow)
+    monkeypatch.setattr(climb_result, "RUNGS", some)
+    monkeypatch.setattr(climb.peak_memory, "peak_bytes", lambda work, _: work() and 1)
+    return some
+
+
+def test_it_comes_to_the_end():
+    events = []
+    before = set(psutil.Process().children(recursive=True))
+    done = climb.climb(WANTED, watch=Watch(events.append))
+    assert isinstance(events[0], Roofline)
+    assert tuple(e for e in events if isinstance(e, Result)) == done.results
+    assert [each.rung for each in done.results] == [rung.name for rung in RUNGS]
+    for each, rung in zip(done.results, RUNGS, strict=True):
+        assert each.measured == (not rung.obstacle("CPU", "ann"))
+        assert bool(each.message) != each.measured
+    first, *others = [each for each in done.results if each.measured]
+    assert first.base_seconds == ()
+    for each in others:
+        assert len(each.seconds) == len(each.base_seconds) == WANTED.epochs
+        assert each.total == 200
+        assert each.peak_bytes > 0
+    seen = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
+    assert {("fused", 0), ("fused", 1), ("fused", 2)} <= seen
+    # 640 images are 10 batches of 64, 3 of 256, or 2 where the last must be whole.
+    steps = {each.rung: (each.steps, each.samples) for each in done.results}
+    assert steps["textbook"] == (10, 640)
+    assert steps["larger_batch"] == (3, 640)
+    assert steps["compiled"] in ((2, 512), (10, 640))
+    direct, found = done.direct, done.speedup
+    assert direct.rung == climb_result.best(done.results).rung
+    assert found is None or found.n == len(direct.limits) == pairs(WANTED) == 3
+    assert set(psutil.Process().children(recursive=True)) <= before, "left behind"
+
+
+@pytest.mark.usefixtures("few")
+def test_it_is_resumed_where_it_ended():
+    events = []
+
+    def cancelled():
+        return any(isinstance(e, Progress) and e.rung == "fused" for e in events)
+
+    with pytest.raises(CancelledError):
+        climb.climb(WANTED, (), Watch(events.append, cancelled))
+    done = tuple(e for e in events if isinstance(e, Result))
+    assert [each.rung for each in done][-1] == "no_waiting"
+    again = climb.climb(WANTED, done)
+    assert again.results[: len(done)] == done
+    rest = {each.rung: each for each in again.results[len(done) :]}
+    assert rest["fused"].base == "no_waiting"
+    assert len(rest["fused"].base_seconds) == WANTED.epochs
+
+
+def test_a_rung_that_fails_says_why_and_the_climb_goes_on(few, monkeypatch):
+
+    def fails(*_):
+        raise RuntimeError("the kernel is missing\nand a long story")
+
+    monkeypatch.setattr(climb.rungs, "larger_batch", fails)
+    results = {each.rung: each for each in climb.climb(WANTED).results}
+    assert len(results) == len(few)
+    assert results["larger_batch"].message == "`RuntimeError: the kernel is missing`"
+    assert not results["larger_batch"].measured
+    assert results["half_precision"].base == "fused"
+    assert results["half_precision"].measured
+
+
+def test_a_missing_compiler_is_a_sentence(monkeypatch):
+    from torch._inductor import config
+
+    monkeypatch.undo()  # the real torch.compile
+    monkeypatch.setattr(config.cpp, "cxx", (None, "no-such-compiler"))
+    with pytest.raises(RuntimeError, match="compiler") as caught:
+        climb.get_ready("compiled", WANTED, torch.device("cpu"), ())
+    torch.compiler.reset()
+    assert climb.why(caught.value) == climb.words("no_compiler")
+
+
+def test_a_loss_that_is_no_number_fails_its_rung(monkeypatch, few):
+
+    def nothing(*_):
+        def epoch():
+            for _ in range(10):
+                yield torch.tensor(float("nan"))
+
+        return epoch
+
+    monkeypatch.setattr(climb.rungs, "fused", nothing)
+    results = {each.rung: each for each in climb.climb(WANTED).results}
+    assert "The loss became nan" in results["fused"].message
+    assert len(results) == len(few)
+
+
+SECONDS = {  # of an epoch, when the machine does nothing else
+    "textbook": 3.0,
+    "decoded_once": 1.0,
+    "no_waiting": 1.0,
+    "fused": 0.75,
+    "larger_batch": 0.5,
+    "half_precision": 0.25,
+}
+
+
+@pytest.fixture
+def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rungs
+    """Epochs that take SECONDS by a clock of our own.
+
+    While the rung `busy_at` is measured, a neighbour slows each epoch by its factor.
+    """
+    fake = SimpleNamespace(now=0.0, busy_at="", slowed={}, measured="")
+
+    def get_ready(rung, _wanted, device, _results):
+        fake.measured = rung
+
+        def epoch():
+            for _ in range(10):
+                busy = fake.measured == fake.busy_at
+                factor = fake.slowed.get(rung, 1.0) if busy else 1.0
+                fake.now += SECONDS[rung] * factor / 10
+                yield torch.tensor(0.5)
+
+        model = climb.models.build("ann")
+        return climb.PreparedRung(rung, model, epoch, device, 0.0, None)
+
+    timer = SimpleNamespace(perf_counter=lambda: fake.now)
+    torch.manual_seed(0)
+    monkeypatch.setattr(climb, "time", timer)
+    monkeypatch.setattr(climb, "gc", SimpleNamespace(collect=int))  # takes a while
+    monkeypatch.setattr(climb, "get_ready", get_ready)
+    monkeypatch.setattr(climb_result, "NOISE", 1.0)  # nothing is learned
+    return fake
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 1.05, 9.0])
+@pytest.mark.parametrize("rung", ["fused", "larger_batch"])
+def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, rung, factor):
+    names = list(SECONDS)
+    before = names[names.index(rung) - 1]
+    # The rung before is slowed beside it, as a loader is and a product is not.
+    clock.busy_at, clock.slowed = rung, {before: factor}
+    done = climb.climb(WANTED)
+    found = done.speedup
+    best = climb_result.measured(done.results)[done.direct.rung]
+    true = SECONDS["textbook"] / SECONDS[best.rung]
+    assert (found.median, *found.interval) == pytest.approx([true] * 3)
+    product = climb_result.multiplied(best, done.results)
+    said = verdict(done)
+    assert f"{times(true)} times as fast as the textbook loop" in said
+    assert ("something else was busy" in said) == (abs(product / true - 1) > 0.1)
+    assert (f"would make that {times(product)} times" in said) == bool(doubt(done))
+    if factor == 1:
+        assert product == pytest.approx(true)
+
+
+@pytest.mark.parametrize("factor", [1.0, 5.0])
+def test_a_neighbour_that_stays_slows_both_sides_alike(clock, factor):
+    clock.slowed = dict.fromkeys(SECONDS, factor)
+    done = climb.climb(WANTED)
+    clock.busy_at = "textbook"  # so is the direct comparison
+    again = climb.climb(WANTED, done.results)
+    assert again.direct.seconds[0] == pytest.approx(done.direct.seconds[0] * factor)
+    assert again.speedup.median == pytest.approx(done.speedup.median)
+    assert not doubt(again)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_climb_that_is_cancelled_last_is_resumed_there():
+    events = []
+
+    def cancelled():
+        return any(isinstance(e, DirectProgress) and e.step for e in events)
+
+    with pytest.raises(CancelledError):
+        climb.climb(WANTED, (), Watch(events.append, cancelled))
+    done = tuple(e for e in events if isinstance(e, Result))
+    assert len(done) == len(climb_result.RUNGS)
+    again = []
+    climbed = climb.climb(WANTED, done, Watch(again.append))
+    assert climbed.results == done
+    assert climbed.speedup.median == pytest.approx(12)
+    assert {type(each) for each in again} == {Roofline, DirectProgress}
+
+
+@pytest.mark.usefixtures("clock")
+def test_without_the_textbook_there_is_no_ratio(monkeypatch):
+
+    def fails(rung, *more, ready=climb.get_ready):
+        if rung == "textbook":
+            raise RuntimeError("it is broken")
+        return ready(rung, *more)
+
+    monkeypatch.setattr(climb, "get_ready", fails)
+    done = climb.climb(WANTED)
+    assert done.direct.rung == "half_precision"
+    assert (done.direct.textbook_seconds, done.speedup) == ((), None)
+    assert len(done.direct.limits) == pairs(WANTED)
+    assert "textbook" not in verdict(done)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_direct_comparison_that_fails_says_why(monkeypatch):
+
+    def fails(*_):
+        raise RuntimeError("no room")
+
+    whole = climb.climb(WANTED)
+    monkeypatch.setattr(climb, "time_epoch", fails)
+    done = climb.climb(WANTED, whole.results)
+    assert done.results == whole.results
+    assert done.speedup is None
+    assert "There is no headline" in verdict(done)
+    assert "no room" in verdict(done)
+
+
+@pytest.mark.real_data
+@pytest.mark.usefixtures("few")
+def test_every_rung_learns_what_the_textbook_learns(monkeypatch):
+    whole = LOAD("fashion-mnist")
+    short = replace(whole, train=whole.train.first(10_000))
+    monkeypatch.setattr(datasets, "load", lambda _: short)
+    done = climb.climb(Climb("fashion-mnist", "ann", "cpu", 3, 60_000))
+    measured = [each for each in done.results if each.measured]
+    assert len(measured) >= 6
+    first = measured[0].accuracy
+    assert first > 0.75
+    for each in measured:
+        assert each.accuracy == pytest.approx(first, abs=0.06), each.rung

@@ -1,0 +1,223 @@
+"""What is made of a climb's figures, and what it says, and when it doubts its rungs."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.lessons.speed import climb_result
+from core.lessons.speed.climb_result import (
+    GUESSES,
+    RUNGS,
+    Climb,
+    Kept,
+    Result,
+    Roofline,
+    doubt,
+    is_kept,
+    verdict,
+)
+from core.measure.units import times
+from tests.samples import CLIMBED
+
+FIRST = Result("textbook", "", (4.0, 4.0, 4.0), (), 6400, 100, correct=860, total=1000)
+RATIOS = st.floats(1.5, 100.0)
+
+
+def after(seconds, base_seconds=(4.0, 4.0, 4.0), rung="two_workers", **more):
+    epochs = {"seconds": seconds, "base_seconds": base_seconds}
+    return replace(FIRST, rung=rung, base="textbook", **epochs, **more)
+
+
+def test_a_gain_is_the_ratio_of_epochs_timed_in_turn():
+    gain = after((1.0, 2.0, 2.0), (4.0, 4.0, 8.0)).gain(FIRST)
+    assert (gain.median, *gain.interval) == (4.0, 2.0, 4.0)
+    assert not gain.same
+    assert not gain.disputed
+
+
+def test_pairs_that_do_not_agree_are_told():
+    gain = after((2.0, 9.0, 2.0)).gain(FIRST)
+    assert gain.median == 2
+    assert gain.disputed
+
+
+def test_a_gain_counts_samples():
+    """An epoch that leaves a tenth of the images out is not faster for that."""
+    shorter = after((3.6, 3.6, 3.6), samples=5760)
+    assert shorter.gain(FIRST).median == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "guess"),
+    [
+        ((8.0, 8.0, 8.0), 0),
+        ((4.2, 4.2, 4.2), 1),  # less than a tenth
+        ((4.2, 2.0, 4.1), 1),  # the median counts
+        ((2.5, 2.5, 2.5), 2),
+        ((1.9, 1.9, 1.9), 3),
+    ],
+)
+def test_each_outcome_is_one_of_the_guesses(seconds, guess):
+    assert after(seconds).gain(FIRST).answer == GUESSES[guess]
+
+
+def test_a_change_stays_only_where_it_is_clearly_faster_and_learns_as_much():
+    assert is_kept(after((2.0, 2.0, 2.0)), [FIRST])
+    assert not is_kept(after((4.0, 3.9, 4.1)), [FIRST])
+    assert not is_kept(after((2.0, 2.0, 2.0), correct=800), [FIRST])
+
+
+@pytest.mark.parametrize("rung", climb_result.NEEDED)
+def test_what_the_rungs_above_need_stays(rung):
+    assert is_kept(after((9.0, 9.0, 9.0), rung=rung), [FIRST])
+
+
+def test_the_next_rung_builds_on_the_last_that_was_kept():
+    results = [
+        replace(FIRST, kept=True),
+        after((2.0,), kept=True),
+        after((9.0,), rung="four_workers", kept=False),
+    ]
+    assert climb_result.base(results) == "two_workers"
+    assert climb_result.kept(results) == Kept(num_workers=2)
+    assert climb_result.base([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("backend", "model", "left_out"),
+    [
+        ("CPU", "ann", {"pinned", "on_the_device", "channels_last", "graphed"}),
+        ("CPU", "cnn", {"pinned", "on_the_device", "whole_step", "graphed"}),
+        ("CUDA", "cnn", {"whole_step"}),
+        ("ROCm", "ann", {"channels_last"}),
+        ("MPS", "cnn", {"pinned", "whole_step", "graphed"}),
+    ],
+)
+def test_what_does_not_apply_says_why(backend, model, left_out):
+    why = {rung.name: rung.obstacle(backend, model) for rung in RUNGS}
+    assert {name for name, text in why.items() if text} == left_out
+    assert all(text.endswith(".") for text in why.values() if text)
+
+
+def test_compiling_pays_when_the_time_is_won_back():
+    compiled = after((3.0, 3.0, 3.0), start_seconds=20.5)
+    base = replace(FIRST, start_seconds=0.5)
+    assert compiled.pays_after(base) == pytest.approx(20)
+    assert after((5.0, 5.0, 5.0)).pays_after(FIRST) is None
+
+
+def test_a_machine_that_changed_its_speed_is_noticed():
+    """By the base's own epochs: 4 s when it was measured itself."""
+    assert after((1.0, 1.0, 1.0)).drift(FIRST) is None
+    assert after((1.0,), (4.8,)).drift(FIRST) is None
+    assert after((1.0,), (2.0,)).drift(FIRST) == 2.0
+    assert after((1.0,), (8.0,)).drift(FIRST) == 0.5
+    assert FIRST.drift(None) is None
+
+
+def test_the_limit_is_the_longer_of_arithmetic_and_memory():
+    """As in the roofline model; the fastest reading counts."""
+    rates = {"float32": (1e6, 2e6, 3e6)}
+    limit = Roofline(1000.0, 10.0, 50.0, rates, (1e3, 1e3), (2e3, 2e3))
+    assert limit.arithmetic_seconds(100) == pytest.approx(1 / 30)
+    assert limit.memory_seconds(100, 4) == 1.0 + 0.1
+    assert limit.seconds(100, 4) == 1.1
+    quick = replace(limit, bytes_per_second=(1e9,))
+    assert quick.seconds(100, 1) == pytest.approx(1 / 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epochs", 0), ("epochs", 11), ("images", 9), ("task", "regression")],
+)
+def test_an_impossible_climb_is_refused(name, value):
+    possible = Climb("sprites", "ann", "cpu", 1, 60_000)
+    with pytest.raises(ValueError, match=r"\.$"):
+        replace(possible, **{name: value})
+
+
+def test_no_two_seeds_are_farther_apart_than_the_noise():
+    spreads = [max(seeds) - min(seeds) for seeds in climb_result.SEEDS.values()]
+    assert all(len(seeds) == 10 for seeds in climb_result.SEEDS.values())
+    assert max(spreads) <= climb_result.NOISE < max(spreads) + 0.01
+
+
+# What a climb says
+
+
+def with_ratio(*ratios: float):
+    """The climb of the samples, whose gains multiply to 40 / 3, with other pairs."""
+    seconds = tuple(0.3 * ratio for ratio in ratios)
+    return replace(CLIMBED, direct=replace(CLIMBED.direct, textbook_seconds=seconds))
+
+
+@given(st.lists(RATIOS, min_size=3, max_size=3))
+def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
+    """Whatever the gains of the rungs multiply to; where that is far off, it's said."""
+    climbed = with_ratio(*ratios)
+    least, true, most = sorted(ratios)
+    assert climbed.speedup.median == pytest.approx(true)
+    assert climbed.speedup.interval == pytest.approx((least, most))
+    said = verdict(climbed)
+    if not climbed.speedup.steady:  # no figure of one pair stands for all of them
+        assert f", {times(least)} to {times(most)} times as fast" in said
+        assert " instead of " not in said
+        assert not doubt(climbed)
+        return
+    assert f"{times(climbed.speedup.median)} times as fast as the textbook" in said
+    assert f"{times(least)} to {times(most)} over 3 pairs" in said
+    apart = abs(40 / 3 / climbed.speedup.median - 1)
+    assert bool(doubt(climbed)) == (apart > 0.1)
+    assert doubt(climbed) in said
+
+
+def test_the_sentence_names_both_numbers_and_which_to_trust():
+    said = doubt(with_ratio(6.6, 6.7, 6.8))
+    assert "would make that 13 times" in said
+    assert "trust the 6.7, which was measured directly" in said
+
+
+def test_a_best_rung_that_hardly_wins_is_too_close_to_call():
+    said = verdict(with_ratio(0.98, 1.04, 1.1))
+    assert "too close to the textbook loop to call**: 0.98 to 1.10" in said
+    assert "1.04 times" not in said
+
+
+def test_the_limit_is_that_of_the_same_moments():
+    """A machine that has become slower meanwhile has a slower limit as well."""
+    assert "measured limit for float32, which is arithmetic" in verdict(CLIMBED)
+    slow = replace(CLIMBED.direct.limits[0], flops_per_second={"float32": (5e10, 5e10)})
+    direct = replace(CLIMBED.direct, seconds=(0.6,) * 3, limits=(slow,) * 3)
+    for climbed in (CLIMBED, replace(CLIMBED, direct=direct)):
+        assert "the rung takes 5.0 times that" in verdict(climbed)
+
+
+def test_a_limit_that_changed_meanwhile_is_not_held_against_a_rung():
+    """Else it would seem to be faster than the machine can be."""
+    slow = replace(CLIMBED.direct.limits[0], flops_per_second={"float32": (2e10, 2e10)})
+    limits = (CLIMBED.direct.limits[0], slow, slow)
+    said = verdict(replace(CLIMBED, direct=replace(CLIMBED.direct, limits=limits)))
+    assert "times that" not in said
+    assert "its speed changed too much" in said
+
+
+def test_a_climb_without_a_rung_says_so():
+    empty = replace(CLIMBED, results=(), direct=None)
+    assert verdict(empty).startswith("No rung could be measured")
+    assert empty.rows() == []
+    with pytest.raises(ValueError, match="best rung"):
+        replace(CLIMBED, results=())
+
+
+def test_the_best_rung_is_the_one_that_the_gains_lead_to():
+    """Not the one whose epochs fell into a quiet moment."""
+    quiet = {"seconds": (0.1,) * 3, "base_seconds": (0.1,) * 3}
+    lucky = [
+        replace(result, **quiet if result.rung == "no_waiting" else {})
+        for result in CLIMBED.results
+    ]
+    for results in (CLIMBED.results, lucky):
+        assert climb_result.best(results).rung == "half_precision"
+    assert climb_result.best(()) is None

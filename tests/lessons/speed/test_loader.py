@@ -1,0 +1,138 @@
+"""What a DataLoader brings, and that no worker outlives a cell."""
+
+import multiprocessing
+import time
+from contextlib import contextmanager
+from itertools import repeat
+
+import pytest
+import torch
+from torch.utils.data import get_worker_info
+
+from core.errors import CancelledError, ExplainedError
+from core.lessons.speed import loader
+from core.lessons.speed.loader_result import LoaderCell, LoaderPlan
+from core.measure import timing
+from core.watch import Watch
+from tests.drifting_clock import DriftingClock
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+PLAN = LoaderPlan((4, 8), (0, 1), (False,))
+
+
+class Images:
+    """A few numbers in the place of images; with `broken`, workers can't open them."""
+
+    broken = False
+
+    def __init__(self, _split):
+        pass
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        if self.broken and get_worker_info() is not None:
+            raise OSError("no room")
+        return torch.full((1, 28, 28), float(index)), index
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Tiny readings; and whatever happens, no worker is left behind."""
+    monkeypatch.setattr(loader, "PILImages", Images)
+    monkeypatch.setattr(loader, "READING_SAMPLES", 8)
+    yield
+    assert not multiprocessing.active_children()
+
+
+def measure(plan=PLAN, seconds=60.0, **options):
+    return loader.measure("sprites", "cpu", plan, seconds, **options)
+
+
+def test_every_cell_is_measured_and_reported():
+    reported = []
+    lab = measure(watch=Watch(reported.append))
+    assert tuple(reported) == lab.cells
+    settings = [(each.batch_size, each.workers, each.pinned) for each in lab.cells]
+    assert settings == [(b, w, False) for b in PLAN.batch_sizes for w in PLAN.workers]
+    for each in lab.cells:
+        assert len(each.seconds) == loader.READINGS
+        assert each.start_seconds > 0
+        assert each.samples % each.batch_size == 0
+        assert each.samples >= loader.READING_SAMPLES
+    assert not lab.failures
+
+
+def test_workers_are_compared_by_readings_in_turn():
+    assert measure().direct == ()
+    lab = measure(LoaderPlan((64,), (0, 1), (False,)))
+    assert {each.workers for each in lab.direct} == {0, 1}
+    for each in lab.direct:
+        assert len(each.seconds) == loader.READINGS_IN_TURN
+        assert each not in lab.cells
+
+
+@pytest.mark.parametrize("busy_from", [1, 8, 30, 99])
+def test_a_neighbour_in_the_middle_does_not_touch_a_share(monkeypatch, busy_from):
+    clock = DriftingClock(monkeypatch, busy_from)
+
+    def take(feed, count, *_):
+        next(feed)
+        clock.pass_by(count * (2.0 if feed_of[0] is feed else 1.0))
+
+    monkeypatch.setattr(loader, "time", timing.time)
+    monkeypatch.setattr(loader, "take", take)
+    feed_of: list = []
+
+    @contextmanager
+    def batches_of(_):
+        feed_of.append(repeat(0))
+        yield feed_of[-1]
+
+    monkeypatch.setattr(loader, "batches_of", batches_of)
+    cells = [LoaderCell(64, n, False, 0.0, 1024, (1.0,)) for n in (0, 2)]
+    alone, two = loader.in_turn(Images(None), cells, torch.device("cpu"), int)
+    assert alone.share_of(two) == pytest.approx(0.5)
+
+
+def test_cancelling_ends_the_workers_at_once():
+    asked = []
+
+    def cancelled():
+        asked.append(len(multiprocessing.active_children()))
+        return asked[-1] > 0
+
+    start = time.perf_counter()
+    with pytest.raises(CancelledError):
+        measure(watch=Watch(cancelled=cancelled))
+    assert asked[-1] == 1
+    assert time.perf_counter() - start < 5
+
+
+def test_the_end_of_the_time_leaves_out_what_is_not_whole():
+    lab = measure(seconds=0.0)
+    assert lab.cells == lab.failures == ()
+    assert lab.plan.cells == 4
+
+
+def test_workers_that_fail_leave_a_sentence(monkeypatch):
+    monkeypatch.setattr(Images, "broken", True)
+    lab = measure()
+    assert {each.workers for each in lab.cells} == {0}
+    assert len(lab.failures) == 2
+    assert "1 worker at batch size 4 failed" in lab.failures[0]
+
+
+def test_where_all_fails_the_learner_is_told(monkeypatch):
+    monkeypatch.setattr(Images, "broken", True)
+    with pytest.raises(ExplainedError, match="shared memory"):
+        measure(LoaderPlan((4,), (1,), (False,)))
+
+
+def test_the_loader_has_no_end():
+    endless = loader.make_loader(Images(None), 4, 0, False)
+    feed = iter(endless)
+    seen = torch.cat([next(feed)[1] for _ in range(20)])
+    assert len(seen) == 80
+    assert 1 < len(seen.unique()) <= 32

@@ -1,0 +1,88 @@
+"""The settings that are measured on a machine, and what the readings say."""
+
+import json
+
+import pytest
+
+from core.lessons.speed import loader_result
+from core.lessons.speed.loader_result import LoaderCell
+from tests.samples import CARD, COPIES, DATE, LOADER, MEMORY, VECTORIZED, machine
+
+
+def cell(workers, *seconds, pinned=False, batch_size=64):
+    return LoaderCell(batch_size, workers, pinned, 0.1, 1000, seconds)
+
+
+@pytest.mark.parametrize(("cores", "most"), [(1, 4), (2, 4), (16, 32), (128, 32)])
+def test_there_are_more_workers_than_cores_but_not_too_many(cores, most):
+    workers = loader_result.loader_plan(machine("CPU", cores=cores)).workers
+    advised = {loader_result.FOR_A_GPU, loader_result.per_core(cores)}
+    assert {0, *advised} <= set(workers)
+    assert workers == tuple(sorted(set(workers)))
+    assert workers[-1] == most
+
+
+@pytest.mark.parametrize(
+    ("backend", "pinned"), [("CPU", 1), ("MPS", 1), ("CUDA", 2), ("ROCm", 2)]
+)
+def test_pinned_memory_is_measured_where_it_helps_copies(backend, pinned):
+    plan = loader_result.loader_plan(machine(backend))
+    assert len(plan.pinned) == pinned
+    assert plan.cells == len(plan.batch_sizes) * len(plan.workers) * pinned
+
+
+def test_a_rate_is_that_of_the_median_reading():
+    readings = cell(0, 2.0, 1.0, 4.0)
+    assert readings.samples_per_second == 500
+    assert readings.spread == (250, 1000)
+
+
+def test_overlapping_spreads_are_too_close_to_tell_apart():
+    slow, between, fast = cell(0, 3, 2.5), cell(1, 2.6, 1.5), cell(2, 1.4, 1.0)
+    assert slow.as_fast_as(between)
+    assert between.as_fast_as(slow)
+    assert not fast.as_fast_as(between)
+    assert not between.as_fast_as(fast)
+
+
+def test_pinning_compares_cells_that_differ_in_nothing_else():
+    cells = [
+        cell(0, 2.0),
+        cell(0, 1.0, pinned=True),
+        cell(1, 1.0, pinned=True),
+        cell(0, 1.0, batch_size=256),
+    ]
+    assert loader_result.pinning(cells) == [2.0]
+    assert loader_result.pinning(cells[2:]) == []
+
+
+def test_advice_is_looked_up_at_the_textbook_batch_size():
+    cells = [cell(2, 1.0, batch_size=256), cell(2, 1.0, pinned=True), cell(2, 2.0)]
+    assert loader_result.at_textbook_batch(cells) == {2: cells[2]}
+    assert loader_result.fastest(cells) in cells[:2]
+
+
+@pytest.mark.parametrize(
+    ("lab", "settings"),
+    [
+        (LOADER, "what batch_size num_workers pin_memory"),
+        (MEMORY, "way"),
+        (VECTORIZED, "way points"),
+        (COPIES, "way pieces"),
+    ],
+    ids=["loader", "memory", "vectorize", "copies"],
+)
+def test_every_row_says_how_it_was_measured(lab, settings):
+    rows = lab.rows()
+    assert len({tuple(row[name] for name in settings.split()) for row in rows}) == len(
+        rows
+    )
+    for row in rows:
+        assert row["n"] >= 2
+        assert row["least_seconds"] <= row["median_seconds"] <= row["most_seconds"]
+        assert row["device_name"] == CARD.device_name
+        assert row["torch"]
+        assert row["threads"] >= 1
+        assert row["date"] == DATE
+    assert len({tuple(row) for row in rows if "numpy" not in row}) == 1
+    assert json.loads(json.dumps(rows)) == rows

@@ -1,0 +1,74 @@
+"""What each way keeps in memory; none changes the result."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from core.errors import CancelledError
+from core.lessons.speed import memory
+from core.lessons.speed.memory_result import ACCUMULATED, CHECKPOINTED, STEP
+from core.watch import Watch
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SIZE = (32, 512)  # width, batch
+
+
+@pytest.fixture(scope="module")
+def reported():
+    return []
+
+
+@pytest.fixture(scope="module")
+def costs(reported):
+    """Of each way by its name, on a tiny model."""
+    lab = memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
+    return {cost.name: cost for cost in lab.costs}
+
+
+def test_every_way_is_measured(costs, reported):
+    assert [(peak.name, peak.bytes) for peak in reported] == [
+        (cost.name, cost.peak_bytes) for cost in costs.values()
+    ]
+    assert len(costs) == 6
+    assert all(len(cost.seconds) == 2 for cost in costs.values())
+
+
+def test_what_is_said_to_save_memory_does(costs):
+    peaks = {name: cost.peak_bytes for name, cost in costs.items()}
+    assert peaks[CHECKPOINTED] < 0.8 * peaks[STEP]
+    assert peaks[ACCUMULATED] < 0.8 * peaks[STEP]
+    assert peaks["no_grad"] < 0.5 * peaks["gradients"]
+    assert peaks["inference_mode"] < 0.5 * peaks["gradients"]
+
+
+def test_all_ways_give_the_same(costs):
+    assert costs[STEP].difference == costs[CHECKPOINTED].difference == 0
+    for cost in costs.values():
+        assert cost.greatest > 1e-3
+        assert cost.difference < 1e-4 * cost.greatest
+
+
+def test_the_gradients_are_those_of_the_mean_loss():
+    torch.manual_seed(0)
+    model = memory.build(8)
+    inputs, targets = torch.rand(16, 784), torch.randint(10, (16,))
+    loss = F.cross_entropy(model(inputs), targets)
+    expected = torch.autograd.grad(loss, list(model.parameters()))
+    for way in memory.TRAINING.values():
+        way(model, inputs, targets)
+        for found, right in zip(memory.gradients(model), expected, strict=True):
+            torch.testing.assert_close(found, right)
+
+
+def test_a_difference_between_gradients_is_found():
+    zeros, off = torch.zeros(3), torch.tensor([0.0, -0.5, 0.0])
+    assert memory.greatest_difference([zeros, zeros], [zeros, off]) == 0.5
+
+
+def test_it_can_be_cancelled():
+    answers = iter([False] * 15 + [True] * 100)
+    with pytest.raises(CancelledError):
+        memory.measure(
+            "cpu", watch=Watch(cancelled=lambda: next(answers)), size=(8, 16)
+        )
+    assert next(answers) is True

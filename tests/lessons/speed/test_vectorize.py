@@ -1,0 +1,65 @@
+"""The same distances in every way."""
+
+import pytest
+import torch
+
+from core.errors import CancelledError
+from core.lessons.speed import vectorize
+from core.lessons.speed.vectorize_result import NUMPY, PYTHON, TORCH
+from core.watch import Watch
+from tests.drifting_clock import DriftingClock
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_every_way_is_measured_at_every_size():
+    reported = []
+    lab = vectorize.measure("cpu", Watch(reported.append), repeats={1: 3, 20: 2})
+    assert tuple(reported) == lab.found
+    assert [(each.way, each.points) for each in lab.found] == [
+        (way, points) for points in (1, 20) for way in (PYTHON, NUMPY, TORCH)
+    ]
+    assert [len(each.seconds) for each in lab.found] == [3, 3, 3, 2, 2, 2]
+    assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
+    assert lab.numpy
+
+
+@pytest.mark.parametrize("busy_from", [1, 7, 18, 29, 99])
+def test_a_neighbour_in_the_middle_does_not_touch_the_ratio(monkeypatch, busy_from):
+    clock = DriftingClock(monkeypatch, busy_from)
+    seconds = {PYTHON: 12.0, NUMPY: 3.0, TORCH: 1.0}
+    known = {way: (clock.work(each), CPU) for way, each in seconds.items()}
+    monkeypatch.setattr(vectorize, "ways", lambda *_: known)
+    lab = vectorize.measure("cpu", repeats={1: 5})
+    assert lab.times_as_fast(1, TORCH, PYTHON) == pytest.approx(12)
+    assert lab.times_as_fast(1, NUMPY, PYTHON) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_all_ways_find_the_distances_that_torch_has_a_function_for(count):
+    points, means = torch.rand(count, 2), torch.rand(3, 2)
+    right = torch.cdist(points, means, compute_mode="donot_use_mm_for_euclid_dist")
+    for work, _ in vectorize.ways(points, means, CPU).values():
+        torch.testing.assert_close(torch.as_tensor(work()), right)
+
+
+def test_a_wrong_way_is_found_out(monkeypatch):
+    monkeypatch.setattr(vectorize, "with_torch", lambda p, m: p[:, :1] - m[:, 0] + 9)
+    lab = vectorize.measure("cpu", repeats={2: 1})
+    differences = {each.way: each.difference for each in lab.found}
+    assert differences[TORCH] > 1
+    assert differences[NUMPY] < 1e-5
+
+
+def test_it_can_be_cancelled():
+    with pytest.raises(CancelledError):
+        vectorize.measure("cpu", watch=Watch(cancelled=lambda: True), repeats={1: 1})
+
+
+@pytest.mark.gpu
+def test_the_accelerator_has_a_bar_of_its_own():
+    lab = vectorize.measure("auto", repeats={100: 2})
+    assert len(lab.found) == 4
+    assert lab.found[-1].device != "cpu"
+    assert all(each.difference < 1e-5 for each in lab.found)

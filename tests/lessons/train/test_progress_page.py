@@ -1,0 +1,73 @@
+"""A run and the one before it on the Train page."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.lessons.train import progress_page as progress
+from core.runs.comparison import APART
+from core.ui import charts, runs
+from tests.runs.made_up import run
+
+
+@pytest.fixture(autouse=True)
+def numbers(monkeypatch):
+    monkeypatch.setattr(runs, "number", lambda run_id, _: int(run_id))
+    monkeypatch.setattr(progress, "palette", lambda: charts.LIGHT)
+    monkeypatch.setattr(progress.answers, "given", dict)
+
+
+def test_runs_are_named_with_the_settings_that_differ_if_few_do():
+    before = run("1", 2.0, 0.9)
+    told = progress.finding(before, run("2", 1.0, 0.9, batch_size=256))
+    assert told.startswith("**Run 2 (batch 256) is the fastest: 1.0 s to 90%, 2.0× as ")
+    assert "as fast as run 1 (batch 64)" in told
+    many = run("2", 1.0, 0.9, model="cnn", epochs=5, augment=True)
+    assert progress.finding(before, many).startswith("**Run 2 is the fastest")
+
+
+def test_before_the_end_there_is_a_question_in_its_place():
+    before, now = run("1", 1.0, 0.9), run("2", 1.0, model="cnn")
+    now = replace(now, job=replace(now.job, status="running", value=None))
+    asked = "**Is run 2 (CNN) faster than run 1 (ANN)?**"
+    assert progress.finding(before, now) == asked
+    stopped = replace(now, job=replace(now.job, status="cancelled"))
+    assert "Run 1 and run 2 can't be compared" in progress.finding(before, stopped)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (["2", "Yes"], "You guessed right."),
+        (["2", "About the same"], "You guessed about the same."),
+        (["1", "Yes"], APART),  # of another run
+        (None, APART),
+    ],
+)
+def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
+    monkeypatch.setattr(progress.answers, "given", lambda: {progress.GUESS: kept})
+    before, now = run("1", 2.0, 0.9), run("2", 1.0, 0.91, batch_size=256)
+    assert progress.finding(before, now).endswith(said)
+
+
+def test_the_legend_has_a_row_a_run_with_a_color_of_its_own():
+    shown = [run("1", 1.0, 0.8, 0.91), run("2", 1.0, 0.91, seed=1)]
+    rows = progress.legend_table(shown).to_pylist()
+    assert [row["What differs"] for row in rows] == ["seed 0", "seed 1"]
+    assert [row["Seconds to 90%"] for row in rows] == ["2.0", "1.0"]
+    assert {row["Accuracy"] for row in rows} == {"91.00%"}
+    assert len({row[" "] for row in rows}) == 2
+
+
+def test_a_new_run_is_drawn_whatever_was_ticked_before_it(monkeypatch):
+    first, second, third = (run(str(n), 1.0, 0.9) for n in (1, 2, 3))
+    state: dict[str, dict] = {}
+    monkeypatch.setattr(progress.st, "session_state", state)
+    monkeypatch.setattr(
+        progress.st, "dataframe", lambda *_, key, **__: state.setdefault(key, {})
+    )
+    progress.legend([first, second], "legend")
+    (boxes,) = state.values()
+    boxes["selection"] = {"rows": [1]}
+    assert progress.ticked([first, second], "legend") == [second]
+    assert progress.ticked([first, second, third], "legend") == [first, second, third]

@@ -1,0 +1,85 @@
+"""Which of several runs was the fastest, which the best, and what differs."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.runs import comparison
+from core.runs.comparison import APART
+from core.ui.runs import Run
+from tests.runs.made_up import run
+
+
+def finding(*runs: Run) -> str:
+    return comparison.finding(runs, [f"run {run.id}" for run in runs])
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        (
+            [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
+            "**Run 2 is the fastest: 2.0 s to 85%, 2.0× as fast as run 1, which took "
+            f"4.0 s. Run 1 is the most accurate: 87.00% accuracy in 6.0 s.** {APART}",
+        ),
+        (
+            [run("1", 1.0, 0.9), run("2", 2.0, 0.8, 0.86), run("3", 3.0, 0.86)],
+            "**Run 1 is the fastest: 1.0 s to 85%, 3.0× as fast as run 3, which took "
+            f"3.0 s. It is the most accurate too: 90.00% accuracy in 1.0 s.** {APART}",
+        ),
+        (
+            [run("1", 1.0, 0.9), run("2", 1.02, 0.91, seed=1)],
+            "**Run 1 and run 2 took about equally long: 1.0 s and 1.0 s to 90%. "
+            "Run 2 is the most accurate: 91.00% accuracy in 1.0 s.**",
+        ),
+        (
+            [run("1", 1.0, 0.3), run("2", 3.0, 0.91)],
+            "**Run 1 is the fastest: 1.0 s in all, 3.0× as fast as run 2, which took "
+            f"3.0 s. Run 2 is the most accurate: 91.00% accuracy in 3.0 s.** {APART}",
+        ),
+        ([run("1", 1.0, 0.9)], "**Run 1: 90.00% accuracy in 1.0 s.**"),
+        ([], ""),
+    ],
+)
+def test_the_finding_names_the_fastest_and_the_most_accurate(runs, said):
+    assert finding(*runs) == said
+
+
+def test_a_run_that_has_not_finished_is_left_out():
+    stopped = run("2", 1.0, 0.9)
+    stopped = replace(stopped, job=replace(stopped.job, value=None))
+    assert (
+        finding(run("1", 1.0, 0.9), stopped) == "**Run 1: 90.00% accuracy in 1.0 s.**"
+    )
+    assert finding(stopped) == ""
+
+
+def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
+    before, now = run("1", 2.0, 0.86), run("2", 1.0, 0.86, batch_size=256)
+    assert "as fast as" in finding(before, now)
+    (epoch,) = now.history
+    uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
+    now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
+    assert "about equally long" in finding(before, now)
+    assert comparison.fastest([before, now]) is None
+
+
+@pytest.mark.parametrize(("images", "close"), [(1_000_000, False), (10_000, True)])
+def test_what_chance_explains_is_too_close_to_call(images: int, close: bool):
+    found = finding(
+        run("a", 1.0, 0.884, images=images), run("b", 1.0, 0.879, images=images)
+    )
+    assert ("too close to call: 88.40% and 87.90%" in found) is close
+    assert ("most accurate" in found) is not close
+
+
+def test_the_table_has_the_settings_that_differ_and_the_figures():
+    runs = [run("a", 2.0, 0.7, 0.86), run("b", 2.0, 0.86, batch_size=256, augment=True)]
+    assert comparison.differences(runs) == [
+        ("Batch size", "64", "256"),
+        ("Flip images", "off", "on"),
+        ("Test accuracy", "86.00%", "86.00%"),
+        ("Seconds to 85%", "4.0", "2.0"),
+        ("Total seconds", "4.0", "2.0"),
+    ]
+    assert comparison.level([replace(runs[0], history=()), runs[1]]) is None

@@ -1,0 +1,250 @@
+"""A run that was taken home ends as it did here."""
+
+import ast
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+
+from core import run, training
+from core.config import (
+    CRITERIA_FOR,
+    FEEDS,
+    IMAGE_TASKS,
+    MODELS_FOR,
+    SCHEDULES,
+    TASKS,
+    RunConfig,
+)
+from core.data import datasets, fashion_mnist, sprites
+from core.results import RunResult
+from core.runs import export
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ANN = RunConfig(task="sprites", epochs=2, batch_size=100, seed=3, device="cpu")
+CNN = RunConfig.with_recipe(task="sprites", model="cnn", epochs=1, device="cpu")
+TRAIN, TEST = 1500, 400  # sprites, so that drawing and learning take seconds
+ALLOWED = {"torch", "torchvision", *sys.stdlib_module_names}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_sprites() -> Iterator[None]:
+    """Runs have some of the sprites only; scripts get as many by `few`."""
+    few = replace(
+        datasets.load("sprites"),
+        train=datasets.Split(*sprites.draw(TRAIN, seed=0)),
+        test=datasets.Split(*sprites.draw(TEST, seed=1)),
+    )
+    load = datasets.load
+    datasets.load = lambda task: few if task == "sprites" else load(task)  # type: ignore[assignment]
+    yield
+    datasets.load = load
+
+
+def few(script: str) -> str:
+    """The script, drawing as few sprites as the runs here have."""
+    sizes = "SPRITES_TRAIN, SPRITES_TEST = "
+    script, found = re.subn(
+        rf"^{sizes}.*", f"{sizes}{TRAIN}, {TEST}", script, flags=re.M
+    )
+    assert found == 1
+    return script
+
+
+@pytest.fixture(scope="module")
+def ann() -> RunResult:
+    return training.run(ANN)
+
+
+def result_of(config: RunConfig, result: RunResult) -> RunResult:
+    """Another configuration's result, as far as texts are concerned."""
+    if config.has_images:
+        return replace(result, config=config)
+    epoch = replace(result.history[-1], test_r2=0.5, test_rmse=0.5)
+    return replace(result, config=config, history=(epoch,), test_correct=None)
+
+
+def run_alone(script: str, folder: Path) -> str:
+    """Its output in an empty environment, beside the file that draws sprites."""
+    shutil.copy(export.SPRITES, folder)
+    path = folder / "script.py"
+    path.write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-s", str(path)],
+        cwd=folder,
+        env={},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def last_line(result: RunResult) -> str:
+    if not result.config.has_images:
+        return f"test r2 {result.r2:.4f}, rmse {result.rmse:.4f}"
+    return (
+        f"test accuracy {result.test_accuracy:.2%} "
+        f"({result.test_correct:,} of {result.test_total:,})"
+    )
+
+
+def same_weights(file: Path, result: RunResult) -> bool:
+    theirs = torch.load(file, weights_only=True)
+    ours = torch.load(io.BytesIO(result.checkpoint), weights_only=True)
+    return all(torch.equal(theirs[name], ours[name]) for name in ours)
+
+
+def test_the_ann_is_reproduced(ann: RunResult, tmp_path: Path) -> None:
+    out = run_alone(few(export.script(ann)), tmp_path)
+    assert out.splitlines()[-1] == last_line(ann)
+    assert same_weights(tmp_path / "model.pt", ann)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CNN,  # with flips, dropout and a one-cycle schedule
+        RunConfig.with_recipe(task="regression", epochs=2, device="cpu"),
+        RunConfig.with_recipe(
+            task="regression", criterion="gaussian", epochs=2, device="cpu"
+        ),
+    ],
+    ids=["cnn", "mse", "gaussian"],
+)
+def test_a_run_is_reproduced(config: RunConfig, tmp_path: Path) -> None:
+    result = training.run(config)
+    script = export.script(result)
+    out = run_alone(few(script) if config == CNN else script, tmp_path)
+    assert out.splitlines()[-1] == last_line(result)
+    assert same_weights(tmp_path / "model.pt", result)
+
+
+@pytest.mark.real_data
+def test_fashion_mnist_is_reproduced(tmp_path: Path) -> None:
+    config = RunConfig(epochs=1, batch_size=128, device="cpu")
+    result = training.run(config)
+    script = export.script(result)
+    assert 'DATA = "data"' in script
+    script = script.replace('DATA = "data"', f'DATA = "{fashion_mnist.find()}"')
+    out = run_alone(script, tmp_path)
+    assert out.splitlines()[-1] == last_line(result)
+
+
+def cells(result: RunResult, kind: str) -> list[str]:
+    found = json.loads(export.notebook(result))
+    return ["".join(c["source"]) for c in found["cells"] if c["cell_type"] == kind]
+
+
+def test_the_notebook_is_the_script(ann: RunResult, tmp_path: Path) -> None:
+    out = run_alone(few("\n\n".join(cells(ann, "code"))), tmp_path)
+    assert out.splitlines()[-1] == last_line(ann)
+
+
+CONFIGS = [
+    ANN,
+    CNN,
+    RunConfig(),
+    RunConfig.with_recipe(model="cnn"),
+    RunConfig(feed="device"),
+    RunConfig(feed="dataloader", num_workers=2, pin_memory=True, non_blocking=False),
+    RunConfig.with_recipe(task="regression"),
+    RunConfig.with_recipe(task="regression", criterion="gaussian"),
+]
+
+
+def every_config() -> Iterator[RunConfig]:
+    """All that a script can differ by, beside numbers."""
+    for task, *values in product(TASKS, ("auto", "cpu"), FEEDS, SCHEDULES):
+        flips = (False, True) if task in IMAGE_TASKS else (False,)
+        for more in product(MODELS_FOR[task], CRITERIA_FOR[task], flips):
+            names = ("device", "feed", "schedule", "model", "criterion", "augment")
+            yield RunConfig(
+                task=task, **dict(zip(names, (*values, *more), strict=True))
+            )
+
+
+def test_scripts_are_short(ann: RunResult) -> None:
+    environment = replace(ann.environment, device_name="A device with a long name " * 2)
+    for config in every_config():
+        result = replace(result_of(config, ann), environment=environment)
+        text = export.script(result)
+        compile(text, "script", "exec")
+        assert max(map(len, text.splitlines())) <= 79
+        assert ("import sprites" in text) == (config.task == "sprites")
+        assert len(text.splitlines()) <= (130 if config == RunConfig() else 170)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_notebook_is_one(ann: RunResult, config: RunConfig) -> None:
+    found = json.loads(export.notebook(result_of(config, ann)))
+    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in found["cells"]]
+    assert len(set(ids)) == len(ids)
+    for cell in found["cells"]:
+        assert ("outputs" in cell) == (cell["cell_type"] == "code")
+    code = cells(result_of(config, ann), "code")
+    assert len(code) >= 8
+    for cell in code:
+        compile(cell, "cell", "exec")
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_scripts_stand_alone(ann: RunResult, config: RunConfig) -> None:
+    text = export.script(result_of(config, ann))
+    if config.task == "sprites":
+        text = text.replace("import sprites", export.SPRITES.read_text("utf-8"))
+        text = text.replace("sprites.draw", "draw")
+    tree = ast.parse(text)
+    imported = {
+        (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert {str(name).partition(".")[0] for name in imported} <= ALLOWED
+    checked = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_settings_are_the_runs(ann: RunResult, config: RunConfig) -> None:
+    text = export.script(result_of(config, ann))
+    for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "seed"):
+        (value,) = re.findall(rf"^{name.upper()} = (\S+)", text, re.MULTILINE)
+        assert float(value) == getattr(config, name)
+    assert ("flipped" in text) == config.augment
+    assert ("OneCycleLR" in text) == (config.schedule == "one-cycle")
+    assert ("DataLoader" in text) == (config.feed == "dataloader")
+    assert "THREADS = 1 " in text
+    assert "torch.set_num_threads(THREADS)" in text
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_command_gives_the_same_configuration(config: RunConfig) -> None:
+    words = export.command(config).split()
+    assert words[:3] == ["python", "-m", "core.run"]
+    assert run.parse_arguments(words[3:]) == (config, False)
+    recipe = RunConfig.with_recipe(task=config.task, model=config.model)
+    assert ("--schedule" in words) == (config.schedule != recipe.schedule)
+
+
+def test_the_shown_part_fits(ann: RunResult) -> None:
+    for config in CONFIGS:
+        heart = export.heart(result_of(config, ann))
+        assert max(map(len, heart.splitlines())) <= 79
+        assert "torch.manual_seed(SEED)" in heart

@@ -1,0 +1,210 @@
+import asyncio
+import gc
+import socket
+import threading
+import time
+import weakref
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from streamlit.components.v2.bidi_component import main as bidi_component
+from streamlit.file_util import get_static_dir
+from streamlit.runtime.scriptrunner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.testing.v1 import AppTest
+from streamlit.web.server.starlette.starlette_static_routes import (
+    create_streamlit_static_handler,
+)
+
+from core.jobs.cluster import ROOT
+from core.serving import streamlit_patches
+from core.serving.streamlit_patches import give_back_turn, take_turn
+from core.ui import server
+from tests import event_loop
+from tests.ui.client import Client
+
+TITLES = sorted(file.stem.partition("_")[2] for file in ROOT.glob("pages/*.py"))
+OURS = Client(Starlette(routes=streamlit_patches.page_routes(TITLES)))
+
+
+@pytest.fixture(autouse=True)
+def unpatched_again(monkeypatch):
+    for owner, name in (
+        (ScriptRunner, "_run_script_thread"),
+        (bidi_component, "make_bidi_component_presenter"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    yield
+    give_back_turn()
+
+
+def test_one_patch_can_be_left_out(monkeypatch):
+    applied: list[str] = []
+
+    def patch(name: str):
+        def apply() -> None:
+            applied.append(name)
+
+        apply.__name__ = name
+        return apply
+
+    monkeypatch.setattr(streamlit_patches, "PATCHES", tuple(map(patch, "abc")))
+    monkeypatch.setenv("WITHOUT_PATCH", "b")
+    streamlit_patches.apply()
+    assert applied == ["a", "c"]
+
+
+def test_a_connection_sends_small_packets_at_once():
+    with socket.socket() as listening:  # without a protocol, as Streamlit's is
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        streamlit_patches.send_at_once()
+        with socket.create_connection(listening.getsockname()):
+            connection, _ = listening.accept()
+            with connection:
+                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def in_thread(draw) -> threading.Thread:
+    thread = threading.Thread(target=draw)
+    thread.start()
+    return thread
+
+
+def test_one_page_is_drawn_at_a_time(monkeypatch):
+    monkeypatch.setattr(streamlit_patches, "TURN_SECONDS", 60.0)
+    drawing, most, drawn = 0, 0, 0
+
+    def draw() -> None:
+        nonlocal drawing, most, drawn
+        take_turn()
+        drawing += 1
+        most = max(most, drawing)
+        time.sleep(0.005)
+        drawing, drawn = drawing - 1, drawn + 1
+        give_back_turn()
+
+    for thread in [in_thread(draw) for _ in range(10)]:
+        thread.join()
+    assert (most, drawn) == (1, 10)
+
+
+def test_no_page_waits_long_for_one_that_hangs(monkeypatch):
+    monkeypatch.setattr(streamlit_patches, "TURN_SECONDS", 0.01)
+    take_turn()
+    in_thread(take_turn).join(10)
+    thread = in_thread(lambda: (take_turn(), give_back_turn()))
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
+    monkeypatch.setattr(streamlit_patches, "TURN_SECONDS", 60.0)
+
+    def ask(*_arguments, **_more) -> str:
+        thread = in_thread(lambda: (take_turn(), give_back_turn()))
+        thread.join(10)
+        assert not thread.is_alive()
+        return "an answer"
+
+    monkeypatch.setattr("core.jobs.engine.Engine.ask", ask)
+    take_turn()
+    engine = object.__new__(server.PagesEngine)
+    assert engine.ask("core.devices:describe") == "an answer"
+
+
+def ended_script(**given: Any) -> "weakref.ref[ScriptRunner]":
+    script = ScriptRunner(**dict.fromkeys(signature(ScriptRunner).parameters) | given)
+    script.start()
+    if thread := script._script_thread:
+        thread.join()
+    return weakref.ref(script)
+
+
+def test_a_script_leaves_nothing_to_collect(monkeypatch):
+    monkeypatch.setattr(ScriptRunner, "_run_script", lambda *_: None)
+    names = dict.fromkeys(("main_script_hash", "current_page_script_hash"), "")
+    about = {
+        "initial_rerun_data": RerunData(),
+        "pages_manager": SimpleNamespace(**names),
+    }
+    loop = asyncio.new_event_loop()
+    gc.disable()
+    try:
+        assert ended_script(event_loop=loop, **about)() is not None, "needs no patch"
+        streamlit_patches.free_scripts()
+        script = ended_script(event_loop=loop, **about)
+        deadline = time.monotonic() + 5
+        while script() is not None:  # its thread may be about to end
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        gc.enable()
+        loop.close()
+
+
+def values() -> None:
+    import streamlit as st
+
+    from core.ui import code_editor
+
+    code_editor.draw("The code", "code", "a = 1")
+    st.text(type(st.session_state.code).__qualname__)
+    st.text(code_editor.text("code"))
+
+
+def test_a_component_value_has_no_class_of_its_own():
+    before = [each.value for each in AppTest.from_function(values).run().text]
+    assert "<locals>" in before[0], "needs no patch"
+    streamlit_patches.skip_presenters()
+    after = [each.value for each in AppTest.from_function(values).run().text]
+    assert "<locals>" not in after[0]
+    assert after[1] == before[1] == "a = 1"
+
+
+def test_a_server_ends_while_connections_are_open():
+    server = uvicorn.Server(uvicorn.Config("app:app"))
+    streamlit_patches.end_in_time()
+    server.config.timeout_graceful_shutdown /= 100
+    server.lifespan = SimpleNamespace(shutdown=lambda: asyncio.sleep(0))
+
+    async def ending() -> bool:
+        server.servers = []
+        hangs = asyncio.create_task(asyncio.sleep(3600))
+        server.server_state.tasks.add(hangs)
+        await asyncio.wait_for(server.shutdown(), 30)
+        await asyncio.wait([hangs])
+        return hangs.cancelled()
+
+    assert event_loop.run(ending())
+
+
+def by_streamlit(path: str) -> Response:
+    handler = create_streamlit_static_handler(get_static_dir(), None)
+    request = {"type": "http", "method": "GET", "path": f"/{path}", "headers": []}
+    return event_loop.run(handler.get_response(path or ".", request))
+
+
+@pytest.mark.parametrize("page", ["", *TITLES])
+def test_a_page_address_is_answered_as_by_streamlit(page):
+    ours, theirs = OURS.get(f"/{page}"), by_streamlit(page)
+    assert ours.status == theirs.status_code == 200
+    assert ours.body == Path(theirs.path).read_text("utf-8")
+    for name in ("content-type", "cache-control"):
+        assert ours.headers[name] == theirs.headers[name]
+
+
+@pytest.mark.parametrize("path", ["health", "host-config"])
+def test_there_is_no_server_below_a_page(path):
+    for page in TITLES:
+        assert OURS.get(f"/{page}/_stcore/{path}").status == 404
+        with pytest.raises(HTTPException) as error:
+            by_streamlit(f"{page}/_stcore/{path}")
+        assert error.value.status_code == 404

@@ -1,0 +1,124 @@
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from starlette.exceptions import HTTPException
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+from core.serving.upload_limit import UploadLimit
+from tests import event_loop
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
+    """What a server holds: nothing yet."""
+    files = MemoryUploadedFileManager("/upload")
+    server = SimpleNamespace(uploaded_file_mgr=files)
+    monkeypatch.setattr(runtime, "get_instance", lambda: server)
+    return files
+
+
+@pytest.fixture
+def limit(files: MemoryUploadedFileManager) -> UploadLimit:
+    """Around a server that takes uploads: 100 bytes a session, 300 in all."""
+
+    async def streamlit(scope, receive, _send) -> None:
+        data, more = b"", True
+        while more:
+            message = await receive()
+            data, more = data + message["body"], message["more_body"]
+        *_, session, name = scope["path"].split("/")
+        files.add_file(session, UploadedFileRec(name, name, "", data))
+
+    return UploadLimit(streamlit, session_bytes=100, all_bytes=300)
+
+
+async def put(limit: UploadLimit, session: str, name: str, size: int, held=None):
+    """Upload so many bytes, ten at a time; before the last ten wait for `held`."""
+    pieces = [b"x" * 10] * (size // 10)
+
+    async def receive() -> dict:
+        if held and len(pieces) == 1:
+            await held.wait()
+        body = pieces.pop()
+        return {"type": "http.request", "body": body, "more_body": bool(pieces)}
+
+    path = f"/base/_stcore/upload_file/{session}/{name}"
+    scope = {"type": "http", "method": "PUT", "path": path}
+    await limit(scope, receive, None)
+
+
+def kept(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
+    """The names of the files of each session."""
+    return {key: list(each) for key, each in files.file_storage.items() if each}
+
+
+def test_a_session_keeps_its_newest_files(limit, files) -> None:
+
+    async def upload() -> None:
+        await put(limit, "calm", "mine", 50)
+        for number in range(15):
+            await put(limit, "greedy", str(number), 40)
+
+    event_loop.run(upload())
+    assert kept(files) == {"calm": ["mine"], "greedy": ["13", "14"]}
+
+
+def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None:
+
+    async def upload() -> None:
+        await put(limit, "calm", "mine", 30)
+        for number in range(10):
+            await put(limit, f"greedy {number}", "a", 50)
+            await put(limit, f"greedy {number}", "b", 50)
+        await put(limit, "late", "mine", 60)
+
+    event_loop.run(upload())
+    assert kept(files)["calm"] == kept(files)["late"] == ["mine"]
+    assert files._total_bytes <= 300
+
+
+def test_what_is_on_its_way_counts_too(limit, files) -> None:
+
+    async def upload() -> None:
+        held = asyncio.Event()
+        slow = [asyncio.create_task(put(limit, "slow", "a", 100, held))]
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException) as refused:
+            await put(limit, "slow", "b", 20)
+        assert refused.value.status_code == 413
+        for name in ("slow 2", "slow 3", "slow 4"):
+            slow.append(asyncio.create_task(put(limit, name, "a", 80, held)))
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException):
+            await put(limit, "calm", "mine", 30)
+        for each in slow:
+            each.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        await put(limit, "calm", "mine", 30)
+
+    event_loop.run(upload())
+    assert kept(files) == {"calm": ["mine"]}
+    assert not limit.arriving
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/"),
+        ("PUT", ""),
+        ("DELETE", "/_stcore/upload_file/s/f"),
+        ("GET", "/x/y/z"),
+    ],
+)
+def test_other_requests_pass(method: str, path: str) -> None:
+    seen = []
+
+    async def streamlit(*given) -> None:
+        seen.append(given)
+
+    given = ({"type": "http", "method": method, "path": path}, object(), object())
+    event_loop.run(UploadLimit(streamlit)(*given))
+    assert seen == [given]

@@ -1,0 +1,159 @@
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from itsdangerous import TimestampSigner
+from starlette.responses import PlainTextResponse, Response
+
+from core.errors import ExplainedError
+from core.serving import visitor_cookie as visitor
+from core.serving.visitor_cookie import COOKIE, DAY_SECONDS, LASTS_SECONDS, read
+from tests.ui.client import Client
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")
+    visitor.signer.cache_clear()
+    yield
+    visitor.signer.cache_clear()
+
+
+async def pages(scope, receive, send) -> None:
+    """Answers as Streamlit does."""
+    if scope["path"] == "/_stcore/health":
+        answer: Response = PlainTextResponse("ok")
+    elif "." in scope["path"]:
+        answer = Response("", media_type="text/javascript")
+    elif dict(scope["headers"]).get(b"if-none-match"):
+        answer = Response(status_code=304)
+    else:
+        answer = Response("", media_type="text/html")
+    await answer(scope, receive, send)
+
+
+@pytest.fixture
+def browser() -> Client:
+    return Client(visitor.VisitorCookie(pages))
+
+
+def test_a_first_page_sets_a_cookie_for_180_days(browser):
+    """Not for scripts and other sites, and never from a shared cache."""
+    browser.get("/Train")
+    given = browser.given
+    assert read(given.value)
+    assert given.key == COOKIE
+    assert int(given["max-age"]) == LASTS_SECONDS == 180 * 24 * 3600
+    assert (given["httponly"], given["samesite"], given["path"]) == (True, "lax", "/")
+    assert not given["secure"]
+    assert browser.headers["cache-control"] == "private, no-cache"
+    browser.scheme = "https"
+    browser.cookies.clear()
+    assert browser.get().given["secure"]
+
+
+def test_a_cookie_is_renewed_once_a_day_for_the_same_visitor(browser, monkeypatch):
+    me = read(browser.get().given.value)
+    assert browser.get("/Train").given is None
+    assert read(Client(browser.app).get().given.value) != me
+    day = time.time() + DAY_SECONDS + 10
+    monkeypatch.setattr("time.time", lambda: day)
+    assert read(browser.get().given.value) == me
+
+
+def test_a_page_that_the_browser_has_kept_sets_a_cookie_too(browser):
+    browser.get("/Train", **{"if-none-match": "x"})
+    assert browser.status == 304
+    assert read(browser.given.value)
+
+
+@pytest.mark.parametrize("path", ["/_stcore/health", "/static/js/index.js"])
+def test_other_answers_than_pages_set_none(browser, path):
+    assert browser.get(path).given is None
+
+
+def forgeries() -> dict[str, str]:
+    mine = visitor.signer().sign("a" * 32).decode()
+    other = TimestampSigner("another key" * 5, salt=COOKIE).sign("a" * 32).decode()
+    return {
+        "empty": "",
+        "only the id": "a" * 32,
+        "another id": mine.replace("a" * 32, "b" * 32),
+        "cut": mine[:-1],
+        "without a signature": mine.rpartition(".")[0],
+        "another key": other,
+        "noise": "\xff\xfe.\x80.é",
+        "long": "x" * 5000,
+    }
+
+
+def test_a_forged_cookie_is_replaced_by_a_new_visitors(browser):
+    for kind, cookie in forgeries().items():
+        browser.cookies[COOKIE] = cookie
+        assert read(cookie) == "", kind
+        new = read(browser.get().given.value)
+        assert len(new) == 32
+        assert new not in ("a" * 32, "b" * 32)
+
+
+def test_a_cookie_signed_by_an_earlier_version_is_still_valid():
+    key = "a secret that nobody knows, 32 characters"
+    signer = TimestampSigner(key, salt="visitor", digest_method=visitor.sha256)
+    assert read(signer.sign("a" * 32).decode()) == "a" * 32
+
+
+@pytest.mark.parametrize(
+    ("seconds", "valid"), [(LASTS_SECONDS + 10, False), (-DAY_SECONDS, True)]
+)
+def test_an_old_cookie_is_invalid_and_one_of_a_clock_set_back_is_not(
+    browser, monkeypatch, seconds, valid
+):
+    cookie, now = browser.get().given.value, time.time()
+    monkeypatch.setattr(visitor.time, "time", lambda: now + seconds)
+    assert bool(read(cookie)) == valid
+
+
+def test_the_cookie_of_deleted_data_is_invalid(browser, monkeypatch):
+    """Also in a tab that still has it. The newest such ids are in memory."""
+    monkeypatch.setattr(visitor, "_deleted", {})
+    monkeypatch.setattr(visitor, "MOST", 2)
+    cookie = browser.get().given.value
+    visitor.retire(read(cookie))
+    assert read(cookie) == ""
+    assert browser.get().given.value != cookie
+    for other in "bcd":
+        visitor.retire(other)
+    assert [read(visitor.signer().sign(id).decode()) for id in "bcd"] == ["b", "", ""]
+
+
+def test_servers_that_start_at_once_make_one_key_for_their_user_alone(tmp_path):
+    file = tmp_path / "data" / "cookie.key"
+    with ThreadPoolExecutor(8) as threads:
+        keys = set(threads.map(visitor.key_in, [file] * 16))
+    assert keys == {file.read_text()}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    names = {each.name for each in file.parent.iterdir()}
+    assert names <= {"cookie.key", "cookie.key.lock"}
+
+
+def test_a_damaged_key_is_made_anew_and_a_good_one_kept(tmp_path):
+    file = tmp_path / "cookie.key"
+    file.touch()
+    key = visitor.key_in(file)
+    assert len(key) == 64
+    assert visitor.key_in(file) == key
+
+
+def test_without_a_place_for_its_key_the_app_starts(tmp_path, monkeypatch, caplog):
+    (tmp_path / "data").touch()
+    monkeypatch.setattr(visitor, "KEY_FILE", tmp_path / "data" / "cookie.key")
+    monkeypatch.delenv("COOKIE_SECRET")
+    assert read(visitor.signer().sign("me").decode()) == "me"
+    assert "after a restart all visitors will be new" in caplog.text
+
+
+def test_a_short_secret_is_refused(monkeypatch):
+    monkeypatch.setenv("COOKIE_SECRET", "secret")
+    with pytest.raises(ExplainedError, match="6 characters, and has to have 32"):
+        visitor.signer()

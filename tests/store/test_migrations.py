@@ -1,0 +1,249 @@
+"""Upgrades keep all rows. today.sqlite.gz was written by the app of revision 0007.
+
+It trained, measured and waited for real; results of five measurements are those of
+tests/samples.py, and weights are rounded so that the file is small.
+"""
+
+import ast
+import gzip
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from core.config import RunConfig
+from core.results import RunResult
+from core.store import codec, database
+from core.store.codec import StoreError
+from core.store.database import MIGRATIONS, Database
+from core.store.migrations.versions.v0008_settings import ADDRESSES
+from core.store.store import Store
+from core.store.tables import Row
+from tests.process import ROOT
+from tests.store.made_up import RESULT, finished
+
+SAME = (
+    *("id", "seq", "visitor", "class_id", "lane", "round", "status", "message", "step"),
+    *("submitted", "started", "ended", "accuracy", "r2", "seconds", "name", "hidden"),
+)
+TODAY = gzip.decompress((Path(__file__).parent / "today.sqlite.gz").read_bytes())
+
+
+@pytest.fixture
+def today(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """The database as the app of revision 0007 left it."""
+    path = tmp_path / "today.sqlite"
+    path.write_bytes(TODAY)
+    connection = sqlite3.connect(path)
+    connection.row_factory = sqlite3.Row
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def upgraded(url: str, tmp_path: Path, open_store) -> Store:
+    """The same rows in a database of either kind, upgraded."""
+    path = tmp_path / "copy.sqlite"
+    path.write_bytes(TODAY)
+    if url.startswith("sqlite"):
+        Database(url).path.parent.mkdir()
+        shutil.copy(path, Database(url).path)
+    else:
+        old, new = sa.create_engine(f"sqlite:///{path}"), Database(url).writer
+        metadata = sa.MetaData(naming_convention=Row.metadata.naming_convention)
+        metadata.reflect(old)
+        for table in metadata.tables.values():
+            for column in table.columns:
+                column.type, column.server_default = column.type.as_generic(), None
+                if isinstance(column.type, sa.Float):
+                    column.type = sa.Float(53)
+        with old.connect() as source, new.begin() as target:
+            metadata.create_all(target)
+            for table in metadata.sorted_tables:
+                for row in source.execute(table.select()):
+                    target.execute(table.insert(), row._asdict())
+        old.dispose()
+    return open_store(url)
+
+
+def renamed(text: str) -> str:
+    form = r"\bcore(\.\w+)+:\w+"
+    return re.sub(form, lambda name: ADDRESSES.get(name[0], name[0]), text)
+
+
+def is_kept(value: Any, text: str) -> bool:
+    """Whether a text says the same as a value, but for fields that are no more."""
+
+    def same(new: Any, old: Any) -> bool:
+        if isinstance(new, dict):
+            return all(name in old and same(new[name], old[name]) for name in new)
+        if isinstance(new, list):
+            return len(new) == len(old) and all(map(same, new, old))
+        return new == old
+
+    trees = (json.loads(t, parse_constant=str) for t in (codec.dumps(value), text))
+    return same(*trees)
+
+
+def test_every_run_of_today_opens_as_it_was(today, upgraded):
+    query = "SELECT runs.*, value, details.started AS start FROM runs LEFT JOIN details"
+    statuses = set()
+    for row in today.execute(f"{query} ON id = run_id"):
+        kept = upgraded.runs.get(row["id"])
+        run = kept.summary
+        assert [getattr(run, name) for name in SAME] == [row[name] for name in SAME]
+        assert run.address == renamed(row["address"])
+        assert is_kept(kept.arguments, renamed(row["arguments"]))
+        if row["task"] is None:
+            assert run.settings is None
+        else:
+            assert kept.arguments == (run.config,)
+            assert all(getattr(run, name) == row[name] for name in run.settings)
+            assert run.settings.keys() == vars(RunConfig()).keys()
+            statuses.add(row["status"])
+        if row["start"]:
+            assert is_kept(kept.start, row["start"])
+        if not row["value"]:
+            assert kept.value is None
+        elif not isinstance(kept.value, RunResult):
+            assert is_kept(kept.value, renamed(row["value"]))
+    assert statuses == {"cancelled", "failed", "finished", "queued", "running"}
+
+
+def test_the_curves_epochs_and_checkpoints_of_today_are_there(today, upgraded):
+    checkpoints = today.execute("SELECT * FROM checkpoints").fetchall()
+    assert len(checkpoints) == 2
+    for run_id, state_dict in checkpoints:
+        kept = upgraded.runs.get(run_id)
+        assert kept.value.checkpoint == state_dict
+        assert len(kept.losses) == kept.summary.steps
+        query = "SELECT value FROM epochs WHERE run_id = ? ORDER BY epoch"
+        texts = [text for (text,) in today.execute(query, [run_id])]
+        assert all(map(is_kept, kept.history, texts))
+        assert len(texts) == len(kept.history) == 2
+        assert kept.value.history == kept.history
+
+
+def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):
+    rows = today.execute("SELECT * FROM measurements").fetchall()
+    assert len(rows) == 16
+    for row in rows:
+        kind = renamed(row["kind"])
+        assert is_defined(kind)
+        assert upgraded.measurements.newest_id(kind, row["machine"]) == row["id"]
+        found = upgraded.measurements.get(row["id"])
+        assert is_kept(found.value, renamed(row["value"])), kind
+        assert is_kept(found.provenance, renamed(row["provenance"])), kind
+
+
+def test_the_answers_and_the_class_of_today_are_there(today, upgraded):
+    for row in today.execute("SELECT * FROM answers"):
+        assert is_kept(
+            upgraded.answers.of(row["visitor"])[row["question"]], row["value"]
+        )
+    (found,) = upgraded.classes.all()
+    assert (found.name, found.is_open, found.rules.epochs) == ("Physics", True, 20)
+    (member,) = upgraded.classes.members(found.id)
+    assert (member.name, member.runs) == ("Ada", 4)
+    assert len(upgraded.classes.acts(found.id)) == 4
+    assert len(upgraded.classes.runs(found.id)) == 26
+    for row in today.execute("SELECT * FROM visitors"):
+        assert upgraded.visitors.get(row["id"]).code == row["code"]
+
+
+def test_the_jobs_that_wait_today_are_queued(upgraded):
+    waiting = upgraded.runs.recover()
+    assert [run.summary.id for run in waiting] == [f"queued {n}" for n in range(6)]
+    assert is_defined(*(run.summary.address for run in waiting))
+
+
+def is_defined(*addresses: str) -> bool:
+    """Whether all of them name functions and classes, without an import of torch."""
+    for address in addresses:
+        module, _, name = address.partition(":")
+        tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8"))
+        if name not in {getattr(node, "name", "") for node in tree.body}:
+            raise LookupError(address)
+    return True
+
+
+def test_every_name_that_was_moved_is_there():
+    assert is_defined(*ADDRESSES.values())
+
+
+def difference(connection: sa.Connection) -> list:
+    """What `alembic check` finds."""
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return compare_metadata(context, Row.metadata)
+
+
+def test_new_and_upgraded_databases_have_the_same_tables(upgraded):
+    found = upgraded.writer.write(lambda session: difference(session.connection()))
+    assert found.result == []
+
+
+@pytest.mark.parametrize("version", ["9999", "0003"])
+def test_a_database_of_an_unknown_version_is_left_alone(url, open_store, version):
+    store = open_store(url)
+    change = sa.text(f"UPDATE alembic_version SET version_num = '{version}'")
+    store.writer.write(lambda session: session.execute(change))
+    store.close()
+    with pytest.raises(StoreError, match="A newer version of this app made"):
+        open_store(url)
+
+
+MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "9999", "0008"
+
+def upgrade():
+    op.add_column("visitors", sa.Column("new", sa.String))
+    with op.batch_alter_table("runs", recreate="auto") as batch:
+        batch.alter_column("name", nullable=True)
+    {last}
+"""
+
+
+def add_migration(monkeypatch: pytest.MonkeyPatch, folder: Path, last: str) -> None:
+    """One more, for which SQLite has to make the table of runs anew."""
+    shutil.copytree(MIGRATIONS, folder)
+    (folder / "versions" / "v9999.py").write_text(MIGRATION.format(last=last))
+    monkeypatch.setattr(database, "MIGRATIONS", folder)
+
+
+def test_a_table_that_is_made_anew_keeps_what_points_to_it(
+    url, open_store, tmp_path, monkeypatch
+):
+    store = open_store(url)
+    finished(store, "a")
+    store.close()
+    add_migration(monkeypatch, tmp_path / "migrations", "pass")
+    store = open_store(url)
+    assert store.runs.get("a").value == RESULT
+    assert store.runs.delete(["a"], "me")
+    assert store.runs.checkpoint("a") is None, "foreign keys hold again"
+
+
+def test_an_upgrade_that_fails_changes_nothing(url, open_store, tmp_path, monkeypatch):
+    store = open_store(url)
+    finished(store, "a")
+    store.close()
+    with monkeypatch.context() as patch:
+        add_migration(patch, tmp_path / "migrations", "1 / 0")
+        with pytest.raises(ZeroDivisionError):
+            open_store(url)
+    store = open_store(url)
+    assert store.runs.get("a").value == RESULT
+    columns = sa.text("SELECT * FROM visitors")
+    names = store.writer.write(lambda session: session.execute(columns).keys()).result
+    assert "new" not in names

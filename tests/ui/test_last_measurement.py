@@ -1,0 +1,115 @@
+"""What was measured on this machine, and what is said of it."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from core.jobs.job import Job
+from core.jobs.measurements import KINDS, keep
+from core.store.codec import StoreError
+from core.ui import last_measurement as measured
+from core.ui import server
+from tests import samples
+from tests.jobs.follow import finish, wait
+
+RACE = "core.lessons.compare.race:race"
+KINDS.add(RACE)  # as the page of the race does
+COPIES = "core.lessons.speed.copies:measure"
+
+
+def job(value: object, seconds: float = 0, **more: object) -> Job:
+    """A measurement of so long ago."""
+    ended = {"status": "finished", "stopped": time.time() - seconds, "owner": "ada"}
+    return Job("id", RACE, (), "train", value=value, **ended | more)
+
+
+@pytest.fixture
+def here(engine, monkeypatch):
+    """Names the machine that the pages are about."""
+
+    def be(identity: str) -> None:
+        known = replace(samples.machine("CPU"), identity=identity)
+        monkeypatch.setattr(type(engine), "machine", lambda _: known)
+
+    return be
+
+
+def test_what_a_visitor_measures_is_there_for_the_next_one(engine, monkeypatch):
+    """Once the job has ended, on the machine where the worker stands."""
+    wait(lambda: engine.machine() is not None)
+    done = finish(engine, engine.submit(COPIES, "cpu", owner="ada"))
+
+    def is_kept() -> bool:
+        found = measured.newest(COPIES)
+        return found is not None and found.stopped == done.stopped
+
+    wait(is_kept)
+    found = measured.newest(COPIES)
+    assert (found.value, found.arguments, found.owner) == (done.value, ("cpu",), "ada")
+    for visitor, said in (("ada", "by you."), ("bob", "by somebody in this course.")):
+        monkeypatch.setattr(measured, "visitor", lambda name=visitor: name)
+        assert measured.sentence(found).endswith(said)
+
+
+def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
+    """Each machine has its own; one that is not known yet, or has none, shows none."""
+    measurements = server.store().measurements
+    for machine, steps in (("one", 3), ("two", 4)):
+        value = replace(samples.RACE, steps=steps)
+        keep(measurements, job(value, machine=machine))
+    server.store().writer.flush()
+    for machine, steps in (("one", 3), ("two", 4)):
+        here(machine)
+        assert measured.newest(RACE).value.steps == steps
+    for machine in ("three", ""):
+        here(machine)
+        assert measured.newest(RACE) is None
+
+
+def test_what_another_version_told_of_it_is_no_traceback(here):
+    """A measurement of which the page can't say enough counts as none."""
+    here("older")
+    kept = {"machine": "older", "provenance": samples.CARD}
+    server.store().measurements.keep(RACE, samples.RACE, **kept)
+    server.store().writer.flush()
+    assert measured.newest(RACE) is None
+
+
+def test_a_page_opens_empty_where_the_database_is_away(here, monkeypatch):
+    """What is wrong is told by the page's frame; here there is nothing to show."""
+
+    def fail(*_arguments: object) -> None:
+        raise StoreError("gone")
+
+    here("one")
+    store = server.store()
+    monkeypatch.setattr(type(store.measurements), "newest_id", fail)
+    assert measured.newest(RACE) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (samples.RACE, "on A processor and Testing card, 2 threads, torch 2.15.0"),
+        (samples.TRANSFERS, "on Testing card, 2 threads, torch 2.15.0"),
+        ((samples.PROFILE,), "on Testing card, 2 threads, torch 2.15.0"),
+    ],
+)
+def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
+    """An older torch stays with its figures; nobody's name is told."""
+    monkeypatch.setattr(measured, "visitor", lambda: "me")
+    three_hours = measured.sentence(job(value, 3 * 3600))
+    assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
+    assert measured.sentence(job(value, owner="")).endswith(
+        "by this server in idle time."
+    )
+
+
+def test_threads_that_differ_are_what_was_compared(monkeypatch):
+    """One CPU with one thread and with two is named once."""
+    monkeypatch.setattr(measured, "visitor", lambda: "me")
+    one = replace(samples.PROCESSOR, threads=1)
+    race = replace(samples.RACE, environments=(one, samples.PROCESSOR))
+    said = measured.sentence(job(race, owner="me"))
+    assert said == "Measured just now on A processor, torch 2.15.0, by you."

@@ -1,0 +1,76 @@
+"""Fragments that tell the browser how soon to look at them again."""
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.job import Job
+from core.ui import polling as looks
+
+
+def page() -> None:
+    import streamlit as st
+
+    from core.ui import polling as looks
+
+    st.text(f"outside: {looks.fragment()!r}")
+
+    @st.fragment
+    def outer() -> None:
+        st.text(f"outer: {looks.fragment()}")
+        inner(looks.fragment())
+        looks.every(3.0)
+
+    @st.fragment
+    def inner(whole: str) -> None:
+        st.text(f"inner: {looks.fragment()}")
+        looks.every(None)
+        looks.every(0.5, whole)
+
+    outer()
+
+
+def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
+    """Each is told by its id; without seconds the browser is to look no more."""
+    sent: list[ForwardMsg] = []
+    enqueue = ScriptRunContext.enqueue
+
+    def gather(context: ScriptRunContext, message: ForwardMsg) -> None:
+        sent.append(message)
+        enqueue(context, message)
+
+    monkeypatch.setattr(ScriptRunContext, "enqueue", gather)
+    at = AppTest.from_function(page).run()
+    assert not at.exception
+    said = dict(each.value.split(": ") for each in at.text)
+    assert said["outside"] == "''"
+    assert said["outer"] != said["inner"]
+    told = [
+        (each.auto_rerun.fragment_id, each.auto_rerun.interval)
+        for each in sent
+        if each.HasField("auto_rerun")
+    ]
+    assert told == [(said["outer"], 0.5), (said["outer"], 3.0)]
+    stopped = [list(m.stop_auto_rerun.fragment_ids) for m in sent]
+    assert [each for each in stopped if each] == [[said["inner"]]]
+
+
+@pytest.mark.parametrize(
+    ("status", "place", "owner", "seconds"),
+    [
+        ("running", 0, "me", 0.2),
+        ("starting", 0, "me", 0.2),
+        ("queued", 1, "me", 1.0),
+        ("queued", 2, "me", 3.0),
+        ("running", 0, "another", 3.0),
+        ("finished", 0, "me", None),
+    ],
+)
+def test_ones_own_job_is_looked_at_more_often(
+    monkeypatch, status, place, owner, seconds
+):
+    """Five times a second where it goes on; who waits or looks on has more patience."""
+    monkeypatch.setattr(looks, "visitor", lambda: "me")
+    job = Job("a", "path", (), "train", owner, status, place)
+    assert looks.interval(job, looks.RUN_SECONDS) == seconds

@@ -1,0 +1,109 @@
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.store.store import Store
+from core.ui import answers, course, practice
+from core.ui.course import LESSONS
+from core.ui.practice import EXERCISES
+from tests.pages.walk import code_in, texts, write_code
+
+FIRST, *LATER = LESSONS[0].questions
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path, monkeypatch):
+    opened = Store(f"sqlite:///{tmp_path / 'app.sqlite'}")
+    monkeypatch.setattr(answers, "store", lambda: opened)
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
+    monkeypatch.setattr(practice, "visitor", lambda: "me")
+    yield opened
+    opened.close()
+
+
+def page(part: str, title: str) -> None:
+    from core.ui import course, practice
+
+    if part == "exercise":
+        practice.exercise(title)
+    else:
+        practice.questions(course.page(title))
+
+
+def opened(part: str = "questions", title: str = "Device") -> AppTest:
+    return AppTest.from_function(page, default_timeout=60, args=(part, title)).run()
+
+
+def said(at: AppTest) -> str:
+    return texts([*at.markdown, *at.info, *at.success])
+
+
+def check(at: AppTest, code: str) -> AppTest:
+    """Write the code and press "Check it"."""
+    (field,) = at.get("bidi_component")
+    write_code(at, field.key, code)
+    return at.button[0].click().run()
+
+
+@pytest.mark.parametrize("title", EXERCISES)
+def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
+    exercise = EXERCISES[title]
+    at = opened("exercise", title)
+    assert code_in(at)["value"] == exercise.code
+    assert not at.info
+    assert check(at, exercise.code).info
+    assert "can't be read as Python" in texts(check(at, "\ndef f(:").info)
+    assert code_in(at)["marked"] == [2]
+    assert exercise.right in texts(check(at, exercise.solution).success)
+    assert not at.exception
+    again = opened("exercise", title)
+    assert code_in(again)["value"] == exercise.solution
+    assert again.success
+
+
+def test_a_page_without_an_exercise_has_no_place_for_one():
+    assert not opened("exercise", "Runs").subheader
+
+
+def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
+    monkeypatch.setattr(practice, "BROKEN", "exercises.toml can't be read: why")
+    monkeypatch.setattr(course, "BROKEN", "question 1 of Device has no 'key'.")
+    error = texts(opened("exercise", "Model").error)
+    assert "exercises.toml can't be read: why" in error
+    assert "question 1 of Device has no 'key'" in texts(opened().error)
+
+
+def test_a_question_explains_nothing_until_it_is_answered():
+    at = opened()
+    (radio,) = at.radio
+    assert radio.label == FIRST.text
+    assert radio.options == FIRST.shuffled("me")
+    assert radio.value is None
+    assert not [reply for reply in FIRST.answers.values() if reply in said(at)]
+    assert "first try" not in said(at)
+
+
+def test_the_first_try_counts_and_every_try_explains_itself(store):
+    at = opened()
+    wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
+    for chosen in (wrong, FIRST.right):
+        at.radio[0].set_value(chosen).run()
+        assert FIRST.answers[chosen] in said(at)
+    assert "**0 of 1** right on the first try, 3 to go" in said(at)
+    assert store.answers.of("me") == {FIRST.key: [wrong, FIRST.right]}
+    at = opened()
+    assert at.radio[0].label == LATER[0].text  # the first is done
+    assert "**0 of 1** right on the first try" in said(at)
+
+
+def test_the_way_leads_from_question_to_question():
+    at = opened()
+    for question in (FIRST, *LATER):
+        assert at.radio[0].label == question.text
+        at.radio[0].set_value(question.right).run()
+        if at.button:
+            at.button[0].click().run()
+    assert not at.button
+    assert "**4 of 4** right on the first try. This lesson is done" in said(at)
+    at.segmented_control[0].set_value(0).run()
+    assert at.radio[0].label == FIRST.text
+    assert at.radio[0].value == FIRST.right

@@ -1,0 +1,28 @@
+"""The columns that a chart's specification asks for, and those of its data."""
+
+import json
+import re
+from typing import Any
+
+from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
+
+
+def columns(node: Any) -> set[str]:
+    """Those in fields and in expressions of a specification."""
+    if isinstance(node, list):
+        return set().union(*map(columns, node))
+    if isinstance(node, str):
+        return set(re.findall(r"datum\.(\w+)", node))
+    if not isinstance(node, dict):
+        return set()
+    named = {node["field"]} if isinstance(node.get("field"), str) else set()
+    asked = (v for k, v in node.items() if k not in ("data", "datasets", "labelExpr"))
+    return named.union(*map(columns, asked))
+
+
+def missing(chart: Any) -> set[str]:
+    """The columns that a chart on a page lacks; none where its data come later."""
+    tables = [chart.proto.data.data, *(each.data.data for each in chart.proto.datasets)]
+    frames = map(convert_arrow_bytes_to_pandas_df, filter(None, tables))
+    given = {column for frame in frames for column in frame.columns}
+    return columns(json.loads(chart.proto.spec)) - given if given else set()

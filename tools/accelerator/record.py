@@ -1,0 +1,40 @@
+"""`core.bench --record` piece by piece: a piece that fails costs no other."""
+
+from core import bench
+from tools.accelerator.step import Part, Results, Setting, SkipError, work_through
+
+UNTRIED = "pinned copies, graphs, energy, and who wins a race."
+# What each may take, at most; by worth: the first are shown on most pages.
+SECONDS = {
+    "races": 120.0,
+    "labs": 90.0,
+    "breakdowns": 60.0,
+    "crossovers": 130.0,
+    "transfers": 40.0,
+    "climbs": 400.0,
+    "epoch": 200.0,
+    "loader": 140.0,
+    "memory": 60.0,
+    "vectorize": 60.0,
+    "copies": 40.0,
+    "time_to_accuracy": 300.0,
+}
+REPEATS = 5
+
+
+def run(setting: Setting, results: Results) -> None:
+    repeats = 1 if setting.tiny else REPEATS
+    pieces = bench.pieces(setting.task, setting.device, repeats, setting.tiny)
+    parts = [Part(name, seconds, pieces[name]) for name, seconds in SECONDS.items()]
+
+    def record() -> dict[str, str]:
+        """The file that core/reference takes."""
+        found = [results.parts[name]["found"] for name in pieces if results.done(name)]
+        if not found:
+            raise SkipError("There is no piece of it.")
+        lacking = [name for name in pieces if not results.done(name)]
+        head = bench.head(setting.task, setting.device)
+        path = bench.record({**head, **bench.merged(found)}, setting.folder)
+        return {"file": path.name, "lacks": ", ".join(lacking)}
+
+    work_through([*parts, Part("record", 1.0, record, last=True)], setting, results)
