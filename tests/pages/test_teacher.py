@@ -173,6 +173,7 @@ def test_a_class_leaves_a_table_and_a_hand_out_and_is_deleted(opened):
     press(press(at, "delete_class"), "delete_class_for_good")
     assert store.classes.all() == []
     assert store.runs.get(f"{opened.id} kept") is None
+    store.writer.flush()
     assert "deleted the class Monday, 1 runs" in str(store.classes.acts())
 
 
