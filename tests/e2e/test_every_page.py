@@ -62,12 +62,10 @@ SIGHTS = {
 }
 
 
-def in_sight(found: Locator) -> bool:
-    """Whether all of it is in the window, which nobody has scrolled."""
-    return found.first.evaluate("""each => {
-        const {top, bottom} = each.getBoundingClientRect();
-        return top >= 0 && bottom > top && bottom <= window.innerHeight;
-    }""")
+def expect_in_sight(wanted: Locator) -> None:
+    """The first comes to be in the window as a whole, which nobody has scrolled."""
+    expect(wanted.first).to_be_visible(timeout=SLOW)
+    expect(wanted.first).to_be_in_viewport(ratio=0.99, timeout=SLOW)
 
 
 def fits(page: Page) -> bool:
@@ -86,15 +84,13 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
     sight = SIGHTS[address]
     page = ready(visitor(address))
     assert fits(page)
-    expect(page.locator(sight.real).first).to_be_visible(timeout=SLOW)
-    assert in_sight(page.locator(sight.real))
+    expect_in_sight(page.locator(sight.real))
     if sight.button:
         key(ready(page), sight.button).click()
         if sight.skip:  # the guess, which is offered once there is something to show
             key(page, sight.skip).click()
         for each in sight.brings:
-            expect(page.locator(each).first).to_be_visible(timeout=SLOW)
-            assert in_sight(page.locator(each)), each
+            expect_in_sight(page.locator(each))
     if sight.cancel:
         key(page, sight.cancel).click()
     page.emulate_media(color_scheme="dark")
