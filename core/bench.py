@@ -327,7 +327,7 @@ def recorded(address: str, *jobs: tuple[tuple[Any, ...], Any]) -> dict[str, Any]
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
     """Write what was measured for the pages to a file named after the device.
 
-    core.jobs.reference_records reads it.
+    core.jobs.measurements reads it.
     """
     environment = result.get("environment") or result["figures"][0]
     name = environment["device_name"].lower()

@@ -7,7 +7,7 @@ import torch
 from core import bench, devices
 from core.config import FAST
 from core.data import datasets, sprites
-from core.jobs import reference_records
+from core.jobs import measurements
 from core.lessons.compare import crossover, step_profile, timing_pitfalls
 from core.lessons.speed import climb_result, copies, memory, vectorize
 from core.lessons.speed.loader_result import LoaderPlan
@@ -51,7 +51,7 @@ def test_a_record_has_the_jobs_of_all_pages(measured, tmp_path):
     bench.record({"date": "2026-11-30", **measured}, tmp_path)
     jobs = {
         job.address.removeprefix("core.lessons."): job
-        for job in reference_records.read(tmp_path)
+        for job in measurements.recorded(tmp_path)
     }
     assert jobs.keys() == {
         *("compare.race:race", "compare.timing_pitfalls:measure"),

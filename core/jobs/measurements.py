@@ -1,16 +1,25 @@
-"""Measurements that outlast their jobs, and the ended jobs that pages draw them as."""
+"""Measurements that outlast their jobs, and the ended jobs that pages draw them as.
+
+Those of this app are in the database. Those of other machines are in
+core/reference/*.json, written by `core.bench`, and labelled with their device and date.
+"""
 
 import logging
 from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from core.jobs.job import Job, Stored
 from core.measure.environment import Environment
+from core.store.codec import StoreError, loads
 from core.store.measurements import Measurements
 from core.store.tables import Measurement
 
 logger = logging.getLogger(__name__)
 
+FOLDER = Path(__file__).parents[1] / "reference"
 FORGOTTEN = "forgotten"  # the owner, where the visitor was deleted
 
 KINDS: set[str] = set()  # addresses of functions that measure; panels add theirs
@@ -59,6 +68,43 @@ def as_job(measurement: Measurement) -> Job:
         stopped=measurement.measured_at,
         machine=measurement.machine,
     )
+
+
+@cache
+def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
+    """All that was recorded; a file that can't be read is left out, and logged."""
+    jobs = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            date, *measured = loads(path.read_text("utf-8"), f"The record {path.name}")
+            time = datetime.fromisoformat(date).timestamp()
+            for number, (address, arguments, value) in enumerate(measured):
+                job = Job(
+                    f"{path.stem}-{number}",
+                    address,
+                    arguments,
+                    lane="train",
+                    status="finished",
+                    value=value,
+                    submitted=time,
+                    stopped=time,
+                )
+                jobs.append(job)
+        except (OSError, StoreError, TypeError, ValueError) as error:
+            logger.warning("a record is left out: %s", error)
+    return tuple(jobs)
+
+
+def recorded_by(address: str) -> list[Job]:
+    """What the function at the address has measured on other machines."""
+    return [job for job in recorded() if job.address == address]
+
+
+def label(job: Job) -> str:
+    """Where and when: "NVIDIA H200, recorded 2026-11-30"."""
+    day = datetime.fromtimestamp(job.stopped or job.submitted)
+    names = dict.fromkeys(each.device_name for each in environments(job.value))
+    return f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"
 
 
 def environments(value: Any) -> list[Environment]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core.jobs import reference_records
+from core.jobs import measurements
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.ui import controls, downloads, figures, format, guess
@@ -165,8 +165,8 @@ class Lab:
         empty = self.words.get("empty", "")
         if not self.job.follow(lambda job: self.show(job, guessed), empty):
             self.before(arguments)
-        for recorded in reference_records.of(self.address):
-            with st.expander(f"Recorded: {reference_records.label(recorded)}"):
+        for recorded in measurements.recorded_by(self.address):
+            with st.expander(f"Recorded: {measurements.label(recorded)}"):
                 another = copy(self)
                 another.suffix = f"_{recorded.id}"
                 another.show(recorded)

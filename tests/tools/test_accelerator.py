@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from core import devices
-from core.jobs import reference_records
+from core.jobs import measurements
 from tests import samples
 from tools.accelerator import __main__ as script
 from tools.accelerator import ladder, record
@@ -80,7 +80,7 @@ def test_a_record_is_made_of_the_pieces_there_are(
     record.run(setting, results)
     made = results.parts["record"]["found"]
     assert made["lacks"] == "memory"
-    jobs = reference_records.read(setting.folder)
+    jobs = measurements.recorded(setting.folder)
     assert [job.value for job in jobs] == [samples.COPIES] * (len(pieces) - 1)
 
 

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.jobs import reference_records
+from core.jobs import measurements
 from core.jobs.job import Job
 from core.lessons.speed import climb_result, rungs_page
 from core.lessons.speed.climb_result import (
@@ -59,9 +59,9 @@ def draw(machine: Machine) -> None:
             wanted = settings(machine)
         buttons(wanted)
     follow(wanted, machine)
-    for job in reference_records.of(PANEL.address):
+    for job in measurements.recorded_by(PANEL.address):
         model = format.NAMES[job.value.climb.model]
-        with st.expander(f"Recorded: {reference_records.label(job)} · {model}"):
+        with st.expander(f"Recorded: {measurements.label(job)} · {model}"):
             st.markdown(climb_result.verdict(job.value))
             draw_table(job.value.results, job.value.results)
             draw_caption(job.value)
