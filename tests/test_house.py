@@ -42,7 +42,7 @@ LAYERS = (
     ("core.data",),
     ("core.measure.environment",),
     ("core.devices", "core.results"),
-    ("core.loss_meter", "core.measure"),
+    ("core.measure",),
     ("core.training", "core.store"),
     ("core.jobs",),
     ("core.classroom", "core.script", "core.runs.export"),

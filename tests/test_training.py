@@ -14,7 +14,6 @@ from core.config import RunConfig
 from core.data import curve, datasets
 from core.data.batches import in_order
 from core.errors import CancelledError, ExplainedError
-from core.loss_meter import REPORT_SECONDS
 from core.results import (
     DRAWN_STEPS,
     FIRST_STEPS,
@@ -25,6 +24,7 @@ from core.results import (
     Started,
     StepProgress,
 )
+from core.training import REPORT_SECONDS
 from core.watch import Watch
 
 CPU = torch.device("cpu")

@@ -18,8 +18,7 @@ from core.lessons.checkpoints.checkpoints_result import (
     PartLosses,
     Resumed,
 )
-from core.loss_meter import REPORT_SECONDS
-from core.training import Training
+from core.training import REPORT_SECONDS, Training
 from core.watch import UNWATCHED, Watch
 
 

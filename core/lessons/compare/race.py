@@ -24,12 +24,11 @@ from core.lessons.compare.race_result import (
     Trial,
     TrialProgress,
 )
-from core.loss_meter import LossMeter
 from core.measure import nvml
 from core.measure.environment import Environment, now
 from core.measure.speedup import FEWEST_REPEATS
 from core.results import StepProgress
-from core.training import Training
+from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # fewer would time the clock and the first batch

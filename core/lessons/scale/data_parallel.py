@@ -22,8 +22,8 @@ from core import loops, models
 from core.data import batches, datasets
 from core.lessons.scale import ranks
 from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
-from core.loss_meter import REPORT_SECONDS
 from core.measure.environment import now
+from core.training import REPORT_SECONDS
 from core.watch import UNWATCHED, Watch
 
 LEARNING_RATE = 0.001

@@ -1,13 +1,12 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from core.loss_meter import epoch_mean
+from core.training import epoch_mean
 
 LOSSES = st.lists(st.floats(0, 100), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(LOSSES, st.integers(1, 64), st.data())
 def test_epoch_mean_counts_images(
     steps: list[float], batch_size: int, draw: st.DataObject
