@@ -39,7 +39,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     store()
     engine()  # its processes start while this one goes on
     # Pages use caches that want Streamlit's runtime, which is there only now.
-    from core.serving import garbage, startup
+    from core import startup
+    from core.serving import garbage
 
     streamlit_patches.apply()
     startup.load()

@@ -53,8 +53,7 @@ LAYERS = (
     tuple(f"core.lessons.{name}" for name in OTHER_LESSONS),
     ("core.home", "core.classroom.*_chart"),
     ("core.classroom.*_page", "core.bench", "core.run"),
-    ("core.serving.idle_measuring",),
-    ("core.serving.startup",),
+    ("core.startup",),
     ("app", "home", "pages"),
 )
 LAYER_OF = {package: i for i, layer in enumerate(LAYERS) for package in layer}

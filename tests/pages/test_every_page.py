@@ -4,12 +4,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import startup
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
 from core.lessons.speed.climb_result import Climb
-from core.serving import startup
 from core.ui import runs
 from core.ui.course import CLASS, LESSONS, RUNS, TEACHER
 from tests import samples
@@ -159,7 +159,7 @@ def test_nobody_is_the_first_to_ask(monkeypatch):
     for each in (machine.facts, machine.devices, machine.answers):
         each.clear()
     st.cache_data.clear()
-    startup.ask()
+    startup.warm_up()
     asked, ask = set(), Engine.ask
 
     def note(self, address: str, *arguments, **more):

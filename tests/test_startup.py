@@ -1,4 +1,4 @@
-"""Measurements in idle time: which are missing, and that they give way to visitors."""
+"""What is there before the first visitor, and that idle work gives way to visitors."""
 
 import threading
 from collections.abc import Callable
@@ -6,14 +6,34 @@ from dataclasses import replace
 
 import pytest
 
+from core import startup
+from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
-from core.serving import idle_measuring
 from core.ui import last_measurement as measured
 from tests import samples
 from tests.jobs.follow import RUN, SHORT, finish, wait
+from tests.process import python
 
 COUNT = "tests.jobs.follow:count"
+LOAD = """
+import gc, sys
+from core import startup
+
+startup.load()
+print(gc.get_freeze_count() > 10 * len(gc.get_objects()))
+print(*sys.modules)
+"""
+
+
+def test_the_pages_code_is_there_and_costs_no_collection():
+    frozen, modules = python("-c", LOAD).stdout.strip().splitlines()[-2:]
+    assert frozen == "True"
+    files = ROOT.joinpath("core", "ui").rglob("*.py")
+    names = {".".join(each.relative_to(ROOT).with_suffix("").parts) for each in files}
+    pages = {name for name in names if not name.endswith("__init__")}
+    assert pages <= set(modules.split())
+    assert "torch" not in modules.split()
 
 
 @pytest.fixture
@@ -23,7 +43,7 @@ def left_to_measure(engine, monkeypatch):
     monkeypatch.delenv("MEASURE_WHEN_IDLE")
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
     found: list[tuple] = []
-    monkeypatch.setattr(idle_measuring, "work_off", lambda _, jobs: found.extend(jobs))
+    monkeypatch.setattr(startup, "work_off", found.extend)
 
     def addresses(results: dict[str, object]) -> set[str]:
         def newest(address: str) -> Job | None:
@@ -32,7 +52,7 @@ def left_to_measure(engine, monkeypatch):
 
         monkeypatch.setattr(measured, "newest", newest)
         found.clear()
-        idle_measuring.measure()
+        startup.measure(engine.machine())
         return {address for address, _ in found}
 
     return addresses
@@ -76,17 +96,16 @@ def test_nothing_is_measured_unasked(monkeypatch, left_to_measure, name, value):
 
 
 @pytest.fixture
-def work_off(engine):
+def work_off(monkeypatch):
     """Work off these jobs in a thread that the test waits for."""
+    monkeypatch.setattr(startup, "IDLE_SECONDS", 0.3)
     threads = []
 
-    def begin(*jobs: tuple, idle_seconds: float = 0.3) -> threading.Thread:
-        work = (engine, jobs, idle_seconds)
-        threads.append(
-            threading.Thread(target=idle_measuring.work_off, args=work, daemon=True)
-        )
-        threads[-1].start()
-        return threads[-1]
+    def begin(*jobs: tuple) -> threading.Thread:
+        work = threading.Thread(target=startup.work_off, args=(jobs,), daemon=True)
+        threads.append(work)
+        work.start()
+        return work
 
     yield begin
     for each in threads:
