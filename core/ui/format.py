@@ -7,9 +7,9 @@ from typing import Any
 
 from core.config import RunConfig
 from core.measure.environment import Environment
-from core.measure.units import precise as precise
-from core.measure.units import rounded as rounded
-from core.measure.units import times as times
+from core.measure.speedup import precise as precise
+from core.measure.speedup import rounded as rounded
+from core.measure.speedup import times as times
 from core.results import RunResult
 
 NAMES = {

@@ -8,8 +8,7 @@ from core.config import RunConfig
 from core.lessons.compare.candidates import Candidate
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import Speedup, speedup
-from core.measure.units import times
+from core.measure.speedup import Speedup, speedup, times
 from core.results import LossPoint
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.

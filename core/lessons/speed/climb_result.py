@@ -14,8 +14,14 @@ from typing import Any, ClassVar
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import FEWEST_REPEATS, Speedup, paired, speedup
-from core.measure.units import precise, times
+from core.measure.speedup import (
+    FEWEST_REPEATS,
+    Speedup,
+    paired,
+    precise,
+    speedup,
+    times,
+)
 from core.words import Words
 
 words = Words(__file__)

@@ -22,7 +22,7 @@ from core.lessons.speed.climb_result import (
     pairs,
     verdict,
 )
-from core.measure.units import times
+from core.measure.speedup import times
 from core.watch import Watch
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)

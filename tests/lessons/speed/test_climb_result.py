@@ -18,7 +18,7 @@ from core.lessons.speed.climb_result import (
     is_kept,
     verdict,
 )
-from core.measure.units import times
+from core.measure.speedup import times
 from tests.samples import CLIMBED
 
 FIRST = Result("textbook", "", (4.0, 4.0, 4.0), (), 6400, 100, correct=860, total=1000)
