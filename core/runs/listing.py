@@ -35,9 +35,6 @@ def summary(run: Run) -> RunSummary:
         accuracy=last.test_accuracy if last else None,
         r2=last.test_r2 if last else None,
         seconds=run.result.seconds if run.result else None,
-        name="",
-        hidden=False,
-        withheld=False,
         settings=vars(run.config),
     )
 

@@ -5,46 +5,34 @@ core.classroom decides; this stores.
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from core.store import codec
-from core.store.database import Database
 from core.store.tables import Act, Class, Member, RunSummary, clean
 from core.store.visitors import know, new_code
-from core.store.writer import Write, Writer
+from core.store.writer import Rows, Write
 
 CODE_WORDS = 2  # 16 bits each; few, as it is typed from a wall and can be changed
 
 
-@dataclass(eq=False)
-class Classes:
-    """Reads in any thread, writes through the one writer.
-
-    Reads raise StoreError, and so do the writes that wait while the database is away.
-    """
-
-    database: Database
-    writer: Writer
-
+class Classes(Rows):
     # Reading
 
     def all(self) -> list[Class]:
         """The newest first."""
-        with self.database.read() as session:
-            return [
-                replace(row, rules=codec.loads(row.rules, "This class"))
-                for row in session.scalars(select(Class).order_by(Class.created.desc()))
-            ]
+        return [
+            replace(row, rules=codec.loads(row.rules, "This class"))
+            for row in self.read(select(Class).order_by(Class.created.desc()))
+        ]
 
     def members(self, class_id: str) -> list[Member]:
         """The members of a class, in the order they came."""
         query = select(Member).where(Member.class_id == class_id)
-        with self.database.read() as session:
-            return list(session.scalars(query.order_by(Member.joined)))
+        return self.read(query.order_by(Member.joined))
 
     def of(self, visitor: str) -> list[dict[str, Any]]:
         """The classes that a visitor is or was in, with the name there."""
@@ -58,8 +46,7 @@ class Classes:
         query = select(Act).order_by(Act.at.desc())
         if class_id is not None:
             query = query.where(Act.class_id == class_id)
-        with self.database.read() as session:
-            return list(session.scalars(query))
+        return self.read(query)
 
     def runs(self, class_id: str) -> dict[str, str]:
         """The ids of a class's runs, with the visitor of each."""
@@ -78,12 +65,7 @@ class Classes:
             name=clean(name),
             size=size,
             rules=codec.dumps(rules),
-            is_open=False,
-            is_paused=False,
             created=time.time(),
-            ends=None,
-            joined=0,
-            outside=0,
         )
         self.writer.now(lambda session: session.merge(made))
         return replace(made, rules=rules)

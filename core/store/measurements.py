@@ -3,7 +3,7 @@
 import logging
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
@@ -11,21 +11,14 @@ from sqlalchemy.orm import Session
 
 from core.store import codec
 from core.store.codec import DamagedError
-from core.store.database import Database
 from core.store.tables import Measurement
 from core.store.visitors import know
-from core.store.writer import Writer
+from core.store.writer import Rows
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
-class Measurements:
-    """Reads in any thread, writes through the one writer."""
-
-    database: Database
-    writer: Writer
-
+class Measurements(Rows):
     def keep(
         self,
         kind: str,
@@ -59,10 +52,7 @@ class Measurements:
     def newest_id(
         self, kind: str, machine: str, subject: str | None = None
     ) -> str | None:
-        """The id of the newest of a machine, of one subject or of any.
-
-        Raises StoreError.
-        """
+        """The id of the newest of a machine, of one subject or of any."""
         query = (
             select(Measurement.id)
             .where(Measurement.kind == kind, Measurement.machine == machine)
@@ -70,29 +60,27 @@ class Measurements:
         )
         if subject is not None:
             query = query.where(Measurement.subject == subject)
-        with self.database.read() as session:
-            return session.scalars(query).first()
+        return next(iter(self.read(query.limit(1))), None)
 
     def get(self, measurement_id: str) -> Measurement | None:
-        """None if there is none, or this version can't read it. Raises StoreError."""
+        """None if there is none, or this version can't read it."""
         return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:
-        """All that a visitor measured, the oldest first. Raises StoreError."""
+        """All that a visitor measured, the oldest first."""
         return self._read(Measurement.visitor == visitor)
 
     def _read(self, condition: Any) -> list[Measurement]:
         query = select(Measurement).where(condition).order_by(Measurement.measured_at)
         readable = []
-        with self.database.read() as session:
-            for row in session.scalars(query):
-                try:
-                    provenance, value = (
-                        codec.loads(text, "This measurement")
-                        for text in (row.provenance, row.value)
-                    )
-                    readable.append(replace(row, provenance=provenance, value=value))
-                except DamagedError:
-                    what = "a measurement of %s can't be read"
-                    logger.warning(what, row.kind, exc_info=True)
+        for row in self.read(query):
+            try:
+                provenance, value = (
+                    codec.loads(text, "This measurement")
+                    for text in (row.provenance, row.value)
+                )
+                readable.append(replace(row, provenance=provenance, value=value))
+            except DamagedError:
+                what = "a measurement of %s can't be read"
+                logger.warning(what, row.kind, exc_info=True)
         return readable

@@ -18,7 +18,6 @@ from core.config import RunConfig
 from core.results import Epoch, Fit, LossPoint, RunResult, Started
 from core.store import codec
 from core.store.codec import DamagedError
-from core.store.database import Database
 from core.store.tables import (
     SETTINGS,
     Checkpoint,
@@ -31,7 +30,7 @@ from core.store.tables import (
     clean,
 )
 from core.store.visitors import know
-from core.store.writer import Write, Writer
+from core.store.writer import Rows, Write
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +51,7 @@ class KeptRun:
     fit: Fit | None = None  # the newest one of an unfinished regression
 
 
-@dataclass(eq=False)
-class Runs:
-    """Reads in any thread, writes through the one writer."""
-
-    database: Database
-    writer: Writer
-
+class Runs(Rows):
     # While it waits and runs
 
     def enqueue(
@@ -96,13 +89,8 @@ class Runs:
                     lane=lane,
                     round=round,
                     status="queued",
-                    message="",
                     submitted=now if submitted is None else submitted,
-                    step=0,
                     settings=dict(vars(arguments[0])) if is_training else None,
-                    name="",
-                    hidden=False,
-                    withheld=False,
                 )
             )
 
@@ -206,10 +194,8 @@ class Runs:
         self.writer.now(interrupt)
         queued = select(RunSummary).where(RunSummary.status == "queued")
         query = queued.options(undefer(RunSummary.arguments)).order_by(RunSummary.seq)
-        with self.database.read() as session:
-            rows = session.scalars(query).all()
         waiting = []
-        for row in rows:
+        for row in self.read(query):
             try:
                 waiting.append(KeptRun(row, codec.loads(row.arguments, "This run")))
             except DamagedError as error:
@@ -244,8 +230,7 @@ class Runs:
                 query = query.where(RunSummary.settings[name].as_string() == value)
             else:
                 query = query.where(getattr(RunSummary, name) == value)
-        with self.database.read() as session:
-            return list(session.scalars(query))
+        return self.read(query)
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> KeptRun | None:
         """The whole run; None if no run has that id.

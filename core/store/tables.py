@@ -67,7 +67,7 @@ class Answer(Row):
     value: Mapped[Prose]
 
 
-class Class(Row):
+class Class(Row, kw_only=True):
     """A class, and what its teacher has set."""
 
     __tablename__ = "classes"
@@ -77,12 +77,14 @@ class Class(Row):
     name: Mapped[Prose]
     size: Mapped[int]  # how many may join
     rules: Mapped[Any] = mapped_column(sa.Text)  # a core.classroom.rules.Rules
-    is_open: Mapped[bool]  # one at a time
-    is_paused: Mapped[bool]
+    is_open: Mapped[bool] = mapped_column(default=False)  # one at a time
+    is_paused: Mapped[bool] = mapped_column(default=False)
     created: Mapped[float]
-    ends: Mapped[float | None]  # when all of it is to be deleted; None: never
-    joined: Mapped[int]  # people so far, also those who deleted their data
-    outside: Mapped[int]  # runs of all who have not joined
+    # When all of it is to be deleted; None: never
+    ends: Mapped[float | None] = mapped_column(default=None)
+    # People so far, also those who deleted their data
+    joined: Mapped[int] = mapped_column(default=0)
+    outside: Mapped[int] = mapped_column(default=0)  # runs of all who have not joined
 
 
 class Member(Row):
@@ -132,11 +134,11 @@ class RunSummary(Row, kw_only=True):
     lane: Mapped[str]
     round: Mapped[int]  # place in the fair order, see core.jobs.queue
     status: Mapped[str]  # "queued", "running", or as it ended
-    message: Mapped[Prose]  # why it failed or was interrupted
+    message: Mapped[Prose] = mapped_column(default="")  # why it failed
     submitted: Mapped[float]
     started: Mapped[float | None] = mapped_column(default=None)
     ended: Mapped[float | None] = mapped_column(default=None)
-    step: Mapped[int]  # reached
+    step: Mapped[int] = mapped_column(default=0)  # reached
     steps: Mapped[int | None] = mapped_column(default=None)  # in the whole run
     # Of training runs; None for other jobs
     settings: Mapped[dict[str, Any] | None] = mapped_column(default=None)
@@ -146,9 +148,9 @@ class RunSummary(Row, kw_only=True):
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
     # What people did with it
-    name: Mapped[Prose]  # given by the visitor; empty: none
-    hidden: Mapped[bool]  # by the visitor, from lists
-    withheld: Mapped[bool]  # by a teacher, from what a class sees
+    name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
+    hidden: Mapped[bool] = mapped_column(default=False)  # by the visitor, from lists
+    withheld: Mapped[bool] = mapped_column(default=False)  # by a teacher, from a class
     # Read by Runs.get
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
@@ -205,9 +207,7 @@ class Measurement(Row):
     __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
 
     id: Mapped[Key]
-    kind: Mapped[
-        str
-    ]  # the address of what measured it: "core.lessons.speed...:measure"
+    kind: Mapped[str]  # the address of what measured it
     machine: Mapped[str]  # an identity that no two machines share
     subject: Mapped[str]  # thing measured, where a kind has several; else empty
     visitor: Mapped[str | None] = mapped_column(  # None: the app itself

@@ -11,9 +11,8 @@ from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.store import codec
-from core.store.database import Database
 from core.store.tables import Answer, Measurement, Member, Visitor
-from core.store.writer import Writer
+from core.store.writer import Rows
 
 SEEN_SECONDS = 3600.0  # a visit is written once in it, not at every click
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
@@ -43,11 +42,7 @@ def know(session: Session, visitor: str) -> None:
 
 
 @dataclass(eq=False)
-class Visitors:
-    """Reads in any thread, writes through the one writer."""
-
-    database: Database
-    writer: Writer
+class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _seen: dict[str, float] = field(default_factory=dict)  # the last that was written
 
@@ -69,25 +64,18 @@ class Visitors:
         self.writer.put(work)
 
     def get(self, visitor: str) -> Visitor | None:
-        """None if the id is not known. Raises StoreError."""
+        """None if the id is not known."""
         return self._first(Visitor.id == visitor)
 
     def by_code(self, code: str) -> Visitor | None:
-        """The visitor of a code, in any spelling; None if it is wrong.
-
-        Raises StoreError.
-        """
+        """The visitor of a code, in any spelling; None if it is wrong."""
         return self._first(Visitor.code == as_code(code))
 
     def _first(self, condition: ColumnElement[bool]) -> Visitor | None:
-        with self.database.read() as session:
-            return session.scalars(select(Visitor).where(condition)).first()
+        return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
-        """Delete a visitor with all runs, answers and measurements, for good.
-
-        Raises StoreError while the database is away.
-        """
+        """Delete a visitor with all runs, answers and measurements, for good."""
 
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor
@@ -99,12 +87,8 @@ class Visitors:
             self._seen.pop(visitor, None)
 
 
-@dataclass(eq=False)
-class Answers:
+class Answers(Rows):
     """The newest answer of each visitor to each question, guesses among them."""
-
-    database: Database
-    writer: Writer
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
         """Store an answer in the place of the last one, and wait for the commit.
@@ -120,24 +104,21 @@ class Answers:
         self.writer.write(work, len(value))
 
     def of(self, visitor: str) -> dict[str, Any]:
-        """The answers of a visitor, by question. Raises StoreError."""
-        query = select(Answer).where(Answer.visitor == visitor)
-        with self.database.read() as session:
-            rows = session.scalars(query).all()
+        """The answers of a visitor, by question."""
+        rows = self.read(select(Answer).where(Answer.visitor == visitor))
         return {row.question: codec.loads(row.value, "This answer") for row in rows}
 
     def of_class(
         self, class_id: str, questions: Collection[str]
     ) -> dict[str, dict[str, Any]]:
-        """Answers of a class, by question, then by visitor. Raises StoreError."""
+        """Answers of a class, by question, then by visitor."""
         query = (
             select(Answer)
             .join(Member, Member.visitor == Answer.visitor)
             .where(Member.class_id == class_id, Answer.question.in_(questions))
         )
         answers: dict[str, dict[str, Any]] = {key: {} for key in questions}
-        with self.database.read() as session:
-            for row in session.scalars(query):
-                value = codec.loads(row.value, "This answer")
-                answers[row.question][row.visitor] = value
+        for row in self.read(query):
+            value = codec.loads(row.value, "This answer")
+            answers[row.question][row.visitor] = value
         return answers

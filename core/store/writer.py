@@ -10,10 +10,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Select, text
 from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
@@ -219,6 +220,22 @@ class Writer:
                 logger.warning("kept again; %d changes were lost", self._lost)
             self._cause, self._lost = "", 0
             self._changed.notify_all()
+
+
+@dataclass(eq=False)
+class Rows:
+    """Reads in any thread, writes through the one writer.
+
+    Reads raise StoreError, and so do the writes that wait while the database is away.
+    """
+
+    database: Database
+    writer: Writer
+
+    def read(self, query: Select) -> list[Any]:
+        """What a query selects, as objects."""
+        with self.database.read() as session:
+            return list(session.scalars(query))
 
 
 def _ask(session: Session) -> None:

@@ -81,7 +81,6 @@ def newest(
 def summary(**given: Any) -> RunSummary:
     """A finished run; settings may be among what is given."""
     settings = {name: given.pop(name) for name in SETTINGS if name in given}
-    row = dict(id="", seq=0, visitor="me", address=RUN, lane="train", round=0, step=0)
-    row |= dict(status="finished", message="", submitted=0.0, name="", hidden=False)
-    settings = vars(RunConfig()) | settings
-    return RunSummary(**row | {"withheld": False} | given, settings=settings)
+    row = dict(id="", seq=0, visitor="me", address=RUN, lane="train", round=0)
+    row |= dict(status="finished", submitted=0.0)
+    return RunSummary(**row | given, settings=vars(RunConfig()) | settings)
