@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -49,6 +50,7 @@ MOST_EPOCHS = 30  # limit for the textbook loop
 SEEDS = 3  # for each time to accuracy
 
 Piece = Callable[[], dict[str, Any]]  # measures a part of a record
+Job = tuple[tuple[Any, ...], Any]  # arguments and result
 
 
 def epoch_of(
@@ -208,42 +210,32 @@ def comparisons(
     def races() -> dict[str, Any]:
         calls = [(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
         found = [race.race(*call) for call in calls]
-        whole = section("races", [each.without_losses() for each in found])
-        whole["verdicts"] = list(map(verdict, found))
-        return whole | recorded("compare.race:race", *zip(calls, found, strict=True))
+        short = [asdict(each.without_losses()) for each in found]
+        jobs = zip(calls, found, strict=True)
+        whole = section("races", "compare.race:race", *jobs)
+        return whole | {"races": short, "verdicts": list(map(verdict, found))}
 
     def labs() -> dict[str, Any]:
-        found = timing_pitfalls.measure(str(device))
-        job = (str(device),), found
-        return section("labs", [found]) | recorded(
-            "compare.timing_pitfalls:measure", job
-        )
+        job = (str(device),), timing_pitfalls.measure(str(device))
+        return section("labs", "compare.timing_pitfalls:measure", job)
 
     def breakdowns() -> dict[str, Any]:
-        jobs: list[Any] = []
-        steps: list[Any] = []
+        jobs = []
         for config in configs:
             profiles = step_profile.measure(config, feeds)
             found = tuple(replace(each, trace=None) for each in profiles)
             jobs.append(((config, feeds), found))
-            steps += found
-        return section("breakdowns", steps) | recorded(
-            "compare.step_profile:measure", *jobs
-        )
+        return section("breakdowns", "compare.step_profile:measure", *jobs)
 
     def crossovers() -> dict[str, Any]:
-        found = crossover.measure(pair, seconds)
-        job = (pair, seconds), found
-        return section("crossovers", [found]) | recorded(
-            "compare.crossover:measure", job
-        )
+        job = (pair, seconds), crossover.measure(pair, seconds)
+        return section("crossovers", "compare.crossover:measure", job)
 
     def climbs() -> dict[str, Any]:
         wanted = Climb(task, "ann", str(device), epochs, images)
         done = climb(wanted)
-        said = f"The ladder. {climb_verdict(done)}"
-        whole = section("climbs", [done]) | {"verdicts": [said]}
-        return whole | recorded("speed.climb:climb", ((wanted, ()), done))
+        whole = section("climbs", "speed.climb:climb", ((wanted, ()), done))
+        return whole | {"verdicts": [f"The ladder. {climb_verdict(done)}"]}
 
     return {
         piece.__name__: piece for piece in (races, labs, breakdowns, crossovers, climbs)
@@ -312,13 +304,16 @@ def head(task: str, device: torch.device) -> dict[str, Any]:
     return {"date": now(), "environment": environment, "task": task}
 
 
-def section(name: str, results: Sequence[Any]) -> dict[str, Any]:
-    """A section of a record, and its figures as rows."""
+def section(name: str, address: str, *jobs: Job) -> dict[str, Any]:
+    """A section of a record: the results, their figures as rows, and the jobs."""
+    values = (value if isinstance(value, tuple) else (value,) for _, value in jobs)
+    results = list(chain.from_iterable(values))
     rows = [row for result in results for row in result.rows()]
-    return {name: list(map(asdict, results)), "figures": rows}
+    whole = {name: list(map(asdict, results)), "figures": rows}
+    return whole | recorded(address, *jobs)
 
 
-def recorded(address: str, *jobs: tuple[tuple[Any, ...], Any]) -> dict[str, Any]:
+def recorded(address: str, *jobs: Job) -> dict[str, Any]:
     """Arguments and results of a lesson's function, as `record` takes them."""
     address = f"core.lessons.{address}"
     return {"jobs": [dumps((address, *job)) for job in jobs]}

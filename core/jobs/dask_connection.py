@@ -375,10 +375,11 @@ class Connection:
         return outcome.get()
 
     def _describe(self, address: str) -> Machine:
-        """The worker answers while it trains, too."""
+        """Not by a task, which would wait for a run to end."""
         if (client := self._client) is None:
             raise ExplainedError(self.problem or self._no_worker)
-        return client.run(worker.describe, workers=[address])[address]
+        question = worker.answer, "core.devices:describe", ()
+        return client.run(*question, workers=[address])[address].get()
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock."""

@@ -19,7 +19,6 @@ from typing import Any
 
 from core import log
 from core.jobs.job import Outcome, PickedUp, outcome_of
-from core.measure.environment import Machine
 from core.watch import Watch
 
 WARM_UP_SECONDS = 5.0  # the workers, which people wait for, have started by then
@@ -111,13 +110,6 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, without events."""
     keep_threads()
     return outcome_of(address, arguments)
-
-
-def describe() -> Machine:
-    """Not to be called as a task, which would wait for a run to end."""
-    from core import devices
-
-    return devices.describe()
 
 
 def keep_threads() -> None:

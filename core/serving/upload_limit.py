@@ -21,14 +21,8 @@ class UploadLimit:
     can't be dropped: if they are too much, the request ends with status 413.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        session_bytes: int = SESSION_BYTES,
-        all_bytes: int = ALL_BYTES,
-    ) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.session_bytes, self.all_bytes = session_bytes, all_bytes
         self.arriving: Counter[str] = Counter()  # bytes by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,9 +53,9 @@ class UploadLimit:
                 key: sum(len(file.data) for file in list(each.values()))
                 for key, each in list(files.file_storage.items())
             }
-            if held.get(session, 0) + self.arriving[session] > self.session_bytes:
+            if held.get(session, 0) + self.arriving[session] > SESSION_BYTES:
                 fullest = session
-            elif sum(held.values()) + self.arriving.total() > self.all_bytes:
+            elif sum(held.values()) + self.arriving.total() > ALL_BYTES:
                 fullest = max(held, key=held.__getitem__, default=session)
             else:
                 return

@@ -7,6 +7,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from core.serving import upload_limit
 from core.serving.upload_limit import UploadLimit
 from tests import event_loop
 
@@ -21,8 +22,12 @@ def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
 
 
 @pytest.fixture
-def limit(files: MemoryUploadedFileManager) -> UploadLimit:
+def limit(
+    files: MemoryUploadedFileManager, monkeypatch: pytest.MonkeyPatch
+) -> UploadLimit:
     """Around a server that takes uploads: 100 bytes a session, 300 in all."""
+    monkeypatch.setattr(upload_limit, "SESSION_BYTES", 100)
+    monkeypatch.setattr(upload_limit, "ALL_BYTES", 300)
 
     async def streamlit(scope, receive, _send) -> None:
         data, more = b"", True
@@ -32,7 +37,7 @@ def limit(files: MemoryUploadedFileManager) -> UploadLimit:
         *_, session, name = scope["path"].split("/")
         files.add_file(session, UploadedFileRec(name, name, "", data))
 
-    return UploadLimit(streamlit, session_bytes=100, all_bytes=300)
+    return UploadLimit(streamlit)
 
 
 async def put(limit: UploadLimit, session: str, name: str, size: int, held=None):
