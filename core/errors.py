@@ -23,7 +23,13 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
         return str(error)
     if is_out_of_memory(error):
         # The first argument of a training run is its configuration.
-        return out_of_memory(getattr(next(iter(arguments), None), "batch_size", None))
+        size = getattr(next(iter(arguments), None), "batch_size", None)
+        if size is None or size <= 16:
+            return "The memory ran out. Close other programs and try again."
+        return (
+            f"The memory ran out at batch size {size:,}. "
+            f"Try {max(16, size // 4):,}: activations grow with the batch."
+        )
     logger.exception("a job failed")
     # The text may be a stranger's: the name of a tensor in an upload, say.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -56,13 +62,4 @@ def is_out_of_memory(error: Exception) -> bool:
     # The host's allocator has no exception class of its own.
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
-    )
-
-
-def out_of_memory(batch_size: int | None) -> str:
-    if batch_size is None or batch_size <= 16:
-        return "The memory ran out. Close other programs and try again."
-    return (
-        f"The memory ran out at batch size {batch_size:,}. "
-        f"Try {max(16, batch_size // 4):,}: activations grow with the batch."
     )

@@ -33,7 +33,7 @@ def fake_pynvml(**answers: Any) -> types.ModuleType:
             "nvmlSystemGetCudaDriverVersion": lambda: 13020,
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}".encode(),
+            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
             "nvmlDeviceGetName": lambda handle: f"GPU number {handle}",
             "nvmlDeviceGetUtilizationRates": rates,
             "nvmlDeviceGetTemperature": temperature,

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,13 +21,6 @@ MISMATCH = (
     "pair that fits: pip install --upgrade torch torchvision. Until then, the feeds "
     "memory and device need no torchvision."
 )
-
-
-class Batches(Protocol):
-    """Iterate for one epoch: inputs (N, ...) and targets (N, ...), batch by batch."""
-
-    def __len__(self) -> int: ...  # steps in an epoch
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]: ...
 
 
 class EpochOrder:
@@ -152,12 +145,11 @@ class PILImages(Dataset):
         return self.transform(image), int(self.labels[index])
 
 
-EVALUATION_BATCH = 1000  # samples; as many as evaluating is quick with
-
-
-def in_order(split: Split, device: torch.device, feed: str = "memory") -> Batches:
-    """The split in file order, for evaluating."""
-    return make(feed, split, EVALUATION_BATCH, device)
+def in_order(
+    split: Split, device: torch.device, feed: str = "memory"
+) -> TensorBatches | LoaderBatches:
+    """The split in file order, for evaluating, which is quick with 1,000 samples."""
+    return make(feed, split, 1000, device)
 
 
 def make(

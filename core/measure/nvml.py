@@ -46,7 +46,7 @@ def read() -> Driver:
         count = _ask(pynvml, pynvml.nvmlDeviceGetCount) or 0
         gpus = (_gpu(pynvml, index) for index in range(count))
         return Driver(
-            version=_text(_ask(pynvml, pynvml.nvmlSystemGetDriverVersion)),
+            version=_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or "",
             # 13020 stands for 13.2
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
             gpus=tuple(gpu for gpu in gpus if gpu is not None),
@@ -93,8 +93,8 @@ def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
     rates = _ask(pynvml, pynvml.nvmlDeviceGetUtilizationRates, handle)
     sensor = pynvml.NVML_TEMPERATURE_GPU
     return NvidiaGpu(
-        uuid=_text(_ask(pynvml, pynvml.nvmlDeviceGetUUID, handle)),
-        name=_text(_ask(pynvml, pynvml.nvmlDeviceGetName, handle)) or "NVIDIA GPU",
+        uuid=_ask(pynvml, pynvml.nvmlDeviceGetUUID, handle) or "",
+        name=_ask(pynvml, pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
         busy_percent=None if rates is None else rates.gpu,
         celsius=_ask(pynvml, pynvml.nvmlDeviceGetTemperature, handle, sensor),
     )
@@ -106,8 +106,3 @@ def _ask(pynvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
         return question(*arguments)
     except pynvml.NVMLError:
         return None
-
-
-def _text(answer: str | bytes | None) -> str:
-    """NVML answered with bytes until version 11.5 of its Python binding."""
-    return answer.decode() if isinstance(answer, bytes) else answer or ""

@@ -148,7 +148,7 @@ def trial(
 
 
 def first(
-    source: batches.Batches, steps: int, limit_seconds: float, watch: Watch
+    source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """So many batches, epoch after epoch; fewer where they take longer than that."""
     deadline = time.perf_counter() + limit_seconds
