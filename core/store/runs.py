@@ -60,14 +60,13 @@ class Runs(Rows):
         visitor: str,
         address: str,
         arguments: tuple[Any, ...],
-        lane: str = "train",
-        round: int = 0,
-        submitted: float | None = None,
+        lane: str,
+        round: int,
+        submitted: float,
     ) -> Write:
         """Store a job that waits. TypeError if the arguments are no plain data."""
         text = codec.dumps(arguments)
         is_training = [type(value) for value in arguments] == [RunConfig]
-        now = time.time()
         open_class = select(Class.id).where(
             Class.is_open, Class.id == Member.class_id, Member.visitor == visitor
         )
@@ -89,7 +88,7 @@ class Runs(Rows):
                     lane=lane,
                     round=round,
                     status="queued",
-                    submitted=now if submitted is None else submitted,
+                    submitted=submitted,
                     settings=dict(vars(arguments[0])) if is_training else None,
                 )
             )

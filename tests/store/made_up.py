@@ -1,5 +1,6 @@
 """Runs as training reports them and lists show them, small and made up."""
 
+import time
 from typing import Any
 
 from core.config import RunConfig
@@ -61,7 +62,8 @@ def queue(
     store: Store, run_id: str, visitor: str = "me", *arguments: Any, **more: Any
 ) -> bool:
     """Store a job that waits; returns whether that is committed."""
-    job = {"address": RUN, "arguments": arguments or (CONFIG,)} | more
+    job = {"address": RUN, "arguments": arguments or (CONFIG,), "lane": "train"}
+    job |= {"round": 0, "submitted": time.time()} | more
     return store.writer.wait(store.runs.enqueue(run_id, visitor, **job))
 
 
