@@ -6,7 +6,6 @@
 Each pair is timed in turn, A B A B, so that other work on the machine slows both.
 """
 
-import argparse
 import json
 import sys
 import time
@@ -25,7 +24,7 @@ from torch import nn
 from core import devices, loops, models, training
 from core.config import RunConfig
 from core.data import batches, datasets
-from core.errors import ExplainedError
+from core.errors import ExplainedError, Parser
 from core.lessons.compare import crossover, race, step_profile, timing_pitfalls
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import RACE_STEPS, verdict
@@ -353,7 +352,7 @@ def ratios(dividend: Sequence[float], divisor: Sequence[float]) -> dict[str, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m core.bench", description=__doc__)
+    parser = Parser(prog="python -m core.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--record", action="store_true", help="keep it in core/reference"
@@ -365,7 +364,7 @@ def main() -> None:
     quick = arguments.quick
     repeats = (1 if quick else 5) if arguments.repeats is None else arguments.repeats
     if repeats < 1:
-        parser.exit(2, f"{parser.prog}: --repeats must be 1 or more\n")
+        parser.error("--repeats must be 1 or more")
 
     devices.leave_a_core()
     task = "sprites" if datasets.status().source is None else "fashion-mnist"
@@ -373,7 +372,7 @@ def main() -> None:
         device = devices.resolve(arguments.device)
         datasets.load(task)
     except ExplainedError as error:
-        parser.exit(2, f"{parser.prog}: {error}\n")
+        parser.error(str(error))
     measured = pieces(task, device, repeats, quick)
     result = {**head(task, device), **merged(piece() for piece in measured.values())}
     if arguments.record:

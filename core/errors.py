@@ -1,8 +1,9 @@
-"""Errors, and the sentence that a visitor gets for each."""
+"""Errors, and the sentence that people get for each."""
 
+import argparse
 import logging
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 logger = logging.getLogger(__name__)
 
@@ -15,6 +16,13 @@ class ExplainedError(Exception):
 
 class CancelledError(Exception):
     """The owner has cancelled this run."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Of a command line: says what is wrong in one line, without the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:

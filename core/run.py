@@ -14,7 +14,7 @@ from typing import Any
 from core import devices
 from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
 from core.data import curve
-from core.errors import explain
+from core.errors import Parser, explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
@@ -27,11 +27,7 @@ HELP = {  # after a setting's default
 
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     """The configuration, and the flag for JSON. Exits with 2 for bad input."""
-    parser = argparse.ArgumentParser(
-        prog="python -m core.run", description=__doc__, allow_abbrev=False
-    )
-    # One line on standard error, not the whole usage.
-    parser.error = lambda message: parser.exit(2, f"{parser.prog}: {message}\n")  # type: ignore[method-assign]
+    parser = Parser(prog="python -m core.run", description=__doc__, allow_abbrev=False)
 
     def convert(name: str, text: str) -> Any:
         try:
@@ -65,7 +61,6 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
         return RunConfig.with_recipe(**given), as_json
     except ValueError as error:
         parser.error(str(error))
-        raise  # not reached: the parser has exited
 
 
 def main(arguments: list[str] | None = None) -> int:

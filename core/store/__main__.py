@@ -9,11 +9,11 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from core.errors import Parser
 from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.runs import GOING_ON
@@ -43,13 +43,6 @@ def purge(store: Store, days: float) -> int:
         return sum(connection.execute(statement).rowcount for statement in old)
 
     return store.writer.now(work, erases=True)
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
