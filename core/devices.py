@@ -128,10 +128,8 @@ def backend(device: torch.device) -> str:
 
 def name(device: torch.device) -> str:
     """The product name: "NVIDIA H200", "AMD EPYC 9B14", "Apple M3"."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    if device.type == "xpu":
-        return torch.xpu.get_device_name(device)
+    if device.type in ("cuda", "xpu"):
+        return torch.get_device_module(device).get_device_name(device)
     return cpu_name()
 
 
@@ -158,10 +156,8 @@ def cpu_name() -> str:
 
 def memory(device: torch.device) -> tuple[int | None, int | None]:
     """Free and total bytes of the device; (None, None) if unknown."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)
-    if device.type == "xpu":
-        return torch.xpu.mem_get_info(device)
+    if device.type in ("cuda", "xpu"):
+        return torch.get_device_module(device).mem_get_info(device)
     try:
         import psutil  # comes with dask; a bare machine may lack it
     except ImportError:

@@ -159,7 +159,7 @@ def make_scheduler(
 
 
 class LossMeter:
-    """Takes each step's loss as a tensor, and reports at most ten times a second."""
+    """Fetches losses from the device in bulk, and thins them for a chart."""
 
     def __init__(
         self,
