@@ -162,17 +162,13 @@ class LossMeter:
     """Fetches losses from the device in bulk, and thins them for a chart."""
 
     def __init__(
-        self,
-        device: torch.device,
-        config: RunConfig,
-        images: int,
-        total_steps: int,
-        report: Callable[[StepProgress], None],
+        self, training: Training, images: int, report: Callable[[StepProgress], None]
     ) -> None:
-        self.device = device
+        """Of epochs of so many images."""
+        config, self.device = training.config, training.device
         self.images, self.batch_size = images, config.batch_size
-        self.total_steps = total_steps
-        self.stride = math.ceil(total_steps / DRAWN_STEPS)
+        self.total_steps = training.steps
+        self.stride = math.ceil(training.steps / DRAWN_STEPS)
         # To try if the weights overflow.
         recipe = RECIPES[config.model]["learning_rate"]
         self.advised_rate = min(config.learning_rate / 10, recipe)
@@ -256,7 +252,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     parameters = models.count_parameters(training.model)
     steps = training.steps
     watch.report(Started(environment, parameters, steps, images, len(dataset.test)))
-    meter = LossMeter(device, config, images, steps, watch.report)
+    meter = LossMeter(training, images, watch.report)
     history: list[Epoch] = []
     fit, fit_due = None, 0.0
     for number in range(1, config.epochs + 1):

@@ -118,7 +118,7 @@ def trial(
     def tell(made: StepProgress) -> None:
         watch.report(TrialProgress(*at, made.step, steps, made.losses))
 
-    meter = LossMeter(device, config, steps * config.batch_size, steps, tell)
+    meter = LossMeter(training, steps * config.batch_size, tell)
     is_warm_up = at[1] == 0
     limit = WARM_UP_SECONDS if is_warm_up else math.inf
     joules = nvml.energy_counter(devices.uuid(device))
