@@ -36,12 +36,12 @@ def with_first(change: Callable[[Tensor], Tensor]) -> bytes:
     return saved({**state, "layers.1.weight": change(state["layers.1.weight"])})
 
 
-def archive(compression: int = zipfile.ZIP_STORED, **entries: bytes) -> bytes:
-    """A zip archive; in names, "__" stands for "/"."""
+def archive(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """A zip archive of entries by their names."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as target:
         for name, content in entries.items():
-            target.writestr(name.replace("__", "/"), content)
+            target.writestr(name, content)
     return file.getvalue()
 
 
@@ -65,7 +65,7 @@ def made_on_a_device() -> bytes:
     """A zip whose index calls torch.cuda.FloatTensor(1_000_000_000)."""
     call = b"ctorch.cuda\nFloatTensor\nJ\x00\xca\x9a\x3b\x85R"
     index = b"\x80\x02}X\x01\x00\x00\x00a" + call + b"s."
-    return archive(**{"m__data.pkl": index, "m__version": b"3\n"})
+    return archive({"m/data.pkl": index, "m/version": b"3\n"})
 
 
 def endless_global() -> bytes:
@@ -121,6 +121,16 @@ def rewritten(file: bytes, old: bytes, new: bytes) -> bytes:
         for entry in source.infolist():
             target.writestr(entry.filename, source.read(entry).replace(old, new))
     return changed.getvalue()
+
+
+def said_to_be_from(device: str) -> bytes:
+    """The checkpoint of the ANN, its storages marked as saved from there."""
+
+    def text(value: str) -> bytes:  # as pickle writes it
+        name = value.encode("utf-8", "surrogatepass")
+        return b"X" + len(name).to_bytes(4, "little") + name
+
+    return rewritten(GOOD, text("cpu"), text(device))
 
 
 def lying_about_its_size() -> bytes:

@@ -30,7 +30,7 @@ from tests.lessons.checkpoints.files import (
     many_dimensions,
     nested,
     quantized,
-    rewritten,
+    said_to_be_from,
     saved,
     sparse,
     weights,
@@ -58,28 +58,30 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "half of safetensors": (lambda: TENSORS[: len(TENSORS) // 2], "truncated"),
     "zip bomb": (
-        lambda: archive(zipfile.ZIP_DEFLATED, a__data_pkl=b"", bomb=bytes(50_000_000)),
+        lambda: archive(
+            {"a/data.pkl": b"", "bomb": bytes(50_000_000)}, zipfile.ZIP_DEFLATED
+        ),
         "zip bomb",
     ),
-    "other zip": (lambda: archive(word__document=b"text"), "no data.pkl"),
+    "other zip": (lambda: archive({"word/document": b"text"}), "no data.pkl"),
     "path in a zip": (
-        lambda: archive(**{".._____evil__data.pkl": b"x"}),
+        lambda: archive({"../evil/data.pkl": b"x"}),
         "leads out of its folder",
     ),
     "absolute path in a zip": (
-        lambda: archive(**{"__etc__passwd": b"x"}),
+        lambda: archive({"/etc/passwd": b"x"}),
         "leads out of its folder",
     ),
     "script": (
-        lambda: archive(**{"m__data.pkl": b"x", "m__code__m.py": b"x"}),
+        lambda: archive({"m/data.pkl": b"x", "m/code/m.py": b"x"}),
         "TorchScript",
     ),
     "an index hidden by the case of its name": (
-        lambda: archive(**{"m__DATA.PKL": b"]" * 3_000_000, "m__data.pkl": b"}."}),
+        lambda: archive({"m/DATA.PKL": b"]" * 3_000_000, "m/data.pkl": b"}."}),
         "two entries have one name",
     ),
     "huge index": (
-        lambda: archive(**{"m__data.pkl": b"]" * 3_000_000}),
+        lambda: archive({"m/data.pkl": b"]" * 3_000_000}),
         "Before its numbers",
     ),
     "old format, huge index": (legacy_that_is_all_index, "Before its numbers"),
@@ -161,7 +163,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "half a character": (lambda: saved({"a\udc80": ONE}), "`a\\udc80`, which no layer"),
     "an endless name": (lambda: saved({"a" * 10_000: ONE}), "which no layer"),
     "lists in lists": (
-        lambda: archive(**{"m__data.pkl": nested(100_000), "m__version": b"3"}),
+        lambda: archive({"m/data.pkl": nested(100_000), "m/version": b"3"}),
         "list|truncated",
     ),
 }
@@ -259,11 +261,7 @@ def test_what_was_checked_is_what_is_loaded() -> None:
     assert all(torch.equal(loaded[name], each) for name, each in weights().items())
 
 
-@pytest.mark.parametrize("location", ["c\ud800", "cud\u202e", "[a](b)", "b" * 30])
-def test_odd_devices_are_not_repeated(location: str) -> None:
-    name = location.encode("utf-8", "surrogatepass")
-    file = rewritten(
-        GOOD, b"X\x03\0\0\0cpu", b"X" + len(name).to_bytes(4, "little") + name
-    )
-    found = upload.open_untrusted(file, None)
+@pytest.mark.parametrize("device", ["c\ud800", "cud\u202e", "[a](b)", "b" * 30])
+def test_odd_devices_are_not_repeated(device: str) -> None:
+    found = upload.open_untrusted(said_to_be_from(device), None)
     assert {each.device for each in found.tensors} == {"not recorded"}
