@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from core.errors import CancelledError
 from core.lessons.compare import candidates, crossover, crossover_page
 from core.lessons.compare.crossover_result import (
     BATCH_SIZES,
@@ -64,11 +63,6 @@ def test_what_does_not_fit_leaves_out_all_that_is_larger(monkeypatch):
     assert (64, 32) not in tried
 
 
-def test_it_can_be_cancelled():
-    with pytest.raises(CancelledError):
-        crossover.measure(PAIR, 60, watch=Watch(cancelled=lambda: True), **SMALL)
-
-
 def test_a_step_trains():
     step = crossover.training_step(48, 16, ONE)
     names = step.__code__.co_freevars
@@ -79,20 +73,17 @@ def test_a_step_trains():
     assert not torch.equal(before, model[0].weight)
 
 
-def test_the_line_of_equality_is_interpolated():
-    cells = [Cell(64, 16, (1.0,), (2.0,)), Cell(64, 64, (2.0,), (1.0,))]
-    ((batch, width),) = equal_points(cells)
-    assert (batch, width) == (pytest.approx(32), 64)
-
-
-def test_the_line_is_found_along_the_width_too():
-    cells = [Cell(64, 16, (1.0,), (4.0,)), Cell(256, 16, (4.0,), (1.0,))]
-    ((batch, width),) = equal_points(cells)
-    assert (batch, width) == (16, pytest.approx(128))
-
-
-def test_no_line_where_one_always_wins():
-    assert not equal_points([Cell(64, b, (1.0,), (2.0,)) for b in (16, 32)])
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        ((Cell(64, 16, (1.0,), (2.0,)), Cell(64, 64, (2.0,), (1.0,))), [(32, 64)]),
+        ((Cell(64, 16, (1.0,), (4.0,)), Cell(256, 16, (4.0,), (1.0,))), [(16, 128)]),
+        ((Cell(64, 16, (1.0,), (2.0,)), Cell(64, 32, (1.0,), (2.0,))), []),
+    ],
+    ids=["along-batches", "along-widths", "one-always-wins"],
+)
+def test_the_line_of_equality_is_interpolated(cells, line):
+    assert list(map(pytest.approx, equal_points(cells))) == line
 
 
 def test_the_map_guesses_its_blanks_and_hatches_its_ties():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lessons.evaluate.metrics import confusion_matrix, per_class, wilson_interval
@@ -32,7 +32,6 @@ def test_wilson_as_published(correct: int, total: int, low: float, high: float) 
     assert wilson_interval(correct, total) == pytest.approx((low, high), abs=6e-5)
 
 
-@settings(deadline=None)
 @given(COUNTS)
 def test_wilson_holds_the_share(counts: tuple[int, int]) -> None:
     correct, total = counts
@@ -40,7 +39,6 @@ def test_wilson_holds_the_share(counts: tuple[int, int]) -> None:
     assert 0 <= low <= correct / total <= high <= 1
 
 
-@settings(deadline=None)
 @given(COUNTS, st.integers(2, 50))
 def test_wilson_narrows(counts: tuple[int, int], times: int) -> None:
     correct, total = counts
@@ -49,7 +47,6 @@ def test_wilson_narrows(counts: tuple[int, int], times: int) -> None:
     assert higher - lower < high - low
 
 
-@settings(deadline=None)
 @given(COUNTS)
 def test_wilson_is_symmetric(counts: tuple[int, int]) -> None:
     correct, total = counts
@@ -58,7 +55,6 @@ def test_wilson_is_symmetric(counts: tuple[int, int]) -> None:
     assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-9)
 
 
-@settings(deadline=None)
 @given(COUNTS)
 def test_wilson_widens_with_confidence(counts: tuple[int, int]) -> None:
     low, high = wilson_interval(*counts, confidence=0.99)

@@ -4,7 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from core.errors import CancelledError
 from core.lessons.speed import memory
 from core.lessons.speed.memory_result import ACCUMULATED, CHECKPOINTED, STEP
 from core.watch import Watch
@@ -63,12 +62,3 @@ def test_the_gradients_are_those_of_the_mean_loss():
 def test_a_difference_between_gradients_is_found():
     zeros, off = torch.zeros(3), torch.tensor([0.0, -0.5, 0.0])
     assert memory.greatest_difference([zeros, zeros], [zeros, off]) == 0.5
-
-
-def test_it_can_be_cancelled():
-    answers = iter([False] * 15 + [True] * 100)
-    with pytest.raises(CancelledError):
-        memory.measure(
-            "cpu", watch=Watch(cancelled=lambda: next(answers)), size=(8, 16)
-        )
-    assert next(answers) is True

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from core.errors import CancelledError
 from core.lessons.speed import vectorize
 from core.lessons.speed.vectorize_result import NUMPY, PYTHON, TORCH
 from core.watch import Watch
@@ -50,11 +49,6 @@ def test_a_wrong_way_is_found_out(monkeypatch):
     differences = {each.way: each.difference for each in lab.found}
     assert differences[TORCH] > 1
     assert differences[NUMPY] < 1e-5
-
-
-def test_it_can_be_cancelled():
-    with pytest.raises(CancelledError):
-        vectorize.measure("cpu", watch=Watch(cancelled=lambda: True), repeats={1: 1})
 
 
 @pytest.mark.gpu
