@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from core.lessons.mistakes.search import (
     Index,
     message_in,
     split_traceback,
+    words,
 )
 from core.ui.source import source
 
@@ -107,9 +107,9 @@ def test_every_title_finds_its_mistake(index):
 
 @pytest.mark.parametrize("text", ["A" * 20_000, "Aa" * 10_000, 'File "' * 3_000])
 def test_a_text_made_to_be_slow_is_not(index, text):
-    began = time.perf_counter()
     assert index.find(text) == []
-    assert time.perf_counter() - began < 0.5
+    # A pattern that backtracked over all of it would need hours for this one.
+    assert words("Aa" * 250_000) == {"aa": 250_000}
 
 
 def test_few_are_found_and_the_best_comes_first(index, failures):

@@ -67,10 +67,8 @@ def test_each_rank_knows_who_it_is_and_they_reach_each_other():
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_rank_that_ends_ends_all_in_a_sentence(how, said):
-    began = time.monotonic()
     with pytest.raises(ExplainedError, match=said):
         ranks.run(f"{HERE}:fail_or_wait", 2, 1, how)
-    assert time.monotonic() - began < ranks.MOST_SILENT.total_seconds()
 
 
 def test_ranks_end_when_the_job_is_cancelled():
