@@ -4,15 +4,17 @@ import json
 
 import pytest
 
-from tests.samples import CLIMBED, CROSSOVER, EPOCHS, PROFILE, RACE, TIMING
+from tests import samples
+from tests.samples import CLIMBED, EPOCHS
+
+MEASURED = (
+    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, CLIMBED),
+    *(samples.LOADER, samples.MEMORY, samples.VECTORIZED, samples.COPIES),
+)
 
 
 def test_every_row_has_all_it_is_read_with():
-    rows = [
-        row
-        for each in (RACE, CROSSOVER, TIMING, PROFILE, CLIMBED)
-        for row in each.rows()
-    ]
+    rows = [row for each in MEASURED for row in each.rows()]
     for row in rows:
         for name in ("device_name", "torch", "threads", "date", "n"):
             assert row[name]
