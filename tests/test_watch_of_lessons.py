@@ -8,7 +8,13 @@ from core import models, state_dict
 from core.config import RunConfig
 from core.errors import CancelledError
 from core.lessons.checkpoints import round_trip
-from core.lessons.compare import candidates, crossover, step_profile, timing_pitfalls
+from core.lessons.compare import (
+    candidates,
+    crossover,
+    race,
+    step_profile,
+    timing_pitfalls,
+)
 from core.lessons.evaluate import evaluation
 from core.lessons.model import transfers
 from core.lessons.speed import copies, memory, vectorize
@@ -26,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
     ("measure", "before"),
     [
         (partial(round_trip.measure, CHECKPOINT, CONFIG, "cpu", "cpu"), 0),
+        (partial(race.race, CONFIG, PAIR, 10, 3), 15),
         (partial(crossover.measure, PAIR, 60, widths=(32,), batch_sizes=(16,)), 0),
         (partial(step_profile.measure, CONFIG, (("memory", "cpu"),)), 0),
         (partial(timing_pitfalls.measure, "cpu"), 0),

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from core.config import RunConfig
-from core.errors import CancelledError
 from core.lessons.compare import candidates, race
 from core.lessons.compare.race_result import (
     RaceStarted,
@@ -110,18 +109,6 @@ def test_a_long_race_ends_with_the_fewest_repeats(monkeypatch):
     result = race.race(CONFIG, PAIR, 2, 9)
     assert len(result.counted(0)) == speedup.FEWEST_REPEATS
     assert len(result.counted(1)) == speedup.FEWEST_REPEATS
-
-
-def test_it_can_be_cancelled():
-    asked = []
-
-    def cancelled():
-        asked.append(1)
-        return len(asked) > 15
-
-    with pytest.raises(CancelledError):
-        race.race(CONFIG, PAIR, 10, 3, Watch(cancelled=cancelled))
-    assert len(asked) == 16
 
 
 def test_threads_are_set_for_a_trial_and_given_back(monkeypatch):
