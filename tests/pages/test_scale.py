@@ -10,7 +10,7 @@ from core.lessons.scale import cost_page
 from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss, Step
 from core.ui import figures
 from tests import samples
-from tests.pages.walk import metrics, open_page, press, status, texts, wait
+from tests.pages.walk import metrics, open_page, press, show_lab, status, texts, wait
 
 PAGE = "pages/7_Scale.py"
 END = RankEnd(0, (RankLoss(0, 1, 2.3),), 64, "a1", 1.0, 9)
@@ -63,19 +63,9 @@ def test_the_order_is_shown_after_a_guess():
     assert len(at.get("vega_lite_chart")) == 1
 
 
-def show(name: str) -> AppTest:
-    """A result as another machine brings it, drawn by the lab of this name."""
-
-    def draw(name, value, arguments):
-        from core.jobs.job import Job
-        from core.ui.lab import labs
-
-        (lab,) = (lab for lab in labs("scale") if lab.name == name)
-        lab.show(Job("id", name, arguments, "train", status="finished", value=value))
-
-    arguments = (name, *RESULTS[name])
-    at = AppTest.from_function(draw, args=arguments, default_timeout=60).run()
-    assert not at.exception
+def show_result(lab: str) -> AppTest:
+    value, arguments = RESULTS[lab]
+    at = show_lab(lab, value, arguments=arguments)
     assert len(at.get("vega_lite_chart")) == 1
     return at
 
@@ -96,7 +86,7 @@ def show(name: str) -> AppTest:
     ],
 )
 def test_the_result_is_put_into_words(lab, sentences):
-    at = show(lab)
+    at = show_result(lab)
     for sentence in sentences:
         assert sentence in texts(at.markdown)
     assert not metrics(at)
@@ -106,7 +96,7 @@ def test_the_result_is_put_into_words(lab, sentences):
 def test_figures_say_where_they_come_from(lab, monkeypatch):
     """Ranks, backend and device, also where they are those of this machine."""
     monkeypatch.setattr(figures, "elsewhere", lambda *_: "")
-    caption = texts(show(lab).caption)
+    caption = texts(show_result(lab).caption)
     assert re.search(r"\branks\b", caption)
     assert re.search(r"\bgloo\b", caption)
     assert samples.PROCESSOR.device_name in caption

@@ -8,16 +8,20 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from core.classroom.room import Teacher
 from core.config import RunConfig
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
+from core.ui.guess import SHOWN
 from core.watch import Watch
+from tests.jobs import follow
 
 PAGES = sorted(
     (path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py")),
     key=lambda path: int(path.removeprefix("pages/").partition("_")[0]),
 )
+TEACHER = Teacher("ms bird's browser", "Ms Bird")
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 HOSTILE = (  # what a link that was made to deceive might say
     "[evil](https://evil.example)",
@@ -73,6 +77,25 @@ def code_in(at: AppTest) -> dict[str, Any]:
     return given
 
 
+def show_lab(
+    name: str, value: object, guess: object = SHOWN, arguments: tuple = ()
+) -> AppTest:
+    """A result as another machine brings it, drawn by the lab of this name."""
+
+    def draw(name, value, guess, arguments):
+        from core.jobs.job import Job
+        from core.ui.lab import all_labs
+
+        (lab,) = (lab for lab in all_labs() if lab.name == name)
+        job = Job("id", name, arguments, "train", status="finished", value=value)
+        lab.show(job, guess)
+
+    given = (name, value, guess, arguments)
+    at = AppTest.from_function(draw, args=given, default_timeout=60).run()
+    assert not at.exception
+    return at
+
+
 def texts(elements) -> str:
     """What elements say, one below the other."""
     return "\n".join(str(element.value) for element in elements)
@@ -89,9 +112,8 @@ def outside_code(at: AppTest) -> str:
 
 
 def until_cancelled(watch: Watch) -> None:
-    """A job that goes on until somebody cancels it."""
-    while True:
-        watch.check()
+    """A job that goes on until somebody cancels it, or for five minutes."""
+    for _ in watch.each(range(6000)):
         time.sleep(0.05)
 
 
@@ -106,9 +128,8 @@ def wait(
     engine: Engine, job_id: str, until: Callable[[Job], bool] = lambda _: False
 ) -> Job:
     """The job, once it has ended, or has come as far as that."""
-    while not ((job := engine.job(job_id)).ended or until(job)):
-        time.sleep(0.05)
-    return job
+    follow.wait(lambda: (job := engine.job(job_id)).ended or until(job), seconds=400)
+    return engine.job(job_id)
 
 
 def metrics(at: AppTest) -> dict[str, str]:
