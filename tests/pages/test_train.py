@@ -101,6 +101,9 @@ def test_start_trains_to_the_end(engine):
         assert said not in texts(at.markdown)
         at.button(key=tried).click().run()
         assert said in texts(at.markdown)
+    open_tab(at, True, "take_home")
+    keys = {button.key for button in at.download_button}
+    assert keys == {"download_script", "download_notebook", "download_drawing"}
 
 
 def test_an_impossible_setting_starts_nothing(engine):
@@ -182,34 +185,28 @@ def test_the_fast_setting_is_set_and_taken_back():
     assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
 
 
-def test_the_address_presets_the_controls_with_the_models_recipe():
-    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="2")
-    recipe = RunConfig.with_recipe(task="sprites", model="cnn", epochs=2)
-    assert settings_of(at) == recipe
-    assert not at.warning
-
-
-def test_the_address_presets_the_fast_setting():
-    query = {"task": "sprites", "model": "cnn", "fast": "1"}
-    expected = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
-    assert settings_of(open_page("pages/3_Train.py", **query)) == expected
-    at = open_page("pages/3_Train.py", epochs="2", **query)
-    assert settings_of(at) == replace(expected, epochs=2)
-    assert not at.warning
-    at = open_page("pages/3_Train.py", task="sprites", fast="very")
-    assert "fast must be true or false, not `'very'`" in texts(at.warning)
-    assert settings_of(at) == RunConfig(task="sprites")
-
-
-def test_regression_has_no_fast_setting():
-    at = open_page("pages/3_Train.py", task="regression", fast="1")
-    assert "fast must be false for the model simple" in texts(at.warning)
-    keys = {"start_training", "fast_setting"}
-    assert keys & {each.key for each in at.button} == {"start_training"}
-    at = open_page("pages/3_Train.py", task="sprites", fast="1")
-    at.get_by_key("task").set_value("regression").run()
-    assert not at.exception
-    assert settings_of(at) == RunConfig.with_recipe(task="regression")
+@pytest.mark.parametrize(
+    ("query", "settings", "warning"),
+    [
+        ({"model": "cnn", "epochs": "2"}, {"model": "cnn", "epochs": 2}, ""),
+        ({"model": "cnn", "fast": "1"}, {"model": "cnn", "fast": True}, ""),
+        ({"epochs": "2", "fast": "1"}, {"epochs": 2, "fast": True}, ""),
+        ({"fast": "very"}, {}, "fast must be true or false, not `'very'`"),
+        (
+            {"task": "regression", "fast": "1"},
+            {"task": "regression"},
+            "fast must be false for the model simple",
+        ),
+    ],
+)
+def test_the_address_presets_a_recipe_and_the_fast_setting(query, settings, warning):
+    at = open_page("pages/3_Train.py", **{"task": "sprites"} | query)
+    config = RunConfig.with_recipe(**{"task": "sprites"} | settings)
+    assert settings_of(at) == config
+    assert warning in texts(at.warning)
+    assert bool(at.warning) == bool(warning)
+    offers_fast = "fast_setting" in {each.key for each in at.button}
+    assert offers_fast == (config.task == "sprites")
 
 
 def has(monkeypatch, status: DatasetStatus) -> None:
@@ -283,12 +280,6 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     wait(engine, first)
 
 
-def test_a_finished_run_can_be_taken_home_from_the_train_page(run_id):
-    at = open_tab(open_page("pages/3_Train.py", run=run_id), True, "take_home")
-    keys = {button.key for button in at.download_button}
-    assert keys == {"download_script", "download_notebook", "download_drawing"}
-
-
 @pytest.mark.parametrize("criterion", ["mse", "gaussian"])
 def test_regression_is_trained_to_the_end(engine, criterion):
     query = {"task": "regression", "criterion": criterion, "epochs": "2"}
@@ -318,18 +309,17 @@ def test_regression_is_trained_to_the_end(engine, criterion):
 
 
 def test_tasks_bring_what_fits_them():
-    at = open_page("pages/3_Train.py", task="sprites", model="cnn", augment="true")
+    """Between tasks on images, all settings stay."""
+    query = {"task": "sprites", "model": "cnn", "augment": "true", "epochs": "3"}
+    at = open_page("pages/3_Train.py", **query)
+    at.get_by_key("task").set_value("fashion-mnist").run()
+    assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
+    at.button(key="fast_setting").click().run()
     for task in ("regression", "sprites", "regression", "fashion-mnist", "sprites"):
         at.get_by_key("task").set_value(task).run()
         assert not at.exception
         assert settings_of(at) == RunConfig.with_recipe(task=task)
     assert at.get_by_key("model").options == ["ANN", "CNN"]
-
-
-def test_between_image_tasks_the_settings_stay():
-    at = open_page("pages/3_Train.py", task="sprites", model="cnn", epochs="3")
-    at.get_by_key("task").set_value("fashion-mnist").run()
-    assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
 
 
 def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
