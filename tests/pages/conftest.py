@@ -1,12 +1,16 @@
 """What the tests of the pages are given: a machine that is known, a finished run."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
+from core.classroom import standings_page
+from core.classroom.room import Room
 from core.jobs.job import Job
 from core.ui import last_measurement as measured
-from tests.pages.walk import CURVE, finished_run
+from core.ui import server
+from tests.pages.walk import CURVE, TEACHER, finished_run
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +31,15 @@ def measured_before(monkeypatch) -> dict[str, Job]:
     found: dict[str, Job] = {}
     monkeypatch.setattr(measured, "newest", lambda kind, _subject=None: found.get(kind))
     return found
+
+
+@pytest.fixture
+def room(engine) -> Iterator[Room]:
+    """The room of the pages; its classes are deleted after the test."""
+    yield server.room()
+    for each in server.store().classes.all():
+        server.room().delete(TEACHER, each.id, engine.forget)
+    standings_page.clear()
 
 
 @pytest.fixture(scope="session")

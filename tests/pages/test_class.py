@@ -1,21 +1,19 @@
 """Class: join it, see everybody's best and one's own place; what goes wrong."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.classroom import standings_page
-from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.home import first_run_page as first_run
 from core.store.tables import Class
 from core.ui import server
-from tests.pages.walk import open_page, texts
+from tests.pages.walk import TEACHER, open_page, texts
 from tests.store.made_up import finished
 
 PAGE = "pages/11_Class.py"
-TEACHER = Teacher("ms bird's browser", "Ms Bird")
 RULES = {
     "epochs": 1,
     "models": ("ann",),
@@ -26,21 +24,15 @@ RULES = {
 
 
 @pytest.fixture
-def opened(engine) -> Iterator[Callable[..., Class]]:
+def opened(room) -> Callable[..., Class]:
     """Opens a class, which is deleted after the test."""
-    room, made = server.room(), []
 
     def open_one(size: int = 30, **rules: object) -> Class:
-        made.append(room.create(TEACHER, "Physics 9B", size, Rules(**rules)))
-        room.start(TEACHER, made[-1].id)
-        return made[-1]
+        made = room.create(TEACHER, "Physics 9B", size, Rules(**rules))
+        room.start(TEACHER, made.id)
+        return made
 
-    yield open_one
-    left = {each.id for each in server.store().classes.all()}
-    for each in made:
-        if each.id in left:
-            room.delete(TEACHER, each.id, engine.forget)
-    standings_page.clear()
+    return open_one
 
 
 def join(opened: Class) -> AppTest:

@@ -1,42 +1,35 @@
 """Teacher: a class in hand; and nothing of it for anybody else."""
 
 import csv
-from collections.abc import Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.classroom import handout_page as handout
 from core.classroom import sign_in_page as sign_in
-from core.classroom import standings_page
-from core.classroom.room import Teacher
+from core.classroom.room import Room
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.store.tables import Class
 from core.ui import course, runs, server
-from tests.pages.walk import open_page, open_tab, texts
+from tests.pages.walk import TEACHER, open_page, open_tab, texts
 from tests.store.made_up import finished
 
 PAGE = "pages/12_Teacher.py"
-TEACHER = Teacher("ms bird's browser", "Ms Bird")
 
 
 @pytest.fixture
-def signed_in(engine, monkeypatch) -> Iterator[None]:
-    """Whoever opens the page is a teacher; the classes are deleted after the test."""
+def signed_in(room, monkeypatch) -> Room:
+    """Whoever opens the page is a teacher of this room."""
     monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
-    yield
-    for each in server.store().classes.all():
-        server.room().delete(TEACHER, each.id, engine.forget)
-    standings_page.clear()
+    return room
 
 
 @pytest.fixture
 def opened(signed_in) -> Class:
-    del signed_in
-    made = server.room().create(TEACHER, "Monday", 30, Rules())
-    server.room().start(TEACHER, made.id)
+    made = signed_in.create(TEACHER, "Monday", 30, Rules())
+    signed_in.start(TEACHER, made.id)
     return made
 
 
@@ -67,15 +60,14 @@ def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
     assert not any(link.proto.label == "Teacher" for link in at.get("page_link"))
 
 
-def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(signed_in):
-    del signed_in
+@pytest.mark.usefixtures("signed_in")
+def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     at = open_page(PAGE)
     at.text_input(key="new_class_name").input("Monday")
     press(at, "make_class")
     (made,) = server.store().classes.all()
     assert (made.name, made.size, made.is_open) == ("Monday", 30, False)
     press(at, "open_class")
-    room = server.room()
     assert room.open.id == made.id
     assert f"code={made.code}" in texts(at.code)
     press(at, "pause_queue")
