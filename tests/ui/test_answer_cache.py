@@ -7,14 +7,7 @@ import pytest
 
 from core.errors import ExplainedError
 from core.ui.answer_cache import KeptAnswer
-
-
-def until(reached) -> None:
-    """Wait for it, some seconds at most."""
-    deadline = time.monotonic() + 10
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from tests.jobs.follow import wait
 
 
 def test_a_stale_answer_is_shown_while_it_is_asked_anew():
@@ -32,7 +25,7 @@ def test_a_stale_answer_is_shown_while_it_is_asked_anew():
     assert [kept(), kept(), kept()] == [1, 1, 1]
     assert asked == [0, 1]  # one question at a time
     may_answer.set()
-    until(lambda: kept.newest == 2)
+    wait(lambda: kept.newest == 2)
 
 
 def test_a_fresh_answer_is_not_asked_anew():
@@ -86,6 +79,6 @@ def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
     kept = KeptAnswer(question, seconds=0)
     assert kept() == "old"
     kept()  # asks anew, which fails
-    until(lambda: kept.newest is None)
+    wait(lambda: kept.newest is None)
     with pytest.raises(ExplainedError):
         kept()

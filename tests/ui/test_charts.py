@@ -170,11 +170,14 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
-def test_texts_of_charts_are_legible_and_devices_are_seen(colors):
+def test_texts_of_charts_are_legible_and_devices_and_runs_are_seen(colors):
     for color in (colors.text, colors.quiet):
         assert contrast(color, colors.page) >= 4.5
-    for color in (colors.cpu, colors.accelerator):
+    for color in (colors.cpu, colors.accelerator, *colors.runs):
         assert contrast(color, colors.page) >= 3
+    assert len(set(colors.runs)) == len(colors.runs)
+    others = {colors.cpu, colors.accelerator, colors.right, colors.wrong}
+    assert not others & set(colors.runs)
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
@@ -190,13 +193,3 @@ def test_a_logarithmic_axis_has_two_ticks_or_more(ends):
     found = base.decades(*ends)
     assert 2 <= len(found) <= base.MOST_TICKS
     assert all(ends[0] <= each <= ends[1] for each in found)
-
-
-@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
-def test_the_colors_of_runs_are_seen_and_are_no_device(colors):
-    assert len(set(colors.runs)) == len(colors.runs)
-    assert not {colors.cpu, colors.accelerator, colors.right, colors.wrong} & set(
-        colors.runs
-    )
-    for color in colors.runs:
-        assert contrast(color, colors.page) >= 3

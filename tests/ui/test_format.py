@@ -2,7 +2,7 @@ import re
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core import config as configs
@@ -37,7 +37,6 @@ def read(text: str, units: dict[str, float]) -> list[tuple[float, str]]:
     return [(float(number), unit) for number, unit in parts]
 
 
-@settings(deadline=None)
 @given(st.lists(CONFIGS, min_size=2, max_size=6))
 def test_differences_are_told_and_nothing_else(shown: list[RunConfig]) -> None:
     differing = {
@@ -67,7 +66,6 @@ def test_differences_read_well(change: dict, told: list[str]) -> None:
     assert format.differences([RunConfig(), replace(RunConfig(), **change)]) == told
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 @example(1_234_567)
 def test_seeds_are_told_in_full(seed: int) -> None:
@@ -85,7 +83,6 @@ def test_every_model_and_criterion_has_a_class() -> None:
             assert format.CLASSES[name] == kind.__name__
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1e6))
 @example(59.96)
 def test_durations_read_back(seconds: float) -> None:
@@ -111,7 +108,6 @@ def test_sizes(count: float | None, text: str) -> None:
     assert format.size(count) == text
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**15 - 10**13))
 @example(999_700)
 def test_sizes_read_back(count: int) -> None:
