@@ -105,12 +105,16 @@ def batch_messages() -> None:
     """
 
     def call_soon(session: AppSession, callback: Callable[[], None]) -> None:
-        waiting: deque = session.__dict__.setdefault("_waiting", deque())
+        state = session.__dict__
+        waiting = state.setdefault("_waiting", deque())
         waiting.append(callback)
-        if len(waiting) > 1:
-            return  # the first callback has woken the loop
+        if state.get("_woken"):
+            return
+        # Two threads may both come here: the loop is woken twice then, and never not.
+        state["_woken"] = True
 
         def call_all() -> None:
+            state["_woken"] = False  # first: what is added from now on wakes it anew
             while waiting:
                 loop.call_soon(waiting.popleft())
 

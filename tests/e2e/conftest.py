@@ -1,11 +1,21 @@
 """The real app in a real browser."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    expect,
+    sync_playwright,
+)
 
+from tests.e2e.walk import SLOW
 from tools.chromium import CHROMIUM, FLAGS
 from tools.server import Server, start_server
 
@@ -13,6 +23,7 @@ from tools.server import Server, start_server
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     assert CHROMIUM, "install Debian's chromium"
+    expect.set_options(timeout=SLOW)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -35,17 +46,39 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def visitor(browser: Browser, server: Server) -> Iterator[Callable[..., Page]]:
+def contexts() -> Iterator[list[BrowserContext]]:
+    """One for each visitor of a test."""
+    contexts: list[BrowserContext] = []
+    yield contexts
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def visitor(
+    browser: Browser, server: Server, contexts: list[BrowserContext]
+) -> Callable[..., Page]:
     """Opens a page as a new person: visitor("Train?task=sprites", ...)."""
-    contexts = []
 
     def open_page(address: str = "", **options) -> Page:
         options.setdefault("viewport", {"width": 1280, "height": 900})
         contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(SLOW)
         page = contexts[-1].new_page()
         page.goto(f"{server.url}/{address}")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that failed tells what stood on its pages: its error alone rarely does."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for context in item.funcargs.get("contexts", ()):
+            for page in context.pages:
+                with suppress(Error):
+                    text = page.locator("body").inner_text(timeout=5000)
+                    report.sections.append((f"On {page.url}", text))
+    return report

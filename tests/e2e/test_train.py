@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import expect
 
 from core.jobs.cluster import ROOT
-from tests.e2e.walk import LONG, SHORT, SLOW, enter, key, progress, ready, result, start
+from tests.e2e.walk import LONG, SHORT, enter, key, progress, ready, result, start
 
 pytestmark = pytest.mark.browser
 
@@ -48,11 +48,11 @@ def shirt() -> bytes:
 @pytest.mark.alone
 @pytest.mark.real_data
 def test_train_to_the_end_and_evaluate(visitor, capsys):
-    expect(result(start(visitor(SHORT)))).to_be_visible(timeout=SLOW)  # warm
+    expect(result(start(visitor(SHORT)))).to_be_visible()  # warm
     page = ready(visitor("Train?epochs=2"))
     page.evaluate(STOPWATCH)
     key(page, "start_training").click()
-    expect(result(page)).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_be_visible()
     first_point = page.evaluate("window.firstPoint - window.clicked") / 1000
     with capsys.disabled():
         print(f"\nfrom click to the first point on the chart: {first_point:.2f} s")
@@ -62,35 +62,33 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
 
     page.get_by_text("See what it got right and wrong").click()
     expect(page.locator("h1")).to_have_text("Evaluate")
-    expect(page.get_by_test_id("stMetricValue").first).to_have_text(
-        f"{accuracy:.2f}%", timeout=SLOW
-    )
+    expect(page.get_by_test_id("stMetricValue").first).to_have_text(f"{accuracy:.2f}%")
     page.get_by_role("button", name="Just show me").click()
 
     # A cell of the confusion matrix shows its images: Shirt mistaken for T-shirt/top.
     cells = page.get_by_test_id("stVegaLiteChart").locator("path[aria-roledescription]")
     cells.nth(60).scroll_into_view_if_needed()
     cells.nth(60).click()
-    expect(page.get_by_text(re.compile(r"taken for .+: [\d,]+ images?"))).to_be_visible(
-        timeout=SLOW
-    )
+    expect(
+        page.get_by_text(re.compile(r"taken for .+: [\d,]+ images?"))
+    ).to_be_visible()
 
     page.get_by_role("tab", name="Confident mistakes").click()
     wrong = page.get_by_role("img", name=re.compile(r"^Test image \d+: "))
-    expect(wrong).to_have_count(12, timeout=SLOW)
+    expect(wrong).to_have_count(12)
 
     page.get_by_role("tab", name="Your own picture").click()
     page.get_by_text("A file", exact=True).click()
     picture = {"name": "shirt.png", "mimeType": "image/png", "buffer": shirt()}
     page.locator("input[type=file]").set_input_files(picture)
-    expect(page.get_by_text("As the model sees it")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("As the model sees it")).to_be_visible()
     expect(page.get_by_text(re.compile(r"The model says .+ sure"))).to_be_visible()
 
     page.get_by_role("tab", name="The cost").click()
-    expect(page.get_by_text("AMP for short")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("AMP for short")).to_be_visible()
     key(page, "compare_modes").click()
     key(page, "show_modes_guess").click()
-    expect(page.get_by_text("Peak memory of tensors")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Peak memory of tensors")).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
@@ -98,7 +96,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
 @pytest.mark.slow
 def test_a_watched_run_is_the_run_of_the_command_line(visitor):
     page = start(visitor("Train?epochs=1&seed=7"))
-    expect(result(page)).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_be_visible()
     command = [sys.executable, "-m", "core.run", "--epochs", "1", "--seed", "7"]
     done = subprocess.run(
         [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -115,14 +113,14 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     There one is taken away, added by its dot, given a name, and deleted.
     """
     page = start(visitor(SHORT))
-    expect(result(page)).to_be_visible(timeout=SLOW)
+    expect(result(page)).to_be_visible()
     enter(page, "Batch size", 512)
     key(page, "start_training").click()
     asked = re.compile(r"Is run \d \(batch 512\) faster than run \d \(batch 256\)\?")
-    expect(page.get_by_text(asked)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(asked)).to_be_visible()
     told = re.compile(r"Run \d \(batch \d+\).*(is the fastest|equally long)")
-    expect(page.get_by_text(told)).to_be_visible(timeout=SLOW)
-    expect(result(page)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(told)).to_be_visible()
+    expect(result(page)).to_be_visible()
     losses = page.get_by_test_id("stVegaLiteChart").first
     lines = losses.locator('[aria-roledescription="line mark"]')
     expect(lines).to_have_count(4)  # two runs, each with its mean
@@ -130,19 +128,19 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     page.get_by_text("Compare it with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
     finding = page.get_by_text(re.compile(r"Run \d.*(is the fastest|equally long)"))
-    expect(finding).to_be_visible(timeout=SLOW)
+    expect(finding).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
     frontier = page.get_by_text(re.compile("No other run is both|joins 2 of 2 runs"))
     expect(frontier).to_be_visible()
     table = page.get_by_test_id("stDataFrame")
     second_box = {"x": 20, "y": 90}
     table.first.click(position=second_box)
-    expect(table).to_have_count(1, timeout=SLOW)  # nothing to hold it against
+    expect(table).to_have_count(1)  # nothing to hold it against
     charts = page.get_by_test_id("stVegaLiteChart")
     charts.last.locator(
         "[aria-roledescription=circle][aria-label*='batch 256']"
     ).click()
-    expect(table).to_have_count(2, timeout=SLOW)
+    expect(table).to_have_count(2)
     expect(page.get_by_role("button", name="Export")).to_have_count(1)  # drawn anew
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as file:
@@ -151,17 +149,17 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     assert [row["batch_size"] for row in rows] == ["512", "256"]
     page.keyboard.press("Escape")
     table.first.click(position=second_box)
-    expect(table).to_have_count(1, timeout=SLOW)
+    expect(table).to_have_count(1)
     key(page, "rename_run").click()
     page.get_by_role("textbox", name="Name", exact=True).fill("the other one")
     key(page, "save_name").click()
-    expect(finding).to_have_count(0, timeout=SLOW)
+    expect(finding).to_have_count(0)
     expect(
         page.get_by_text(re.compile("the other one.*: .* accuracy in"))
     ).to_be_visible()
     key(page, "delete_runs").click()
     key(page, "delete_for_good").click()
-    expect(page.get_by_text("Select runs to compare them")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Select runs to compare them")).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
@@ -172,32 +170,30 @@ def test_a_run_belongs_to_its_owner_and_to_no_page(visitor):
     their place in the queue. Cancelling ends it everywhere; its curve stays.
     """
     page = start(visitor(LONG))
-    expect(progress(page)).to_be_visible(timeout=SLOW)
+    expect(progress(page)).to_be_visible()
     page.reload()
-    expect(progress(page)).to_be_visible(timeout=SLOW)
+    expect(progress(page)).to_be_visible()
     page.get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
     page.get_by_role("link", name="Train").first.click()
-    expect(progress(page)).to_be_visible(timeout=SLOW)
+    expect(progress(page)).to_be_visible()
 
     other = visitor(page.url.rpartition("/")[2])
-    expect(progress(other)).to_be_visible(timeout=SLOW)
+    expect(progress(other)).to_be_visible()
     expect(key(other, "cancel_run")).to_have_count(0)
     next_one = start(visitor(SHORT))
-    expect(next_one.get_by_text("Place 1 in the queue: you're next")).to_be_visible(
-        timeout=SLOW
-    )
+    expect(next_one.get_by_text("Place 1 in the queue: you're next")).to_be_visible()
     tab = page.context.new_page()
     tab.goto(page.url.partition("?")[0])
-    expect(progress(tab)).to_be_visible(timeout=SLOW)
+    expect(progress(tab)).to_be_visible()
     key(tab, "cancel_run").click()
     for each in (page, other, tab):
         expect(
             each.get_by_text(re.compile(r"Cancelled after step [\d,]+"))
-        ).to_be_visible(timeout=SLOW)
+        ).to_be_visible()
         expect(each.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     expect(key(page, "start_training")).to_be_enabled()
-    expect(result(next_one)).to_be_visible(timeout=SLOW)
+    expect(result(next_one)).to_be_visible()
 
 
 def test_bad_values_are_answered_in_words(visitor):
@@ -209,15 +205,15 @@ def test_bad_values_are_answered_in_words(visitor):
     said = "https://a.example me@a.example ![b](https://a.example/b) :smile:"
     page = ready(visitor(f"Train?model=transformer&epochs=2&task={quote(said)}"))
     alerts = page.get_by_test_id("stAlert")
-    expect(alerts.get_by_text(said[:50])).to_be_visible(timeout=SLOW)
+    expect(alerts.get_by_text(said[:50])).to_be_visible()
     expect(alerts.locator("a, img")).to_have_count(0)
     expect(page.get_by_text("Model must be one of ann, cnn")).to_be_visible()
     expect(page.get_by_role("spinbutton", name="Epochs")).to_have_value("2")
     # The last one: while the page is drawn anew its old elements are there as well.
     start_button = key(page, "start_training").last
-    expect(start_button).to_be_enabled(timeout=SLOW)
+    expect(start_button).to_be_enabled()
     enter(page, "Epochs", 999)  # not replaced in silence either
-    expect(page.get_by_text("from 1 to 200, not 999")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("from 1 to 200, not 999")).to_be_visible()
     expect(start_button).to_be_disabled()
     expect(result(page)).to_have_count(0)
 
@@ -226,16 +222,14 @@ def test_bad_values_are_answered_in_words(visitor):
 def test_a_fit_is_drawn_while_it_is_learned(visitor):
     query = "task=regression&criterion=gaussian&epochs=50&batch_size=16"
     page = start(visitor(f"Train?{query}"))
-    expect(progress(page)).to_be_visible(timeout=SLOW)
+    expect(progress(page)).to_be_visible()
     fit = page.get_by_test_id("stVegaLiteChart").nth(1)
     lines = fit.locator('path[aria-roledescription="line mark"]')
-    expect(lines).to_have_count(2, timeout=SLOW)  # the model's, then the curve's own
+    expect(lines).to_have_count(2)  # the model's, then the curve's own
     first = lines.first.get_attribute("d")
     assert first
-    expect(lines.first).not_to_have_attribute("d", first, timeout=SLOW)
+    expect(lines.first).not_to_have_attribute("d", first)
     expect(progress(page)).to_be_visible()
     key(page, "cancel_run").click()
-    expect(page.get_by_text("What was learned until then stays here")).to_be_visible(
-        timeout=SLOW
-    )
+    expect(page.get_by_text("What was learned until then stays here")).to_be_visible()
     expect(lines).to_have_count(2)

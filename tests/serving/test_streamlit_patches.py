@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import socket
+import sys
 import threading
 import time
 import weakref
@@ -16,6 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from streamlit.components.v2.bidi_component import main as bidi_component
 from streamlit.file_util import get_static_dir
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest
@@ -208,3 +211,43 @@ def test_there_is_no_server_below_a_page(path):
         with pytest.raises(HTTPException) as error:
             by_streamlit(f"{page}/_stcore/{path}")
         assert error.value.status_code == 404
+
+
+def test_messages_of_several_threads_all_reach_the_loop(monkeypatch):
+    """A script that ends and one that begins send at the same time, now and then.
+
+    Where both counted on the other to wake the loop, their page waited for ever.
+    """
+    for owner, name in (
+        (AppSession, "_call_soon_on_event_loop"),
+        (Runtime, "_enqueued_some_message"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    monkeypatch.setattr(streamlit_patches, "BATCH_SECONDS", 0)
+    streamlit_patches.batch_messages()
+    interval = sys.getswitchinterval()
+    received: list[int] = []
+    rounds = range(300)
+
+    async def main() -> None:
+        for _ in rounds:
+            session = SimpleNamespace(_event_loop=asyncio.get_running_loop())
+            together = threading.Barrier(4)
+
+            def send(session=session, together=together) -> None:
+                together.wait()
+                AppSession._call_soon_on_event_loop(session, lambda: received.append(1))
+
+            threads = [threading.Thread(target=send) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                await asyncio.to_thread(thread.join)
+            await asyncio.sleep(0.001)
+
+    try:
+        sys.setswitchinterval(1e-6)
+        asyncio.run(main())
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(received) == 4 * len(rounds)
