@@ -13,7 +13,7 @@ run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
 
 # Browsers come after the rest, since they need both cores. Exit status 5: no such tests.
-PYTEST = $(BIN)/python -m pytest $(ARGS)
+PYTEST = $(BIN)/python -m pytest --rerun-show-tracebacks $(ARGS)
 test: $(VENV)/.test
 	$(PYTEST) -n 2 --dist loadfile -m "not (browser or slow)" || [ $$? = 5 ]
 	$(PYTEST) -n 2 -m "browser and not (alone or slow)" || [ $$? = 5 ]

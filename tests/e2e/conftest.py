@@ -20,6 +20,13 @@ from tools.chromium import CHROMIUM, FLAGS
 from tools.server import Server, start_server
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test in a browser has a second try; what failed in the first is reported."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     assert CHROMIUM, "install Debian's chromium"
@@ -80,5 +87,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
             for page in context.pages:
                 with suppress(Error):
                     text = page.locator("body").inner_text(timeout=5000)
-                    report.sections.append((f"On {page.url}", text))
+                    report.longrepr.addsection(f"On {page.url}", text)
     return report
