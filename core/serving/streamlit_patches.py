@@ -9,9 +9,7 @@ import gc
 import os
 import socket
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +18,6 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from streamlit.components.v2.bidi_component import main as bidi_component
 from streamlit.file_util import get_static_dir
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
@@ -32,7 +29,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
 Kind = TypeVar("Kind")
-BATCH_SECONDS = 0.005
+SOON_SECONDS = 0.005  # a script that ends needs less to send what is left
 GRACE_SECONDS = 5  # for connections to close when the server ends
 TURN_SECONDS = 0.3  # a page that has waited so long begins without a turn
 
@@ -97,38 +94,6 @@ def give_back_turn() -> None:
         _turn.release()
 
 
-def batch_messages() -> None:
-    """Let a script wake the server's event loop once in 5 ms, not at each element.
-
-    Each time it hands over the interpreter lock and has to get it back, and a page has
-    a hundred elements and more.
-    """
-
-    def call_soon(session: AppSession, callback: Callable[[], None]) -> None:
-        state = session.__dict__
-        waiting = state.setdefault("_waiting", deque())
-        waiting.append(callback)
-        if state.get("_woken"):
-            return
-        # Two threads may both come here: the loop is woken twice then, and never not.
-        state["_woken"] = True
-
-        def call_all() -> None:
-            state["_woken"] = False  # first: what is added from now on wakes it anew
-            while waiting:
-                loop.call_soon(waiting.popleft())
-
-        loop = session._event_loop
-        with suppress(RuntimeError):  # the loop is closed: the server ends
-            loop.call_soon_threadsafe(loop.call_later, BATCH_SECONDS, call_all)
-
-    def enqueued(runtime: Runtime) -> None:
-        runtime._get_async_objs().need_send_data.set()  # runs in the loop's own thread
-
-    AppSession._call_soon_on_event_loop = call_soon  # type: ignore[assignment]
-    Runtime._enqueued_some_message = enqueued  # type: ignore[assignment]
-
-
 def cache_theme() -> None:
     """Look the theme up once, instead of its six parts at each run of a script."""
     populate = app_session._populate_theme_msg
@@ -168,36 +133,9 @@ def finish_scripts() -> None:
             create(session, request)
         elif not last.request_rerun(request):
             again = partial(session._create_scriptrunner, request)
-            session._event_loop.call_later(BATCH_SECONDS, again)
+            session._event_loop.call_later(SOON_SECONDS, again)
 
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
-
-
-def free_scripts() -> None:
-    """Break the reference cycles of a script with its thread and its state.
-
-    Each run leaves some 200 objects in cycles, five times a second for everyone who
-    watches a run, and only a full garbage collection frees them.
-    """
-    run = ScriptRunner._run_script_thread
-
-    def run_and_free(script: ScriptRunner) -> None:
-        try:
-            run(script)
-        finally:
-            script._script_thread = script._session_state = None  # type: ignore[assignment]
-
-    ScriptRunner._run_script_thread = run_and_free  # type: ignore[assignment]
-
-
-def skip_presenters() -> None:
-    """Let custom components present their values without a class of their own.
-
-    Every select box, number field and question makes Streamlit build such a class for
-    each component, 15 a page, which only a full garbage collection frees. A presenter
-    adds triggers, and our components have none.
-    """
-    bidi_component.make_bidi_component_presenter = lambda *_: None  # type: ignore
 
 
 def send_on_newest_connection() -> None:
@@ -228,12 +166,9 @@ def end_in_time() -> None:
 PATCHES = (
     send_at_once,
     draw_pages_in_turn,
-    batch_messages,
     cache_theme,
     watch_no_files,
     finish_scripts,
-    free_scripts,
-    skip_presenters,
     send_on_newest_connection,
     end_in_time,
 )

@@ -1,27 +1,16 @@
 import asyncio
-import gc
 import socket
-import sys
 import threading
 import time
-import weakref
-from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from streamlit.components.v2.bidi_component import main as bidi_component
 from streamlit.file_util import get_static_dir
-from streamlit.runtime.app_session import AppSession
-from streamlit.runtime.runtime import Runtime
-from streamlit.runtime.scriptrunner import ScriptRunner
-from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
-from streamlit.testing.v1 import AppTest
 from streamlit.web.server.starlette.starlette_static_routes import (
     create_streamlit_static_handler,
 )
@@ -38,12 +27,7 @@ OURS = Client(Starlette(routes=streamlit_patches.page_routes(TITLES)))
 
 
 @pytest.fixture(autouse=True)
-def unpatched_again(monkeypatch):
-    for owner, name in (
-        (ScriptRunner, "_run_script_thread"),
-        (bidi_component, "make_bidi_component_presenter"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
+def turn_given_back():
     yield
     give_back_turn()
 
@@ -123,55 +107,6 @@ def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
     assert engine.ask("core.devices:describe") == "an answer"
 
 
-def ended_script(**given: Any) -> "weakref.ref[ScriptRunner]":
-    script = ScriptRunner(**dict.fromkeys(signature(ScriptRunner).parameters) | given)
-    script.start()
-    if thread := script._script_thread:
-        thread.join()
-    return weakref.ref(script)
-
-
-def test_a_script_leaves_nothing_to_collect(monkeypatch):
-    monkeypatch.setattr(ScriptRunner, "_run_script", lambda *_: None)
-    names = dict.fromkeys(("main_script_hash", "current_page_script_hash"), "")
-    about = {
-        "initial_rerun_data": RerunData(),
-        "pages_manager": SimpleNamespace(**names),
-    }
-    loop = asyncio.new_event_loop()
-    gc.disable()
-    try:
-        assert ended_script(event_loop=loop, **about)() is not None, "needs no patch"
-        streamlit_patches.free_scripts()
-        script = ended_script(event_loop=loop, **about)
-        deadline = time.monotonic() + 5
-        while script() is not None:  # its thread may be about to end
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    finally:
-        gc.enable()
-        loop.close()
-
-
-def values() -> None:
-    import streamlit as st
-
-    from core.ui import code_editor
-
-    code_editor.draw("The code", "code", "a = 1")
-    st.text(type(st.session_state.code).__qualname__)
-    st.text(code_editor.text("code"))
-
-
-def test_a_component_value_has_no_class_of_its_own():
-    before = [each.value for each in AppTest.from_function(values).run().text]
-    assert "<locals>" in before[0], "needs no patch"
-    streamlit_patches.skip_presenters()
-    after = [each.value for each in AppTest.from_function(values).run().text]
-    assert "<locals>" not in after[0]
-    assert after[1] == before[1] == "a = 1"
-
-
 def test_a_server_ends_while_connections_are_open():
     server = uvicorn.Server(uvicorn.Config("app:app"))
     streamlit_patches.end_in_time()
@@ -211,43 +146,3 @@ def test_there_is_no_server_below_a_page(path):
         with pytest.raises(HTTPException) as error:
             by_streamlit(f"{page}/_stcore/{path}")
         assert error.value.status_code == 404
-
-
-def test_messages_of_several_threads_all_reach_the_loop(monkeypatch):
-    """A script that ends and one that begins send at the same time, now and then.
-
-    Where both counted on the other to wake the loop, their page waited for ever.
-    """
-    for owner, name in (
-        (AppSession, "_call_soon_on_event_loop"),
-        (Runtime, "_enqueued_some_message"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
-    monkeypatch.setattr(streamlit_patches, "BATCH_SECONDS", 0)
-    streamlit_patches.batch_messages()
-    interval = sys.getswitchinterval()
-    received: list[int] = []
-    rounds = range(300)
-
-    async def main() -> None:
-        for _ in rounds:
-            session = SimpleNamespace(_event_loop=asyncio.get_running_loop())
-            together = threading.Barrier(4)
-
-            def send(session=session, together=together) -> None:
-                together.wait()
-                AppSession._call_soon_on_event_loop(session, lambda: received.append(1))
-
-            threads = [threading.Thread(target=send) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                await asyncio.to_thread(thread.join)
-            await asyncio.sleep(0.001)
-
-    try:
-        sys.setswitchinterval(1e-6)
-        asyncio.run(main())
-    finally:
-        sys.setswitchinterval(interval)
-    assert len(received) == 4 * len(rounds)
