@@ -3,8 +3,7 @@
 from functools import partial
 
 from core.lessons.model import batch_steps_page, model_to_page
-from core.ui import dataset, frame
-from core.ui.lab import labs
+from core.ui import dataset, frame, lab
 
 frame.begin("Model", wide=True)
 machine = frame.machine()
@@ -26,7 +25,7 @@ frame.sections(
         "In place, or a copy?": partial(
             model_to_page.in_place, device, machine.devices[0]
         ),
-        **{lab.title: partial(lab.draw, machine) for lab in labs("model")},
+        **lab.sections("model", machine),
         "The code that ran": model_to_page.code,
     }
 )

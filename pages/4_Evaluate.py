@@ -1,5 +1,7 @@
 """Look closely at a finished run: its answers, and what asking costs."""
 
+from functools import partial
+
 import streamlit as st
 
 from core.lessons.evaluate import evaluation_page as evaluation
@@ -52,10 +54,6 @@ def sure() -> None:
             st.markdown(evaluation.MISLABELED, width=frame.PROSE)
 
 
-def own() -> None:
-    picture.draw(run)
-
-
 def cost() -> None:
     for lab in (Modes(run), Precisions(run)):
         lab.draw(machine)
@@ -65,7 +63,7 @@ frame.sections(
     {
         "Hard classes": hard,
         "Confident mistakes": sure,
-        "Your own picture": own,
+        "Your own picture": partial(picture.draw, run),
         "The cost": cost,
         "The code": evaluation.code,
     },

@@ -1,11 +1,7 @@
 """Race two devices, see where timing goes wrong, and where the time goes."""
 
-from functools import partial
-
-from core.ui import frame
-from core.ui.lab import labs
+from core.ui import frame, lab
 
 frame.begin("Compare")
-machine = frame.machine()
-frame.sections({lab.title: partial(lab.draw, machine) for lab in labs("compare")})
+frame.sections(lab.sections("compare", frame.machine()))
 frame.end("Compare")

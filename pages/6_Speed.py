@@ -3,11 +3,10 @@
 from functools import partial
 
 from core.lessons.speed import ladder_page
-from core.ui import frame
-from core.ui.lab import labs
+from core.ui import frame, lab
 
 frame.begin("Speed")
 machine = frame.machine()
-drawn = {lab.title: partial(lab.draw, machine) for lab in labs("speed")}
-frame.sections({"The ladder": partial(ladder_page.draw, machine)} | drawn)
+ladder = {"The ladder": partial(ladder_page.draw, machine)}
+frame.sections(ladder | lab.sections("speed", machine))
 frame.end("Speed")

@@ -1,13 +1,9 @@
 """Several ranks train one model: what they share, and what that costs."""
 
-from functools import partial
-
 from core.lessons.scale import sampler_page
-from core.ui import frame
-from core.ui.lab import labs
+from core.ui import frame, lab
 
 frame.begin("Scale")
-machine = frame.machine()
-drawn = {lab.title: partial(lab.draw, machine) for lab in labs("scale")}
-frame.sections(drawn | {"A new order": sampler_page.draw})
+labs = lab.sections("scale", frame.machine())
+frame.sections({**labs, "A new order": sampler_page.draw})
 frame.end("Scale")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Literal
 
@@ -72,6 +72,7 @@ class Lab:
     name = ""  # default: of the file, without _page
     address = ""  # function that measures; default: `measure` in the file without _page
     key = ""  # for the start button
+    what = "The measurement"  # the subject of sentences about its job
     panel: Mapping[str, Any] = {}  # further fields of its JobPanel
     event: type = object  # class of its progress reports
     noun = "reading"  # one of these
@@ -93,7 +94,7 @@ class Lab:
         cls.words = Words(str(module.__file__)).table(cls.name)
 
     def __init__(self, **panel: Any) -> None:
-        fields: dict[str, Any] = {"what": "The measurement", "measures": True}
+        fields: dict[str, Any] = {"what": self.what, "measures": True}
         fields |= dict(self.panel) | panel
         self.job = JobPanel(self.address, key=self.key, **fields)
 
@@ -240,6 +241,11 @@ def labs(lesson: str) -> tuple[Lab, ...]:
             import_module(f"{folder}.{file.name}")
     kinds = sorted(Lab.__subclasses__(), key=lambda kind: kind.order)
     return tuple(kind() for kind in kinds if kind.__module__.startswith(f"{folder}."))
+
+
+def sections(lesson: str, machine: Machine) -> dict[str, Callable[[], None]]:
+    """The labs of a lesson in its page's tabs."""
+    return {lab.title: partial(lab.draw, machine) for lab in labs(lesson)}
 
 
 def all_labs() -> list[Lab]:

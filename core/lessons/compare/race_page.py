@@ -57,8 +57,8 @@ class RaceSoFar(Race):
 class RaceLab(Lab):
     address = "core.lessons.compare.race:race"
     key, order, idle, file = "compare", 1, True, "race"
+    what = "The race"
     panel: Mapping[str, Any] = {
-        "what": "The race",
         "icon": ":material/flag:",
         "failed": "The race ended early",
     }

@@ -1,6 +1,6 @@
 """A training step taken apart, as the Compare page shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -42,7 +42,7 @@ EXAMPLE = {  # a made-up step of each feed
 
 class StepProfileLab(Lab):
     key, order, idle, file = "take_apart", 3, True, "breakdown"
-    panel: Mapping[str, Any] = {"what": "The profile"}
+    what = "The profile"
     asks_below = finding_above = True
     judged = "always"
     code = (("A step", "core.lessons.compare.step_profile:step"),)

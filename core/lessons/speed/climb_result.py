@@ -422,7 +422,8 @@ def verdict(climbed: Climbed) -> str:
                 f"{times(gain.median)} times as fast as the textbook loop** "
                 f"({least} to {most} {turns})"
             )
-    paragraphs = (f"{text}{over or '**'}.", doubt(climbed), to_the_limit(climbed))
+    limit = to_the_limit(climbed, direct, rung)
+    paragraphs = (f"{text}{over or '**'}.", doubt(climbed), limit)
     return "\n\n".join(filter(None, paragraphs))
 
 
@@ -442,11 +443,8 @@ def doubt(climbed: Climbed) -> str:
     )
 
 
-def to_the_limit(climbed: Climbed) -> str:
+def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     """How much of an epoch is the machine's limit, and which limit that is."""
-    direct, rung = climbed.direct, climbed.best
-    if direct is None or rung is None:
-        return ""
     place = [result.rung for result in climbed.results].index(direct.rung)
     half = kept(climbed.results[: place + 1]).half
     half = half and "bfloat16" in climbed.limit.flops_per_second

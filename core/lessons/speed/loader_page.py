@@ -21,7 +21,7 @@ BUDGETS = (10, 30, 60)  # seconds
 
 class Loader(Lab):
     key, order, file = "run_loader_lab", 1, "loaders"
-    panel: Mapping[str, str] = {"what": "The loader lab"}
+    what = "The loader lab"
     judged = "ended"
     code = (
         ("The loader", "core.lessons.speed.loader:make_loader"),

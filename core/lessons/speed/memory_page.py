@@ -1,6 +1,5 @@
 """The memory lab: time against peak memory for ways to train and to infer."""
 
-from collections.abc import Mapping
 from statistics import median
 
 import altair as alt
@@ -27,7 +26,7 @@ BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
 
 class Memory(Lab):
     key, order, idle, file = "run_memory_lab", 2, True, "memory"
-    panel: Mapping[str, str] = {"what": "The memory lab"}
+    what = "The memory lab"
     code = (
         ("One batch", "core.lessons.speed.memory:one_batch"),
         ("Checkpointed", "core.lessons.speed.memory:checkpointed"),
