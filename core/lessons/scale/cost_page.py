@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
-from core.lessons.scale.ranks_page import why_on_cpu
+from core.lessons.scale.data_parallel_page import why_on_cpu
 from core.lessons.scale.scale_result import Cost, Repeat, Step
 from core.measure.environment import Machine
 from core.measure.speedup import Speedup, paired

@@ -10,26 +10,24 @@ import streamlit as st
 
 from core.config import TRAIN_SAMPLES
 from core.jobs.job import Job
-from core.lessons.scale.ranks_page import colors_of, why_on_cpu
 from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, format, guess, montage
 from core.ui.job_panel import reported
 from core.ui.lab import Lab
 from core.ui.server import engine, explained
+from core.words import Words
 
 BATCH_SIZE, MODEL, EPOCHS = 64, "ann", 1
 DIES = (1, 100)  # a rank, and the step after which it is killed
+words = Words(__file__)
 
 
 class DataParallelLab(Lab):
     key, order = "run_ranks", 1
     address = "core.lessons.scale.data_parallel:run"
-    panel: Mapping[str, Any] = {
-        "what": "The run",
-        "icon": ":material/play_arrow:",
-        "measures": False,
-    }
+    what = "The run"
+    panel: Mapping[str, Any] = {"icon": ":material/play_arrow:", "measures": False}
     code = (
         ("On each rank", "core.lessons.scale.data_parallel:train"),
         ("The loop", "core.loops:train_epoch"),
@@ -147,10 +145,18 @@ class DataParallelLab(Lab):
         )
 
 
+def why_on_cpu(machine: Machine) -> str:
+    """A sentence for a machine with an accelerator, empty for others.
+
+    A worker sees one NVIDIA GPU, see core.jobs.cluster, but all GPUs of AMD.
+    """
+    return words.table("on_cpu").get(machine.devices[0].backend, words("no_nccl"))
+
+
 @charts.live
 def loss_lines(colors: charts.Palette, ranks: int) -> charts.Chart:
     names = [f"rank {number}" for number in range(ranks)]
-    hues = charts.hues("rank", names, colors_of(colors, ranks), **charts.LINES)
+    hues = charts.hues("rank", names, colors.runs[:ranks], **charts.LINES)
     chart = alt.Chart(charts.LATER).encode(
         x=alt.X("step:Q").title("Step"),
         y=alt.Y("loss:Q").title("Loss on its own images").scale(zero=True),

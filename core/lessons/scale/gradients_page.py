@@ -1,13 +1,11 @@
 """One batch split over two ranks, as the Scale page shows it."""
 
-from collections.abc import Mapping
-
 import altair as alt
 import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
-from core.lessons.scale.ranks_page import colors_of, why_on_cpu
+from core.lessons.scale.data_parallel_page import why_on_cpu
 from core.lessons.scale.scale_result import Gradients
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset
@@ -20,7 +18,7 @@ AVERAGE, AT_ONCE = "their average", "all images at once"
 
 class GradientsLab(Lab):
     key, order = "run_gradients", 2
-    panel: Mapping[str, str] = {"what": "The comparison"}
+    what = "The comparison"
     code = (
         ("Average by hand", "core.lessons.scale.gradients:average"),
         ("On each rank", "core.lessons.scale.gradients:share"),
@@ -101,7 +99,7 @@ def dots(frame: pd.DataFrame) -> charts.Chart:
     )
     rows = charts.rows(frame, "label", tooltip=tooltip)
     x = alt.X("gradient:Q").title("Gradient of the last layer's bias").axis(format="~r")
-    shown = [*colors_of(colors, len(names)), colors.text, colors.quiet]
+    shown = [*colors.runs[: len(names)], colors.text, colors.quiet]
     hues = charts.hues(
         "rank", [*names, AVERAGE, AT_ONCE], shown, symbolOpacity=1, columns=2
     )

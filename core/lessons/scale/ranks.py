@@ -39,7 +39,7 @@ def run(
     address: str,
     count: int,
     *arguments: Any,
-    backend: str = "",
+    backend: str,
     watch: Watch = UNWATCHED,
 ) -> tuple[Any, ...]:
     """Call the function at `address` on each rank; returns their values in order.
@@ -47,7 +47,6 @@ def run(
     Their reports are passed on to `watch`. Raises ExplainedError where a rank fails or
     dies, and CancelledError; no rank is left then.
     """
-    backend = backend or backend_for(count)
     with ExitStack() as left:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         place = Path(left.enter_context(folder), "ranks").as_uri()

@@ -4,7 +4,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.lessons.scale.ranks_page import colors_of
 from core.lessons.scale.scale_result import Orders
 from core.ui import charts, guess
 from core.ui.frame import PROSE
@@ -68,7 +67,7 @@ def panels(orders: Orders) -> charts.Chart:
         y=alt.Y("epoch:N").title(None).sort(None),
         tooltip=charts.tips(epoch="When", rank="Rank", image="Image"),
     )
-    hues = charts.hues("rank", ranks, colors_of(colors, len(ranks)), symbolOpacity=0.3)
+    hues = charts.hues("rank", ranks, colors.runs[: len(ranks)], symbolOpacity=0.3)
     boxes = cells.mark_rect(opacity=0.3, stroke=colors.page, strokeWidth=2)
     texts = cells.mark_text(fontSize=13).encode(text="image:N")
     size = {"width": alt.Step(24), "height": alt.Step(30)}

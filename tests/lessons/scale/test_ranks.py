@@ -53,7 +53,7 @@ def nothing_left():
 
 def test_each_rank_knows_who_it_is_and_they_reach_each_other():
     told = []
-    found = ranks.run(f"{HERE}:who", 3, watch=Watch(report=told.append))
+    found = ranks.run(f"{HERE}:who", 3, backend="gloo", watch=Watch(report=told.append))
     assert found == ((0, 3, 3), (1, 3, 3), (2, 3, 3))
     assert sorted(told) == ["rank 0", "rank 1", "rank 2"]
 
@@ -68,13 +68,14 @@ def test_each_rank_knows_who_it_is_and_they_reach_each_other():
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_rank_that_ends_ends_all_in_a_sentence(how, said):
     with pytest.raises(ExplainedError, match=said):
-        ranks.run(f"{HERE}:fail_or_wait", 2, 1, how)
+        ranks.run(f"{HERE}:fail_or_wait", 2, 1, how, backend="gloo")
 
 
 def test_ranks_end_when_the_job_is_cancelled():
     asked = iter([False] * 5 + [True] * 100)
+    watch = Watch(cancelled=asked.__next__)
     with pytest.raises(CancelledError):
-        ranks.run(f"{HERE}:wait_for_nobody", 2, watch=Watch(cancelled=asked.__next__))
+        ranks.run(f"{HERE}:wait_for_nobody", 2, backend="gloo", watch=watch)
 
 
 @pytest.mark.parametrize("gpus", range(6))
