@@ -1,6 +1,6 @@
 """The map of who is faster at which size, as the Compare page shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import dist, log2
 from typing import Any
@@ -41,7 +41,7 @@ COLUMNS = (
 
 class CrossoverLab(Lab):
     key, order, file = "measure_map", 4, "crossover"
-    panel: Mapping[str, Any] = {"what": "The map"}
+    what = "The map"
     asks_below = finding_above = True
     judged = "always"
     code = (("A step", "core.lessons.compare.crossover:training_step"),)
@@ -141,7 +141,7 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         found.append(_square("cell", *place, **texts))
         if speedup.winner is None:
             found += _hatching(*place)
-    points = [(log2(x), log2(y)) for x, y in equal_points(cells)]
+    points = equal_points(cells)
     # One line where each row of the map is crossed at most once; else points alone.
     in_rows = [y for _, y in points if y in {width for _, width in ratios}]
     joined = len(in_rows) == len(set(in_rows))

@@ -1,9 +1,9 @@
 """The map of who is faster at which size: plain data, without torch."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import log2
 
 from core.lessons.compare.candidates import Candidate
 from core.measure.environment import Environment
@@ -60,15 +60,14 @@ class Crossover:
 
 
 def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
-    """Where both are equally fast, as (batch size, width).
+    """Where both are equally fast, as powers of two: (batch size, width).
 
     The logarithm of the ratio is taken as linear in the logarithm of the batch size
     between two neighbours in a row, and in that of the width between two in a column.
     """
     points = []
     by_place = {
-        (math.log2(c.batch_size), math.log2(c.width)): math.log(c.speedup.median)
-        for c in cells
+        (log2(c.batch_size), log2(c.width)): log2(c.speedup.median) for c in cells
     }
     for along in (0, 1):
         lines: dict[float, list[tuple[float, float]]] = {}
@@ -79,6 +78,5 @@ def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
             for (a, low), (b, high) in pairwise(line):
                 if (low < 0) != (high < 0):
                     at = a + (b - a) * low / (low - high)
-                    x, y = (at, across) if along == 0 else (across, at)
-                    points.append((2**x, 2**y))
+                    points.append((at, across) if along == 0 else (across, at))
     return points

@@ -59,9 +59,11 @@ def race(
         for index, candidate in enumerate(candidates):
             if index in failures:
                 continue
-            heat = (config, candidate, steps, (index, repeat))
             try:
-                found, environments[index] = trial_in(*heat, watch)
+                with devices.cpu_threads(candidate.threads):
+                    found = trial(config, candidate, steps, (index, repeat), watch)
+                    device = devices.resolve(candidate.device)
+                    environments[index] = devices.environment(device)
                 trials.append(found)
                 watch.report(found)
             except CancelledError:
@@ -82,19 +84,6 @@ def race(
         tuple(failures.values()),
         now(),
     )
-
-
-def trial_in(
-    config: RunConfig,
-    candidate: Candidate,
-    steps: int,
-    at: tuple[int, int],
-    watch: Watch = UNWATCHED,
-) -> tuple[Trial, Environment]:
-    """A trial in the candidate's number of threads, and where it was made."""
-    with devices.cpu_threads(candidate.threads):
-        made = trial(config, candidate, steps, at, watch)
-        return made, devices.environment(devices.resolve(candidate.device))
 
 
 def trial(

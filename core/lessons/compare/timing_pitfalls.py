@@ -9,6 +9,7 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
+from torch import Tensor
 
 from core import devices
 from core.jobs import sandbox
@@ -44,8 +45,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
         readings.append(Reading(way, tuple(seconds)))
         watch.report(readings[-1])
     watch.check()
-    path = "core.lessons.compare.timing_pitfalls:queueing_in_a_new_process"
-    queueing = sandbox.call(path, *setting, seconds=CHILD_SECONDS)
+    queueing = sandbox.call(path, "", *setting, seconds=CHILD_SECONDS)
     watch.check()
     return TimingLab(
         device_name,
@@ -62,22 +62,15 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
 def in_a_new_process(
     way: str, device_name: str, size: int, threads: int
 ) -> list[float]:
-    """Seconds of each call that `way` counts."""
+    """Seconds of each call that `way` counts; without a way, ratios of `queueing`."""
     torch.set_num_threads(threads)
     device = devices.resolve(device_name)
     matrix = torch.rand(size, size).to(device)
-    return time_it(way, lambda: matrix @ matrix, device)
 
+    def multiply() -> Tensor:
+        return matrix @ matrix
 
-def queueing_in_a_new_process(device_name: str, size: int, threads: int) -> list[float]:
-    """How many times as long a synchronized reading is as a naive one, in turn.
-
-    Readings of two processes, one after the other, could not be compared so.
-    """
-    torch.set_num_threads(threads)
-    device = devices.resolve(device_name)
-    matrix = torch.rand(size, size).to(device)
-    return queueing(lambda: matrix @ matrix, device)
+    return time_it(way, multiply, device) if way else queueing(multiply, device)
 
 
 def queueing(
@@ -85,7 +78,10 @@ def queueing(
     device: torch.device,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[float]:
-    """Of each of PAIRS pairs: a median call, synchronized over naive."""
+    """Of each of PAIRS pairs: a median call, synchronized over naive, in turn.
+
+    Readings of two processes, one after the other, could not be compared so.
+    """
     ratios = []
     for _ in range(PAIRS):
         naive, right = (
