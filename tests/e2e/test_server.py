@@ -22,13 +22,12 @@ from tools.server import Server, start_server
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def test_a_killed_worker_is_shown_within_five_seconds(visitor, server):
+def test_a_killed_worker_is_shown_and_the_next_run_goes_on(visitor, server):
     page = start(visitor(LONG))
     expect(progress(page)).to_be_visible(timeout=SLOW)
     server.busiest().kill()
-    expect(page.get_by_text("The worker process ended while")).to_be_visible(
-        timeout=5_000
-    )
+    ended = page.get_by_text("The worker process ended while")
+    expect(ended).to_be_visible(timeout=SLOW)
     enter(page, "Epochs", 1)
     key(page, "start_training").click()
     expect(result(page)).to_be_visible(timeout=SLOW)
