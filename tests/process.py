@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[1]
+HOUR = 3600.0  # a wait of so many seconds would end at the limit of a test
 
 
 def python(

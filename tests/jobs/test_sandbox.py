@@ -19,6 +19,7 @@ import pytest
 from core import devices, log
 from core.errors import ExplainedError
 from core.jobs import sandbox
+from tests.process import HOUR
 
 GIGABYTE = 2**30
 
@@ -93,10 +94,8 @@ def test_a_failure_is_a_log_line_of_its_run(monkeypatch, capfd):
     ("how", "said"), [("end", "status 3"), ("be_killed", "SIGKILL")]
 )
 def test_a_death_is_told(how, said):
-    began = time.monotonic()
     with pytest.raises(sandbox.ChildDiedError, match=said):
-        sandbox.call(f"tests.jobs.test_sandbox:{how}")
-    assert time.monotonic() - began < 20
+        sandbox.call(f"tests.jobs.test_sandbox:{how}", seconds=HOUR)
 
 
 @pytest.mark.slow
@@ -161,12 +160,11 @@ def test_memory_has_a_limit():
         )
 
 
-def test_the_second_child_is_quick():
-    """Once the server is up a child takes a small part of what importing torch does."""
-    sandbox.warm_up()
-    began = time.monotonic()
-    sandbox.warm_up()
-    assert time.monotonic() - began < 1.5
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_children_are_forked_from_a_server_that_has_loaded_torch():
+    server = sandbox.call("os:getppid")
+    assert sandbox.call("os:getppid") == server != os.getpid()
+    assert "libtorch" in Path(f"/proc/{server}/maps").read_text()
 
 
 def attempts(folder: Path, port: int) -> dict[str, str]:
