@@ -9,8 +9,7 @@ from core.classroom.standings_page import Standings
 from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.lessons.device import machine_page as devices
-from core.ui import format, montage, runs, wall
-from core.ui.charts import palette
+from core.ui import format, runs, wall
 from core.ui.course import CLASS, link
 from core.ui.frame import LOGO
 from core.ui.server import engine, room, visitor
@@ -74,8 +73,8 @@ def _mistakes(standings: Standings) -> None:
     sentences = [f"{CLASSES[answers[i]]}, not {CLASSES[labels[i]]}" for i in places]
     name = names.get(newest.job.owner, "Somebody")
     st.header(f"{name}'s newest model gets these wrong", anchor=False)
-    picture = montage.montage(pixels[places], frozenset(), palette(), columns=MISTAKES)
-    montage.show(montage.png(picture), f"It said: {'; '.join(sentences)}", "content")
+    said = f"It said: {'; '.join(sentences)}"
+    wall.show(pixels[places], said, "content", columns=MISTAKES)
     st.markdown(f"#### It took the first for: {sentences[0]}.")
 
 

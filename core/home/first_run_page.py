@@ -15,7 +15,7 @@ from core.measure.environment import Machine
 from core.results import WALL
 from core.runs import curves_chart as charts
 from core.ui import charts as base
-from core.ui import class_rules, dataset, hosts, job_panel, montage, polling, runs, wall
+from core.ui import class_rules, dataset, hosts, job_panel, polling, runs, wall
 from core.ui.charts import Chart, palette
 from core.ui.course import HOME, link, page
 from core.ui.runs import Run, run
@@ -189,9 +189,9 @@ def _picture(shown: Run, wrong: frozenset[int], whose: str) -> None:
     label = CLASSES[true]
     st.markdown(f"**What does {whose} model think this is?**")
     framed = frozenset({0} if said != true else ())
-    tile = montage.montage(pixels[place : place + 1], framed, palette())
     with st.container(horizontal=True, vertical_alignment="center"):
-        montage.show(montage.png(tile), f"Test image {place}: {label}", PICTURE_SIDE)
+        alt_text, picture = f"Test image {place}: {label}", pixels[place : place + 1]
+        wall.show(picture, alt_text, PICTURE_SIDE, framed)
         marks = {said: "wrong", true: "right"}
         rows = [
             (CLASSES[i], answer[i], f"{answer[i]:.1%}", marks.get(i, "other"))

@@ -16,9 +16,8 @@ from core.jobs.measurements import KINDS, keep
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation
 from core.ui import charts, controls, dataset, figures, format, guess, wall
 from core.ui import last_measurement as measured
-from core.ui.charts import Chart, palette
+from core.ui.charts import Chart
 from core.ui.course import page
-from core.ui.montage import montage, png, show
 from core.ui.runs import Run, run
 from core.ui.server import ask, engine, explained, store, visitor
 from core.ui.source import code_tabs
@@ -80,7 +79,7 @@ def before_any_run() -> None:
     with explained("The images did not come"):
         shown = pictures(task, tuple(range(UNASKED)))
         alt = f"{UNASKED} test images of clothes"
-        show(_montage(shown, UNASKED // UNASKED_ROWS), alt)
+        wall.show(shown, alt, zoom=ZOOM, columns=UNASKED // UNASKED_ROWS)
         st.markdown(
             f"{UNASKED} of the test images of {format.NAMES[task]}; none of them is "
             "used for training. Once you've trained a model, this page shows which "
@@ -148,12 +147,8 @@ def mistakes(shown: Run, found: Evaluation) -> None:
             said = f"{predicted}, {found.confidences[index]:.1%} sure"
             with st.container(gap="xxsmall"):
                 alt = f"Test image {index}: {true}, mistaken for {said}"
-                show(_montage(image[np.newaxis], 1), alt, "content")
+                wall.show(image[np.newaxis], alt, "content", zoom=ZOOM)
                 st.markdown(f"**{true}**  \n:small[{said}]")
-
-
-def _montage(images: np.ndarray, columns: int) -> bytes:
-    return png(montage(images, frozenset(), palette(), ZOOM, columns))
 
 
 @st.fragment
@@ -210,7 +205,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
         sure = [found.confidences[each] for each in indices]
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {taken}, {told}"
-        show(_montage(images, IN_A_ROW), alt.replace("*", ""))
+        wall.show(images, alt.replace("*", ""), zoom=ZOOM, columns=IN_A_ROW)
         st.markdown(f":small[Most confident first: the model is {told}.]")
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.lessons.model.model_result import Held, SteppedBatch
-from core.ui import charts, figures, format, montage
+from core.ui import charts, figures, format, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask, explained
 from core.ui.source import body
@@ -132,9 +132,8 @@ def _images(stepped: SteppedBatch, place: int) -> None:
         for image, label in zip(stepped.images, stepped.labels, strict=True):
             name = stepped.classes[label]
             with st.container(gap="xxsmall"):
-                tile = montage.montage(image[np.newaxis], frozenset(), charts.palette())
                 alt_text = f"An image of the batch: {name}"
-                montage.show(montage.png(tile), alt_text, "content")
+                wall.show(image[np.newaxis], alt_text, "content")
                 st.markdown(f":small[{name}]")
     _tensors(stepped, place)
 

@@ -12,7 +12,7 @@ from core.config import TRAIN_SAMPLES
 from core.jobs.job import Job
 from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
 from core.measure.environment import Machine
-from core.ui import charts, controls, dataset, format, guess, montage
+from core.ui import charts, controls, dataset, format, guess, wall
 from core.ui.job_panel import reported
 from core.ui.lab import Lab
 from core.ui.server import engine, explained
@@ -65,11 +65,8 @@ class DataParallelLab(Lab):
                 zip(st.columns(count), shares, strict=True)
             ):
                 text = f"Rank {rank}: {len(images)} images of the first batch"
-                picture = montage.montage(
-                    images, frozenset(), charts.palette(), columns=8
-                )
                 with column:
-                    montage.show(montage.png(picture), text)
+                    wall.show(images, text, columns=8)
                     st.markdown(f":small[{text}]")
 
     def progress(self, job: Job) -> tuple[str, float]:
