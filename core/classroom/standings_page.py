@@ -9,9 +9,8 @@ from core.errors import ExplainedError
 from core.jobs.engine import PAUSED
 from core.jobs.job import Job
 from core.store.tables import Class, Member, RunSummary
-from core.ui import course, dataset, format, people, runs
-from core.ui.answer_cache import KeptAnswer
-from core.ui.server import engine, room, store
+from core.ui import course, dataset, format, runs
+from core.ui.server import KeptAnswer, engine, here, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
@@ -136,7 +135,7 @@ def _gather() -> Standings:
     return Standings(
         opened,
         names,
-        here=frozenset(people.who() & names.keys()),
+        here=frozenset(here() & names.keys()),
         task=task,
         best=best,
         order=ranking(best, task, rules.target),

@@ -28,11 +28,10 @@ from core.ui import (
     format,
     guess,
     last_measurement,
-    people,
     runs,
 )
 from core.ui.course import LESSONS, link
-from core.ui.server import store
+from core.ui.server import here, store
 
 FRESH_SECONDS = 10.0
 SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is among them
@@ -163,8 +162,8 @@ def draw_records(reached: Records) -> None:
         notes["Accelerator over CPU"] = last_measurement.sentence(job)
     if reached.today:
         values["Runs today"] = f"{reached.today:,}"
-    if (here := len(people.who())) > 1:
-        values["People here now"] = f"{here:,}"
+    if (people := len(here())) > 1:
+        values["People here now"] = f"{people:,}"
     if values:
         st.subheader("On this machine so far")
         figures.metrics(values, notes)

@@ -15,14 +15,13 @@ from core.ui import (
     course,
     format,
     hosts,
-    people,
     practice,
     runs,
     your_data,
 )
 from core.ui import class_rules as held
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
-from core.ui.server import engine, room, store, visitor, visitor_of_cookie
+from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
 
 Color = Literal["blue", "gray", "orange"]
 LOADING = ":material/hourglass: The workers are loading torch."
@@ -45,7 +44,7 @@ def begin(title: str, wide: bool = True) -> None:
         layout="wide" if wide else "centered",
         initial_sidebar_state=220,  # pixels
     )
-    people.come()
+    come()
     if who := visitor_of_cookie():
         store().visitors.touch(who)
     st.logo(LOGO, size="large")

@@ -1,10 +1,14 @@
-"""The store, the engine and the class that all sessions share, and who a visitor is."""
+"""What all sessions share: store, engine, class, answers; and who the visitors are."""
 
 import logging
-from collections.abc import Iterator
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -19,7 +23,11 @@ from core.serving.visitor_cookie import COOKIE, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
 
+Answer = TypeVar("Answer")
+
 logger = logging.getLogger(__name__)
+_tabs: Counter[str] = Counter()  # open ones, by visitor
+_tabs_lock = threading.Lock()
 
 
 @cache
@@ -78,6 +86,53 @@ def apart(address: str) -> Any:
     return engine().ask("core.jobs.sandbox:call", address, seconds=60)
 
 
+class KeptAnswer(Generic[Answer]):
+    """The newest answer to a question, for any thread.
+
+    Only the first caller waits. A call that finds the answer older than `seconds` has
+    it asked anew in the background, for the next call.
+    """
+
+    def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
+        self._question, self._seconds = question, seconds
+        self._lock = threading.Lock()  # for the rest
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the answer: the next caller waits for a new one."""
+        self.newest: Answer | None = None
+        self._came = 0.0
+        self._asking: Future[Answer] | None = None
+
+    def __call__(self) -> Answer:
+        """The answer; without one, raises what the question raises."""
+        with self._lock:
+            newest, asking = self.newest, self._asking
+            stale = time.monotonic() > self._came + self._seconds
+            if asking is None and (newest is None or stale):
+                asking = self._asking = Future()
+                in_background(self._ask, asking)
+        if newest is not None:
+            return newest
+        assert asking is not None
+        return asking.result()
+
+    def _ask(self, asking: "Future[Answer]") -> None:
+        answer = error = None
+        try:
+            answer = self._question()
+        except Exception as problem:  # for callers that wait; the next one asks again
+            error = problem
+        with self._lock:
+            if self._asking is asking:  # it was not cleared meanwhile
+                self.newest, self._asking = answer, None
+                self._came = time.monotonic()
+        if error is None:
+            asking.set_result(answer)  # type: ignore[arg-type]
+        else:
+            asking.set_exception(error)
+
+
 @contextmanager
 def explained(title: str) -> Iterator[None]:
     """Show an ExplainedError with this title instead of the rest of the block."""
@@ -122,3 +177,27 @@ def served() -> str:
 def visitor_of_cookie() -> str:
     """The id in the browser's cookie; "" without one."""
     return read(st.context.cookies.get(COOKIE, ""))
+
+
+def here() -> set[str]:
+    """Visitors who have a page of this course open now."""
+    with _tabs_lock:
+        return set(_tabs)
+
+
+def count_tabs(visitor: str, more: int) -> None:
+    """So many tabs more of a visitor, or fewer."""
+    with _tabs_lock:
+        _tabs[visitor] += more
+        if not _tabs[visitor]:
+            del _tabs[visitor]
+
+
+@st.cache_resource(
+    show_spinner=False, scope="session", on_release=lambda who: count_tabs(who, -1)
+)
+def come() -> str:
+    """Count this tab until it is closed; returns its visitor."""
+    who = visitor()
+    count_tabs(who, 1)
+    return who

@@ -10,7 +10,7 @@ from core.jobs.hosts import Host
 from core.lessons.device import machine_page as machine
 from core.lessons.device.device_result import Facts, VisibleDevice
 from core.lessons.device.diagnosis import CAUSES, diagnose
-from core.ui.answer_cache import KeptAnswer
+from core.ui.server import KeptAnswer
 from tests.pages.walk import open_page, open_tab, press, texts
 
 

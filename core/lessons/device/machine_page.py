@@ -15,8 +15,7 @@ from core.lessons.device.device_result import (
     Facts,
 )
 from core.ui import charts, controls, downloads, format, frame, guess, hosts
-from core.ui.answer_cache import KeptAnswer
-from core.ui.server import apart, engine, explained
+from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
 from core.words import Words
 

@@ -9,9 +9,8 @@ import streamlit as st
 from core.config import IMAGE_TASKS
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.ui import figures, format
-from core.ui.answer_cache import KeptAnswer
 from core.ui.course import link, page
-from core.ui.server import apart, explained
+from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, lines_with
 from core.words import Words
 
