@@ -1,26 +1,32 @@
-"""The board: the class as a student sees it, with chart, quest, queue and guesses."""
+"""The board: the class as a student sees it, and on the wall of the room."""
 
 from collections.abc import Callable
 from typing import Any
 
 import altair as alt
 import pandas as pd
+import psutil
 import streamlit as st
 
 from core.classroom import guesses_page as guesses
 from core.classroom import standings_page
+from core.classroom.joining_page import qr_code
 from core.classroom.standings_page import Best, Standings, label, neighbors
+from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.jobs.job import Job
-from core.ui import charts, figures, format, runs
+from core.lessons.device import machine_page
+from core.ui import charts, figures, format, runs, wall
 from core.ui.charts import FONT_PIXELS, LATER, TALL, Chart, Palette
-from core.ui.course import link, page
+from core.ui.course import CLASS, link, page
+from core.ui.frame import LOGO
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
 words = Words(__file__)
 
+MOST_MISTAKES = 10  # images on the wall
 MOST_WAITING = 4  # listed; the others are counted
 WALL_HEIGHT, WALL_FONT_PIXELS = 460, 18  # for the chart on the projector
 SECONDS = [  # ticks; Vega leaves out some of those that would touch
@@ -228,3 +234,83 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     if engine().paused:
         lines.insert(0, ":material/pause: Your teacher has paused the queue.")
     return lines or ["Nothing trains right now."]
+
+
+# On the wall of the room: large, live, and without a sidebar
+
+
+def project() -> None:
+    """For members and teachers alone: the code to join with is on it."""
+    st.set_page_config(
+        page_title="Class · to(device)",
+        page_icon=LOGO,
+        layout="wide",
+        initial_sidebar_state="collapsed",
+    )
+    opened = room().open
+    if opened is None or not room().may_see(visitor()):
+        st.title("Class")
+        st.markdown(words("projector.not_in"))
+        link(CLASS, "Class")
+        return
+    st.title(opened.name)
+    live(_wall)
+
+
+def _wall(standings: Standings) -> None:
+    opened = standings.opened
+    left, right = st.columns([7, 3], gap="large")
+    with left:
+        st.header(headline(standings).replace("**", ""), anchor=False)
+        chart(standings, on_wall=True)
+        _mistakes(standings)
+    with right:
+        address = qr_code(opened).partition("?")[0]
+        st.title(opened.code, anchor=False)
+        joined = f"{len(standings.names)} of {opened.size} have joined."
+        st.markdown(f"{address}  \n{joined}")
+        st.header("Right now", anchor=False)
+        for line in queue_lines(standings, on_wall=True):
+            st.markdown(f"#### {line}")
+        _load()
+
+
+def _mistakes(standings: Standings) -> None:
+    """Images that the class's newest model gets wrong."""
+    newest = runs.run(standings.newest)
+    if newest is None or engine().machine() is None:
+        return
+    try:
+        pixels, labels = wall.images(newest.config.task)
+    except ExplainedError:
+        return
+    places = sorted(wall.wrong(newest, labels) or ())[:MOST_MISTAKES]
+    if not places:
+        return
+    names = {} if standings.opened.rules.anonymous else standings.names
+    answers = newest.history[-1].wall
+    sentences = [f"{CLASSES[answers[i]]}, not {CLASSES[labels[i]]}" for i in places]
+    name = names.get(newest.job.owner, "Somebody")
+    st.header(f"{name}'s newest model gets these wrong", anchor=False)
+    said = f"It said: {'; '.join(sentences)}"
+    wall.show(pixels[places], said, "content", columns=MOST_MISTAKES)
+    st.markdown(f"#### It took the first for: {sentences[0]}.")
+
+
+def _load() -> None:
+    """How busy each device is."""
+    try:
+        loads = machine_page.live()
+    except ExplainedError:
+        return
+    machine = engine().machine()
+    for device in machine.devices if machine else ():
+        load = loads.get(device.device)
+        busy = load.busy_percent if load else None
+        if device.backend == "CPU":
+            busy = round(psutil.cpu_percent())
+        parts = [] if busy is None else [f"{busy}% busy"]
+        if load and load.used_bytes is not None and load.total_bytes:
+            used, total = format.size(load.used_bytes), format.size(load.total_bytes)
+            parts.append(f"{used} of {total} used")
+        st.markdown(f"**{device.device_name}**  \n{', '.join(parts)}")
