@@ -7,7 +7,7 @@ import streamlit as st
 from core.lessons.evaluate import evaluation_page as evaluation
 from core.lessons.evaluate import picture_page as picture
 from core.lessons.evaluate.costs_page import Modes, Precisions
-from core.runs import run_choice_page as run_choice
+from core.runs import finished_run_page as finished_run
 from core.ui import frame
 from core.ui import last_measurement as measured
 from core.ui.server import explained
@@ -15,7 +15,7 @@ from core.ui.server import explained
 frame.begin("Evaluate")
 machine = frame.machine()
 
-run, row = run_choice.choose()
+run, row = finished_run.choose()
 if run is None:
     evaluation.before_any_run()
     frame.end("Evaluate")

@@ -10,15 +10,15 @@ from core.lessons.checkpoints import (
     round_trip_page,
     upload_page,
 )
-from core.runs import export_page as take_home
-from core.runs import run_choice_page as run_choice
+from core.runs import export
+from core.runs import finished_run_page as finished_run
 from core.ui import frame
 from core.ui.server import engine
 
 frame.begin("Checkpoints")
 machine = engine().machine()
 devices = [device.device for device in machine.devices] if machine else ["cpu"]
-run, _ = run_choice.choose()
+run, _ = finished_run.choose()
 
 
 def trip() -> None:
@@ -28,11 +28,11 @@ def trip() -> None:
 
 def home() -> None:
     if run is None:
-        run_choice.nothing_yet()
+        finished_run.nothing_yet()
     else:
-        take_home.downloads(run)
+        finished_run.take_home(run)
         st.markdown("**The heart of the script**, which repeats your run:")
-        take_home.preview(run.result)
+        st.code(export.heart(run.result), line_numbers=True)
 
 
 frame.sections(

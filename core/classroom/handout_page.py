@@ -22,7 +22,7 @@ from core.classroom.teacher_page import all_runs, names_of
 from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
-from core.ui import downloads, format
+from core.ui import controls, format
 from core.ui.server import engine, room, store
 from core.ui.source import body
 from core.words import Words
@@ -46,8 +46,10 @@ class Point(NamedTuple):
 def draw(chosen: Class) -> None:
     st.subheader("Take along")
     with st.container(horizontal=True):
-        downloads.button("Runs (CSV)", partial(table, chosen), "class.csv", "class_csv")
-        downloads.button(
+        controls.download(
+            "Runs (CSV)", partial(table, chosen), "class.csv", "class_csv"
+        )
+        controls.download(
             "Hand-out (HTML)",
             lambda: page(**hand_out(chosen)),
             "hand-out.html",

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from math import exp
 from time import time
 from typing import Any
@@ -17,7 +18,7 @@ from core.runs import curves_chart as charts
 from core.runs import listing
 from core.store import export
 from core.store.tables import RunSummary
-from core.ui import controls, downloads, format, runs, server
+from core.ui import controls, format, runs, server
 from core.ui.charts import palette
 from core.ui.course import Lesson, link, page
 from core.ui.runs import CURVE, RUN, RUN_NAME
@@ -341,17 +342,11 @@ def draw_actions(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> 
 
 def _files(title: str, some: Sequence[RunSummary], key: str) -> None:
     st.markdown(f"**{title}**")
-    store, button = server.store(), downloads.button
-    csv, json = f"runs_csv_{key}", f"runs_json_{key}"
+    csv = partial(export.runs_csv, some)
+    json = partial(export.runs_json, server.store(), some)
     with st.container(horizontal=True):
-        button("CSV", lambda: export.runs_csv(some), "runs.csv", csv, mime="text/csv")
-        button(
-            "JSON, with curves",
-            lambda: export.runs_json(store, some),
-            "runs.json",
-            json,
-            mime="application/json",
-        )
+        controls.download("CSV", csv, "runs.csv", f"runs_csv_{key}")
+        controls.download("JSON, with curves", json, "runs.json", f"runs_json_{key}")
 
 
 @st.dialog("Rename this run")

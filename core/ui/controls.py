@@ -1,13 +1,17 @@
-"""Controls that stand on several pages, all of one width."""
+"""Controls that stand on several pages, and files to take away."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from mimetypes import guess_type
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.measure.rows import Row
 from core.ui import class_rules, format
 
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
@@ -87,3 +91,29 @@ def startable(place: DeltaGenerator) -> Iterator[None]:
         yield
     except ValueError as error:
         place.warning(f"{error} Nothing can be started.", icon=":material/info:")
+
+
+# Files to take away
+
+
+def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
+    """A button that hands out a file called `name`, and leaves the page as it is."""
+    st.download_button(
+        label,
+        data,
+        name,
+        key=key,
+        on_click="ignore",
+        **{"icon": ":material/download:", "mime": guess_type(name)[0]} | more,
+    )
+
+
+def download_rows(name: str, rows: list[Row]) -> None:
+    """CSV and JSON; every row says where, when and how it was measured."""
+    if not rows:
+        return
+    table = pd.DataFrame(rows).to_csv(index=False)
+    text = json.dumps(rows, indent=1)
+    with st.container(horizontal=True):
+        download("CSV", table, f"{name}.csv", f"{name}_csv")
+        download("JSON", text, f"{name}.json", f"{name}_json")

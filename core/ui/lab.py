@@ -19,7 +19,7 @@ import streamlit as st
 from core.jobs import measurements
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import controls, downloads, figures, format, guess
+from core.ui import controls, figures, format, guess
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.source import Part, code_tabs, show
@@ -211,7 +211,7 @@ class Lab:
                 figures.caption(caption, results[0])
             if self.file:
                 rows = [row for each in results for row in each.rows()]
-                downloads.both(f"{self.file}{self.suffix}", rows)
+                controls.download_rows(f"{self.file}{self.suffix}", rows)
 
     def before(self, arguments: tuple | None) -> None:
         """Draw what stands in the place of a result: the example, if there is one."""

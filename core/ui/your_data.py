@@ -22,7 +22,7 @@ from core.serving.forms import Failures, Sentence
 from core.store import export
 from core.store.codec import StoreError
 from core.store.tables import RunSummary, Visitor
-from core.ui import downloads, format, runs
+from core.ui import controls, format, runs
 from core.ui import last_measurement as measured
 from core.ui.server import engine, explained, room, store, visitor_of_cookie
 from core.words import Words
@@ -76,7 +76,7 @@ def draw() -> None:
         with st.container(horizontal=True):
             with st.popover("Continue in another browser", icon=":material/devices:"):
                 _codes(me)
-            downloads.button(
+            controls.download(
                 "Runs (CSV)",
                 lambda: export.runs_csv(_runs(who)),
                 "my-runs.csv",
@@ -84,7 +84,7 @@ def draw() -> None:
             )
             everything = partial(export.everything, store(), who)
             name = "my-data.json"
-            downloads.button("Everything (JSON)", everything, name, "my_data_json")
+            controls.download("Everything (JSON)", everything, name, "my_data_json")
             icon = ":material/delete:"
             if st.button("Delete my data", icon=icon, key="delete_my_data"):
                 _confirm(len(_runs(who)))

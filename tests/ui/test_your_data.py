@@ -72,8 +72,8 @@ def test_downloads_hold_all_data_of_the_visitor_and_no_others(store, monkeypatch
     """Hidden runs too; no spreadsheet runs what a name says."""
     files = {}
     monkeypatch.setattr(
-        your_data.downloads,
-        "button",
+        your_data.controls,
+        "download",
         lambda _label, data, name, *_, **__: files.update({name: data}),
     )
     store.measurements.keep("a:b", 1.5, machine="here", visitor="me")

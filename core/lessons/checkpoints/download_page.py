@@ -10,9 +10,8 @@ import streamlit as st
 
 from core.jobs.job import Stored
 from core.lessons.checkpoints.checkpoints_result import TensorInfo
-from core.runs import export_page as take_home
-from core.runs import run_choice_page as run_choice
-from core.ui import charts, downloads, figures, format, frame
+from core.runs import finished_run_page as finished_run
+from core.ui import charts, controls, figures, format, frame
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
@@ -36,7 +35,7 @@ def draw(run: Run | None) -> None:
     """The file of a run; before any has finished, of a model that was never trained."""
     st.markdown(words("save.text"), width=frame.PROSE)
     if run is None:
-        run_choice.nothing_yet()
+        finished_run.nothing_yet()
     with explained("The checkpoint could not be read"):
         if run is None:
             address = "core.lessons.checkpoints.round_trip:untrained"
@@ -65,8 +64,8 @@ def _download(run: Run) -> None:
             ("pt", checkpoint, "primary"),
             ("safetensors", safetensors, "secondary"),
         ):
-            file, key = f"{take_home.file_name(run)}.{ending}", f"download_{ending}"
-            downloads.button(f"Download .{ending}", content, file, key, type=kind)
+            file, key = f"{finished_run.file_name(run)}.{ending}", f"download_{ending}"
+            controls.download(f"Download .{ending}", content, file, key, type=kind)
     tensor_table(tensors)
     where = run.result.environment
     st.markdown(
@@ -175,7 +174,7 @@ def _script(run: Run) -> str:
     """How a script of the learner's own loads the download."""
     return (
         "import torch\n\n"
-        f'state_dict = torch.load("{take_home.file_name(run)}.pt",\n'
+        f'state_dict = torch.load("{finished_run.file_name(run)}.pt",\n'
         '                        map_location="cpu", weights_only=True)\n'
         f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
         "model.load_state_dict(state_dict)\n"

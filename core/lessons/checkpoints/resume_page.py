@@ -14,7 +14,7 @@ from core.lessons.checkpoints.checkpoints_result import (
     PartLosses,
     Resumed,
 )
-from core.runs import run_choice_page as run_choice
+from core.runs import finished_run_page as finished_run
 from core.ui import charts, controls, figures, format
 from core.ui.charts import LATER, LINES, Chart, Palette
 from core.ui.job_panel import JobPanel, reported
@@ -44,7 +44,7 @@ def draw(run: Run | None) -> None:
     st.subheader(words("resume.heading"))
     st.markdown(words("resume.text"))
     if run is None:
-        run_choice.nothing_yet()
+        finished_run.nothing_yet()
     else:
         _compare(run.config)
     show("core.training:Training.state_dict", "core.training:Training.load_state_dict")

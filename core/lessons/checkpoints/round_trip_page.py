@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.checkpoints.checkpoints_result import RoundTrip
-from core.runs import run_choice_page as run_choice
+from core.runs import finished_run_page as finished_run
 from core.ui import controls, figures, format
 from core.ui.job_panel import JobPanel, slot
 from core.ui.runs import Run
@@ -31,7 +31,7 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
     if len(devices) == 1:
         st.markdown(words("round_trip.on_one_device"))
     if run is None:
-        run_choice.nothing_yet()
+        finished_run.nothing_yet()
     else:
         model = (run.checkpoint, run.config)
         panel = replace(PANEL, about=lambda *arguments: arguments[:2] == model)

@@ -20,7 +20,7 @@ from core.lessons.compare.step_profile_result import (
     StepProfile,
 )
 from core.measure.environment import Machine
-from core.ui import charts, controls, dataset, downloads, figures, format
+from core.ui import charts, controls, dataset, figures, format
 from core.ui.charts import Chart
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -138,7 +138,7 @@ class StepProfileLab(Lab):
                 name = st.selectbox(
                     "Trace", list(traces), key=f"trace{self.suffix}", width=260
                 )
-                downloads.button(
+                controls.download(
                     "Trace for Perfetto",
                     traces[name],
                     "trace.json.gz",

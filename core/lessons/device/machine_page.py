@@ -14,7 +14,7 @@ from core.lessons.device.device_result import (
     Diagnosis,
     Facts,
 )
-from core.ui import charts, controls, downloads, format, frame, guess, hosts
+from core.ui import charts, controls, format, frame, guess, hosts
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
 from core.words import Words
@@ -154,7 +154,7 @@ def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> 
     text = json.dumps(known, indent=2)
     st.markdown(words("code.report"), width=frame.PROSE)
     name, kind = "device-report.json", "application/json"
-    downloads.button("Download the report", text, name, "download_report", mime=kind)
+    controls.download("Download the report", text, name, "download_report", mime=kind)
     st.code(text, language="json", wrap_lines=True, height=300)
 
 

@@ -29,7 +29,6 @@ from core.ui import (
     charts,
     controls,
     dataset,
-    downloads,
     figures,
     format,
     job_panel,
@@ -184,7 +183,7 @@ def draw_climb(job: Job, backend: str) -> None:
         if job.value is not None:
             draw_caption(job.value)
             if len(shown) == len(results):  # files would tell the hidden ones
-                downloads.both("ladder", job.value.rows())
+                controls.download_rows("ladder", job.value.rows())
 
 
 def draw_status(job: Job) -> None:

@@ -10,7 +10,7 @@ from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
 from core.lessons.train import fit_page
 from core.results import training_speed
-from core.runs import comparison, export_page
+from core.runs import comparison, finished_run_page
 from core.runs import curves_chart as charts
 from core.serving.streamlit_patches import give_back_turn
 from core.ui import answers, figures, format, job_panel, polling, wall
@@ -136,7 +136,7 @@ def onward(current: Run) -> None:
         )
         if home.open:  # the server keeps its files for as long as they are offered
             with home:
-                export_page.downloads(current)
+                finished_run_page.take_home(current)
 
 
 def name_it(current: Run) -> None:

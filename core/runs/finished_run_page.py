@@ -1,13 +1,18 @@
-"""The finished run that a page is about: the one in the address, or another."""
+"""The finished run that a page is about: chosen, and taken home."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.runs import export
 from core.ui import controls, format, runs
 from core.ui.course import link, page
 from core.ui.runs import Run
 from core.words import Words
 
+FILES = (  # label, text, ending, type, icon
+    ("Script", export.script, "py", "text/x-python", "code"),
+    ("Notebook", export.notebook, "ipynb", "application/x-ipynb+json", "menu_book"),
+)
 words = Words(__file__)
 
 
@@ -61,3 +66,34 @@ def nothing_yet() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train one", icon=":material/play_arrow:")
+
+
+def take_home(run: Run) -> None:
+    """Script, notebook and command line of a finished run."""
+    result = run.result
+    assert result is not None
+    accuracy, task = result.test_accuracy, result.config.task
+    quality = f"R² of {result.r2:.4f}" if accuracy is None else f"{accuracy:.2%}"
+    needs = words.table("export.needs")[task]
+    st.markdown(words("export.text", quality=quality, needs=needs))
+    with st.container(horizontal=True):
+        for label, write, ending, kind, icon in FILES:
+            controls.download(
+                f"{label} (.{ending})",
+                write(result),
+                f"{file_name(run)}.{ending}",
+                f"download_{label.lower()}",
+                mime=kind,
+                icon=f":material/{icon}:",
+            )
+        if task == "sprites":
+            name, text = export.SPRITES.name, export.SPRITES.read_text("utf-8")
+            icon = ":material/draw:"
+            controls.download(name, text, name, "download_drawing", icon=icon)
+    st.markdown(words("export.command"))
+    st.code(export.command(result.config), language="bash", wrap_lines=True)
+
+
+def file_name(run: Run) -> str:
+    """The name of this run's files, without an ending."""
+    return f"{run.config.task}-{run.config.model}-{run.id[:6]}"
