@@ -5,11 +5,11 @@ import streamlit as st
 from core.runs import comparison_page as comparison
 from core.runs import listing_page as listing
 from core.ui import frame, your_data
+from core.ui.server import tell_notice
 
 frame.begin("Runs", wide=True)
 
-if notice := st.session_state.pop("runs_notice", ""):
-    st.warning(notice, icon=":material/info:")
+tell_notice()
 if runs := listing.mine():
     if notice := listing.restore(runs):
         st.warning(notice, icon=":material/info:")

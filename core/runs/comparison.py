@@ -73,13 +73,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     winner, goal = fastest(finished), level(finished)
     one, two = (called[run.id] for run in finished[:2])
     took, longer = (format.duration(seconds) for seconds, _ in ranked[:2])
-    to = f"to {goal:.0%}" if goal else "in all"
-    if winner is None:
-        speed, apart = (
-            f"{one} and {two} took about equally long: {took} and {longer} {to}.",
-            "",
-        )
-    else:
+    to, apart = f"to {goal:.0%}" if goal else "in all", ""
+    speed = f"{one} and {two} took about equally long: {took} and {longer} {to}."
+    if winner is not None:
         ratio, apart = ranked[1][0] / ranked[0][0], f" {APART}"
         speed = (
             f"{one} is the fastest: {took} {to}, {ratio:.1f}× as fast as {two}, which "

@@ -1,8 +1,7 @@
 """The list of a visitor's runs: its filters, its table, and the buttons under it."""
 
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from math import exp
@@ -48,14 +47,6 @@ def mine() -> list[RunSummary]:
         return [listing.summary(runs.view(job)) for job in reversed(jobs)]
 
 
-def newest() -> RunSummary | None:
-    """The newest finished run of anybody."""
-    with suppress(ExplainedError):
-        for run in server.store().runs.find(address=RUN, status="finished", limit=1):
-            return run
-    return None
-
-
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
     """The number of each run by its id: its color for life."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
@@ -69,7 +60,7 @@ def draw_empty() -> None:
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
-    summary = newest()
+    summary = next(iter(runs.kept(limit=1, status="finished")), None)
     run = runs.run(summary.id) if summary else None
     if summary is None or run is None:
         _draw_example()
@@ -384,30 +375,21 @@ def _delete(some: Sequence[RunSummary]) -> None:
             st.rerun()
 
 
-@contextmanager
-def _noticed(outcome: str) -> Iterator[None]:
-    """Show an ExplainedError at the top of the page, after the `outcome`."""
-    try:
-        yield
-    except ExplainedError as error:
-        st.session_state.runs_notice = f"{outcome} {error}"
-
-
 def _save_name(run_id: str, key: str) -> None:
-    with _noticed("The run was not renamed."):
+    with server.noticed("The run was not renamed."):
         name = st.session_state[key]
         server.store().runs.rename(run_id, server.visitor(), name)
 
 
 def _hide(ids: list[str], hidden: bool) -> None:
-    with _noticed("Nothing was changed."):
+    with server.noticed("Nothing was changed."):
         server.store().runs.hide(ids, server.visitor(), hidden)
         if hidden:
             _unselect(ids)
 
 
 def _erase(ids: list[str]) -> None:
-    with _noticed("Nothing was deleted."):
+    with server.noticed("Nothing was deleted."):
         engine, visitor = server.engine(), server.visitor()
         engine.forget(visitor, ids)
         server.store().runs.delete(ids, visitor)

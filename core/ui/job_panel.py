@@ -93,16 +93,6 @@ class JobPanel:
         self, label: str, arguments: tuple | None, key: str = "", **more: Any
     ) -> None:
         """The button that queues a job; None for `arguments` disables it."""
-        self._start(label, arguments, self.going_on is not None, key=key, **more)
-
-    def _start(
-        self,
-        label: str,
-        arguments: tuple | None,
-        blocked: bool,
-        key: str = "",
-        **more: Any,
-    ) -> None:
         options = {
             "type": "primary" if self.primary else "secondary",
             "icon": self.icon,
@@ -112,7 +102,7 @@ class JobPanel:
             label,
             on_click=self.submit,
             args=arguments,
-            disabled=arguments is None or blocked,
+            disabled=arguments is None or self.going_on is not None,
             **options | more,
         )
         if refusal := st.session_state.pop(f"refused_{self.key}", ""):
@@ -128,7 +118,7 @@ class JobPanel:
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
         else:
-            self._start(label, arguments, False)
+            self.start_button(label, arguments)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
         """Draw the newest job live, or the newest measurement with when and by whom.

@@ -156,8 +156,8 @@ def newest(owner: str, task: str | None = None) -> str | None:
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
-    kept = _kept(owner, limit=1, **({"task": task} if task else {}))
-    return kept[0].id if kept else None
+    before = kept(owner, limit=1, **({"task": task} if task else {}))
+    return before[0].id if before else None
 
 
 def on_show() -> Run | None:
@@ -180,17 +180,17 @@ def somebodys(*tasks: str) -> Run | None:
 
 def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
     """Ids of finished runs in the database, the newest first."""
-    kept = _kept(owner, limit=5, status="finished")
-    yield from (row.id for row in kept if row.task in tasks)
+    rows = kept(owner, limit=5, status="finished")
+    yield from (row.id for row in rows if row.task in tasks)
 
 
 def number(run_id: str, owner: str) -> int:
     """Its number among its owner's runs, from 1: its name and its color for life."""
     numbers = _numbers(owner)
     if run_id not in numbers:
-        kept = _kept(owner, limit=None, hidden=True) if owner else []
+        rows = kept(owner, limit=None, hidden=True) if owner else []
         jobs = (job.id for job in engine().jobs(RUN, owner))
-        for each_id in (*(row.id for row in reversed(kept)), *jobs, run_id):
+        for each_id in (*(row.id for row in reversed(rows)), *jobs, run_id):
             numbers.setdefault(each_id, len(numbers) + 1)
     return numbers[run_id]
 
@@ -207,9 +207,9 @@ def earlier(than: Run, most: int) -> list[Run]:
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
-    kept: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
     with suppress(StoreError):
-        kept = () if store().problem else _before(owner, before, task, criterion)
+        stored = () if store().problem else _before(owner, before, task, criterion)
     recent = (
         job.id
         for job in engine().jobs(RUN, owner)
@@ -217,7 +217,7 @@ def earlier(than: Run, most: int) -> list[Run]:
         and (job.arguments[0].task, job.arguments[0].criterion) == (task, criterion)
     )
     runs: list[Run] = []
-    for job_id in reversed(dict.fromkeys((*reversed(kept), *recent))):
+    for job_id in reversed(dict.fromkeys((*reversed(stored), *recent))):
         before_it = run(job_id) if len(runs) < most else None
         if before_it is not None and before_it.losses:
             runs.insert(0, before_it)
@@ -258,7 +258,7 @@ class Finished:
 def finished() -> list[Finished]:
     """Finished runs on images: this visitor's first, the newest first."""
     me, runs = visitor(), {}
-    for row in _kept(me, status="finished") + _kept(status="finished"):
+    for row in kept(me, status="finished") + kept(status="finished"):
         if row.config and row.accuracy is not None:
             fields = row.visitor or "", row.config, row.submitted, row.accuracy
             runs[row.id] = Finished(row.id, *fields)
@@ -268,7 +268,7 @@ def finished() -> list[Finished]:
     return sorted(runs.values(), key=lambda run: (run.owner != me, -run.submitted))
 
 
-def _kept(
+def kept(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
     """Runs in the database, the newest first; none where it can't be read."""

@@ -143,12 +143,15 @@ def explained(title: str) -> Iterator[None]:
 
 
 @contextmanager
-def noticed() -> Iterator[None]:
-    """What goes wrong in it, in a button's callback, is for tell_notice."""
+def noticed(outcome: str = "") -> Iterator[None]:
+    """What goes wrong in it, in a button's callback, is for tell_notice.
+
+    The `outcome` is said before the reason.
+    """
     try:
         yield
     except (ExplainedError, ValueError) as error:
-        st.session_state.notice = str(error)
+        st.session_state.notice = f"{outcome} {error}".strip()
 
 
 def tell_notice() -> None:
