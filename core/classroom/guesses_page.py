@@ -65,12 +65,14 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
     return read
 
 
-FIRST_CALL = "Compare: how long does the first call take?"
 CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
     Guess(race.GUESS, "Compare: which one wins the race?", race.RaceLab.address, _race),
     Guess(
-        "timing_guess", FIRST_CALL, timing_pitfalls.TimingPitfalls.address, _first_call
+        "timing_guess",
+        "Compare: how long does the first call take?",
+        timing_pitfalls.TimingPitfalls.address,
+        _first_call,
     ),
     *(
         Guess(f"guess_{rung.name}", f"Speed: {rung.title}", CLIMB, _rung(rung.name))

@@ -8,7 +8,7 @@ from core.results import Epoch
 from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
-from core.ui.runs import Run
+from core.ui.runs import Run, summary
 
 SAME = 1.1  # the ratio up to which two runs took about equally long
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
@@ -161,7 +161,7 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
 
     The first column names the row.
     """
-    summaries = [listing.summary(run) for run in runs]
+    summaries = [summary(run) for run in runs]
     rows = [
         (LABELS[field], *(_value(run, field) for run in summaries))
         for field in differing(summaries)
@@ -187,9 +187,4 @@ def _value(run: RunSummary, field: str) -> str:
     """A setting's value by itself."""
     if field == "device":
         return run.device_name or listing.device(run)
-    value = getattr(run, field)
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return format.NAMES.get(value, str(value))
+    return format.plain(getattr(run, field))

@@ -4,9 +4,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.runs import export
+from core.store.tables import RunSummary
 from core.ui import controls, format, runs
 from core.ui.course import link, page
 from core.ui.runs import Run
+from core.ui.server import visitor
 from core.words import Words
 
 FILES = (  # label, text, ending, type, icon
@@ -32,7 +34,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     run = runs.run(wanted)
     if wanted and wanted not in finished:
         if run is not None and run.result and run.config.has_images:
-            finished[wanted] = runs.Finished.of(run.job)  # an old one, by its link
+            finished[wanted] = runs.summary(run)  # an old one, by its link
         else:
             why = runs.why_not(wanted)
             st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
@@ -41,10 +43,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         st.query_params.pop("run", None)
         return None, place
     ids = list(finished)
-    labels = {
-        run_id: format.describe(row.name, row.config, row.accuracy)
-        for run_id, row in finished.items()
-    }
+    labels = {run_id: _label(row) for run_id, row in finished.items()}
     chosen = place.selectbox(
         "Run",
         ids,
@@ -59,6 +58,19 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     if run is None:
         st.warning(runs.why_none(chosen), icon=":material/info:")
     return run, place
+
+
+def _label(run: RunSummary) -> str:
+    """A finished run on images in a line; it begins with its name, which is unique."""
+    owner = run.visitor or ""
+    name = f"Somebody's run {run.id[:6]}"
+    if owner == visitor():
+        name = f"Run {runs.number(run.id, owner)}"
+    return (
+        f"{name} · {format.NAMES[run.model]} on {format.NAMES[run.task]}, "
+        f"{format.counted(run.epochs, 'epoch')}, "
+        f"batch {run.batch_size}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
+    )
 
 
 def nothing_yet() -> None:

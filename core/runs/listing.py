@@ -7,36 +7,9 @@ from functools import cache
 from core.config import RunConfig
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
-from core.ui.runs import Run
 
 JOIN = " · "
 GOING_ON = ("queued", "starting", "running")
-
-
-def summary(run: Run) -> RunSummary:
-    """A run in memory, as the store would list it."""
-    job, started, last = run.job, run.started, run.history[-1] if run.history else None
-    return RunSummary(
-        id=job.id,
-        seq=0,
-        visitor=job.owner,
-        address=job.address,
-        lane=job.lane,
-        round=0,
-        status=job.status,
-        message=job.message,
-        submitted=job.submitted,
-        started=job.started,
-        ended=job.stopped,
-        step=run.latest.step if run.latest else 0,
-        steps=started.steps if started else None,
-        device_name=started.environment.device_name if started else None,
-        parameters=started.parameters if started else None,
-        accuracy=last.test_accuracy if last else None,
-        r2=last.test_r2 if last else None,
-        seconds=run.result.seconds if run.result else None,
-        settings=vars(run.config),
-    )
 
 
 def quality(run: RunSummary) -> float | None:

@@ -44,7 +44,7 @@ def mine() -> list[RunSummary]:
             icon=":material/database_off:",
         )
         jobs = server.engine().jobs(RUN, visitor)
-        return [listing.summary(runs.view(job)) for job in reversed(jobs)]
+        return [runs.summary(runs.view(job)) for job in reversed(jobs)]
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:

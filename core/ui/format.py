@@ -78,13 +78,14 @@ def setting(config: Any, field: str) -> str:
     value = getattr(config, field)
     if field == "epochs" and value:
         return counted(value, "epoch")
+    return f"{SETTINGS[field]} {SAID.get(value) or plain(value)}".strip()
+
+
+def plain(value: Any) -> str:
+    """A setting's value by itself: "on", "CNN", "0.001"."""
     if isinstance(value, bool):
-        text = "on" if value else "off"
-    elif isinstance(value, float):
-        text = f"{value:g}"
-    else:
-        text = SAID.get(value) or NAMES.get(value, str(value))
-    return f"{SETTINGS[field]} {text}".strip()
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else NAMES.get(value, str(value))
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
@@ -105,16 +106,6 @@ def run_line(config: RunConfig) -> str:
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
     told.append(counted(config.epochs, "epoch"))
     return " · ".join([*told, setting(config, "host")] if config.host else told)
-
-
-def describe(name: str, config: RunConfig, accuracy: float) -> str:
-    """A finished run on images in a line; it begins with its name, which is unique."""
-    return (
-        f"{name} · {NAMES[config.model]} on {NAMES[config.task]}, "
-        f"{counted(config.epochs, 'epoch')}, "
-        f"batch {config.batch_size}, lr {config.learning_rate:g}: "
-        f"{accuracy:.2%}"
-    )
 
 
 def quality(result: RunResult) -> str:

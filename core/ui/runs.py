@@ -232,40 +232,41 @@ def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, 
     return tuple(row.id for row in rows)
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A run on images as a list shows it: without its curve and its checkpoint."""
+def summary(run: Run) -> RunSummary:
+    """A run in memory, as the store would list it."""
+    job, started, last = run.job, run.started, run.history[-1] if run.history else None
+    return RunSummary(
+        id=job.id,
+        seq=0,
+        visitor=job.owner,
+        address=job.address,
+        lane=job.lane,
+        round=0,
+        status=job.status,
+        message=job.message,
+        submitted=job.submitted,
+        started=job.started,
+        ended=job.stopped,
+        step=run.latest.step if run.latest else 0,
+        steps=started.steps if started else None,
+        device_name=started.environment.device_name if started else None,
+        parameters=started.parameters if started else None,
+        accuracy=last.test_accuracy if last else None,
+        r2=last.test_r2 if last else None,
+        seconds=run.result.seconds if run.result else None,
+        settings=vars(run.config),
+    )
 
-    id: str
-    owner: str
-    config: RunConfig
-    submitted: float  # seconds since 1970
-    accuracy: float
 
-    @property
-    def name(self) -> str:
-        """Its owner's name for it; for others, one that is unique."""
-        if self.owner == visitor():
-            return f"Run {number(self.id, self.owner)}"
-        return f"Somebody's run {self.id[:6]}"
-
-    @classmethod
-    def of(cls, job: Job) -> "Finished":
-        accuracy = job.value.test_accuracy
-        return cls(job.id, job.owner, job.value.config, job.submitted, accuracy)
-
-
-def finished() -> list[Finished]:
+def finished() -> list[RunSummary]:
     """Finished runs on images: this visitor's first, the newest first."""
-    me, runs = visitor(), {}
-    for row in kept(me, status="finished") + kept(status="finished"):
-        if row.config and row.accuracy is not None:
-            fields = row.visitor or "", row.config, row.submitted, row.accuracy
-            runs[row.id] = Finished(row.id, *fields)
+    me = visitor()
+    stored = kept(me, status="finished") + kept(status="finished")
+    rows = {row.id: row for row in stored if row.accuracy is not None}
     for job in engine().jobs(RUN):  # the database may be away
         if isinstance(job.value, RunResult) and job.value.config.has_images:
-            runs[job.id] = Finished.of(job)
-    return sorted(runs.values(), key=lambda run: (run.owner != me, -run.submitted))
+            rows[job.id] = summary(view(job))
+    return sorted(rows.values(), key=lambda row: (row.visitor != me, -row.submitted))
 
 
 def kept(
