@@ -8,7 +8,7 @@ from core.ui import frame
 from core.ui.course import HOME
 from core.ui.server import engine
 
-frame.begin(HOME.title, wide=True)
+frame.begin(HOME.title)
 machine = engine().machine()
 reached = course.records(machine) if machine else course.Records()
 

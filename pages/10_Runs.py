@@ -7,7 +7,7 @@ from core.runs import listing_page as listing
 from core.ui import frame, your_data
 from core.ui.server import tell_notice
 
-frame.begin("Runs", wide=True)
+frame.begin("Runs")
 
 tell_notice()
 if runs := listing.mine():

@@ -9,6 +9,6 @@ from core.ui import frame
 if st.query_params.get("projector") == "1":
     board.project()
 else:
-    frame.begin("Class", wide=True)
+    frame.begin("Class")
     if joining.draw():
         board.draw()

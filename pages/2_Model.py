@@ -5,7 +5,7 @@ from functools import partial
 from core.lessons.model import batch_steps_page, model_to_page
 from core.ui import dataset, frame, lab
 
-frame.begin("Model", wide=True)
+frame.begin("Model")
 machine = frame.machine()
 here = [device.device for device in machine.devices]
 model, device = model_to_page.settings(here)

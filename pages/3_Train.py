@@ -9,7 +9,7 @@ from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
 
-frame.begin("Train", wide=True)
+frame.begin("Train")
 state = st.session_state
 machine = engine().machine()
 has_data = dataset.is_here(machine)

@@ -7,7 +7,7 @@ from core.lessons.mistakes import script_page
 from core.ui import frame
 from core.ui.server import engine
 
-frame.begin("Mistakes", wide=True)
+frame.begin("Mistakes")
 left, right = st.columns([3, 8])
 with left:
     found = mistakes.searched()

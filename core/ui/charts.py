@@ -115,14 +115,12 @@ def _pale(colors: Palette) -> Palette:
     def pale(color: str) -> str:
         return mixed(color, colors.page, 0.35)
 
+    single = ("accelerator", "cpu", "right", "wrong")
     return replace(
         colors,
-        accelerator=pale(colors.accelerator),
-        cpu=pale(colors.cpu),
         further=tuple(map(pale, colors.further)),
-        right=pale(colors.right),
-        wrong=pale(colors.wrong),
         runs=tuple(map(pale, colors.runs)),
+        **{name: pale(getattr(colors, name)) for name in single},
     )
 
 
@@ -214,13 +212,12 @@ def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
     return alt.Axis(values=values, tickCount=len(values), **axis)
 
 
-def whole(last: int, first: int = 1) -> list[int]:
-    """Ticks of an axis of whole numbers: both ends, and round numbers between."""
+def whole(last: int) -> list[int]:
+    """Ticks of an axis of whole numbers from 1: both ends, and round ones between."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
-    step = next(each for each in steps if last - first <= each * (MOST_TICKS - 1))
-    between = range(first - first % step + step, last, step)
-    inner = [n for n in between if min(n - first, last - n) * 2 >= step]
-    return sorted({first, *inner, last})
+    step = next(each for each in steps if last - 1 <= each * (MOST_TICKS - 1))
+    inner = [n for n in range(step, last, step) if min(n - 1, last - n) * 2 >= step]
+    return sorted({1, *inner, last})
 
 
 def decades(low: float, high: float) -> list[float]:

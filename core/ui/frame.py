@@ -31,7 +31,7 @@ JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
-def begin(title: str, wide: bool = True) -> None:
+def begin(title: str) -> None:
     """The first call of the page of that title: sidebar, title, promise.
 
     Home draws title and promise itself. The page is drawn again once the workers have
@@ -41,7 +41,7 @@ def begin(title: str, wide: bool = True) -> None:
     st.set_page_config(
         page_title=f"{lesson.title} · to(device)",
         page_icon=LOGO,
-        layout="wide" if wide else "centered",
+        layout="wide",
         initial_sidebar_state=220,  # pixels
     )
     come()
