@@ -12,13 +12,14 @@ import threading
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from streamlit.file_util import get_static_dir
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
@@ -138,6 +139,45 @@ def finish_scripts() -> None:
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
 
 
+def forget_left_pages() -> None:
+    """Run no fragment of a page that was left.
+
+    Until the next page begins, the browser goes on asking for fragments of the old one.
+    Streamlit runs them after the next page, under the old one's name. The browser takes
+    this for a change of pages, and shows nothing until somebody loads the page anew.
+    """
+    request_rerun = AppSession.request_rerun
+    create = AppSession._create_scriptrunner
+    announce = AppSession._create_new_session_message
+
+    def is_left(session: AppSession, page: str) -> bool:
+        newest = session.__dict__.get("_newest_page")
+        return bool(newest and page) and page != newest
+
+    def request_of_newest(session: AppSession, state: ClientState | None) -> None:
+        if state and state.fragment_id:
+            if is_left(session, state.page_script_hash):
+                return
+        elif state:
+            session.__dict__["_newest_page"] = state.page_script_hash
+        request_rerun(session, state)
+
+    def create_for_newest(session: AppSession, request: RerunData) -> None:
+        if not (request.fragment_id and is_left(session, request.page_script_hash)):
+            create(session, request)
+
+    def announce_newest(session: AppSession, page: str, *more: Any) -> ForwardMsg:
+        # A script may go to another page. The first page is announced before its
+        # address was looked up: under the name of Home.
+        if session.__dict__.get("_newest_page"):
+            session.__dict__["_newest_page"] = page
+        return announce(session, page, *more)
+
+    AppSession.request_rerun = request_of_newest  # type: ignore[assignment]
+    AppSession._create_scriptrunner = create_for_newest  # type: ignore[assignment]
+    AppSession._create_new_session_message = announce_newest  # type: ignore[assignment]
+
+
 def send_on_newest_connection() -> None:
     """Send to the connection that a session has now.
 
@@ -169,6 +209,7 @@ PATCHES = (
     cache_theme,
     watch_no_files,
     finish_scripts,
+    forget_left_pages,
     send_on_newest_connection,
     end_in_time,
 )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.jobs.cluster import ROOT
 from tests.e2e.walk import LONG, SHORT, enter, key, progress, ready, result, start
@@ -194,6 +195,38 @@ def test_a_run_belongs_to_its_owner_and_to_no_page(visitor):
         expect(each.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     expect(key(page, "start_training")).to_be_enabled()
     expect(result(next_one)).to_be_visible()
+
+
+def test_what_a_left_page_still_asks_for_does_not_empty_the_next(visitor):
+    """The browser polls for the run until the next page's first message is there."""
+    page = visitor()
+    polls: list[bytes] = []
+
+    def relay(socket) -> None:
+        server = socket.connect_to_server()
+
+        def pass_on(message: bytes) -> None:
+            server.send(message)
+            asked = BackMsg.FromString(message).rerun_script
+            if asked.fragment_id:
+                polls.append(message)
+            elif polls:
+                server.send(polls[-1])
+
+        socket.on_message(pass_on)
+
+    page.route_web_socket(re.compile("_stcore/stream"), relay)
+    page.goto(f"{page.url}{LONG}")
+    start(page)
+    expect(progress(page)).to_be_visible()
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
+    ready(page)
+    page.wait_for_timeout(1000)
+    assert polls
+    expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
+    page.get_by_role("link", name="Train").first.click()
+    key(page, "cancel_run").click()
 
 
 def test_bad_values_are_answered_in_words(visitor):
