@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.script.check import RULES
+from core.script.rules import RULES
 from core.script.syntax import (
     MOVES,
     NO_GRADIENTS,

@@ -23,7 +23,7 @@ from core.lessons.mistakes.catalogue import (
     Outcome,
 )
 from core.lessons.mistakes.search import MOST_CHARACTERS, Index, message_in
-from core.script.check import RULES
+from core.script.rules import RULES
 from core.ui import answers, charts, format, guess
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
@@ -445,7 +445,7 @@ def code() -> None:
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),
-            "core.script.device_rules:copy_not_kept",
+            "core.script.rules:copy_not_kept",
             "core.script.check:check",
         ),
         (

@@ -6,7 +6,8 @@ from itertools import groupby
 import streamlit as st
 
 from core.lessons.mistakes.catalogue import BY_SLUG
-from core.script.check import RULES, Checked
+from core.script.check import Checked
+from core.script.rules import RULES
 from core.script.syntax import MOST_BYTES, Finding
 from core.ui import code_editor, course
 from core.ui.course import link
