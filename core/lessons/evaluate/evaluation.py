@@ -4,16 +4,17 @@ The loop itself is `core.loops.predict`.
 """
 
 from functools import partial
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
 from core.errors import ExplainedError
-from core.lessons.evaluate import metrics
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation, ModeCost
 from core.measure import peak_memory, timing
 from core.measure.peak_memory import MODES
@@ -34,8 +35,8 @@ def evaluate(
     _check_answers(outputs)
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
     count = len(dataset.classes)
-    figures = metrics.per_class(predictions, targets, count).tolist()
-    confusion = metrics.confusion_matrix(predictions, targets, count).tolist()
+    figures = per_class(predictions, targets, count).tolist()
+    confusion = confusion_matrix(predictions, targets, count).tolist()
     correct = int((predictions == targets).sum())
     return Evaluation(
         environment=devices.environment(device),
@@ -48,21 +49,63 @@ def evaluate(
         confusion=tuple(tuple(row) for row in confusion),
         correct=correct,
         total=len(targets),
-        interval=metrics.wilson_interval(correct, len(targets)),
+        interval=wilson_interval(correct, len(targets)),
         targets=tuple(targets.tolist()),
         predictions=tuple(predictions.tolist()),
         confidences=tuple(confidences.tolist()),
     )
 
 
-def images(task: str, indices: tuple[int, ...]) -> np.ndarray:
-    """Test images by their numbers, uint8 (n, 28, 28)."""
-    return datasets.load(task).test.images[list(indices), 0].numpy()
+def confusion_matrix(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
+    """Counts int64 (classes, classes): row the true class, column the predicted."""
+    return _torchmetrics().multiclass_confusion_matrix(
+        predictions, targets, num_classes=classes
+    )
 
 
-def labels(task: str, indices: tuple[int, ...]) -> list[int]:
-    """The true classes of test images, by their numbers."""
-    return datasets.load(task).test.labels[list(indices)].tolist()
+def per_class(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
+    """float32 (classes, 3): precision, recall and F1 of each class; 0 where undefined.
+
+    Predictions and targets are class numbers (N,).
+    """
+    by = _torchmetrics()
+    figures = (by.multiclass_precision, by.multiclass_recall, by.multiclass_f1_score)
+    given = {"num_classes": classes, "average": None}
+    return torch.stack([each(predictions, targets, **given) for each in figures], dim=1)
+
+
+def wilson_interval(correct: int, total: int) -> tuple[float, float]:
+    """95% interval for a share of `total`: Wilson (1927), JASA 22, 209-212.
+
+    Unlike the textbook's p ± 1.96 √(p(1-p)/n) it stays within 0 and 1.
+    """
+    z = NormalDist().inv_cdf(0.975)
+    share = correct / total
+    middle = share + z * z / (2 * total)
+    reach = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    # At its ends the interval meets the share, but for rounding.
+    low, high = (middle - reach) / scale, (middle + reach) / scale
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
+
+
+def _torchmetrics():
+    """Imported late: it takes seconds, and brings torchvision with it."""
+    try:
+        from torchmetrics.functional import classification
+    except (ImportError, RuntimeError, AttributeError) as error:
+        raise ExplainedError(
+            f"torchmetrics, or the torchvision that it uses, can't be used with the "
+            f"torch that is installed ({error}). Install versions that fit: "
+            "pip install --upgrade torch torchvision torchmetrics."
+        ) from None
+    return classification
+
+
+def images(task: str, indices: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Test images by their numbers, uint8 (n, 28, 28), and their true classes."""
+    test, which = datasets.load(task).test, list(indices)
+    return test.images[which, 0].numpy(), tuple(test.labels[which].tolist())
 
 
 def probabilities(
@@ -78,7 +121,7 @@ def probabilities(
     return tuple(outputs.softmax(dim=1)[0].tolist())
 
 
-def _check_answers(outputs: torch.Tensor) -> None:
+def _check_answers(outputs: Tensor) -> None:
     """Raise ExplainedError where an answer, a row of (n, classes), is no numbers."""
     if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(

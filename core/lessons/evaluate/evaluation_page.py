@@ -67,7 +67,8 @@ def _ask(run_id: str) -> Job:
 @st.cache_data(max_entries=256, show_spinner=False)
 def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
     """Test images by their numbers: uint8 (n, 28, 28)."""
-    return ask("core.lessons.evaluate.evaluation:images", task, indices)
+    pixels, _ = ask("core.lessons.evaluate.evaluation:images", task, indices)
+    return pixels
 
 
 def before_any_run() -> None:

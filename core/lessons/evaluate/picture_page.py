@@ -85,8 +85,8 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
             args=(total,),
         )
     task = result.config.task
-    (image,) = ask("core.lessons.evaluate.evaluation:images", task, (int(number),))
-    label = ask("core.lessons.evaluate.evaluation:labels", task, (int(number),))[0]
+    address = "core.lessons.evaluate.evaluation:images"
+    (image,), (label,) = ask(address, task, (int(number),))
     return image, f"Test image {number:,}: **{CLASSES[label]}**"
 
 

@@ -73,12 +73,14 @@ def test_confidences_are_those_of_the_winner(found: Evaluation) -> None:
 
 @pytest.mark.parametrize("indices", [(), (5,), (7, 3, 7)])
 def test_images_by_number(indices: tuple[int, ...]) -> None:
-    images = evaluation.images("sprites", indices)
+    images, labels = evaluation.images("sprites", indices)
     assert isinstance(images, np.ndarray)
     assert images.dtype == np.uint8
     assert images.shape == (len(indices), 28, 28)
-    for image, index in zip(images, indices, strict=True):
-        assert np.array_equal(image, datasets.load("sprites").test.images[index, 0])
+    test = datasets.load("sprites").test
+    for image, label, index in zip(images, labels, indices, strict=True):
+        assert np.array_equal(image, test.images[index, 0])
+        assert label == test.labels[index]
 
 
 def test_three_modes_are_compared(result: RunResult) -> None:
@@ -112,12 +114,12 @@ def test_results_are_read_without_torch(result: RunResult, found: Evaluation) ->
 
 def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
     for index in (0, 7):
-        (pixels,) = evaluation.images(result.config.task, (index,))
+        (pixels,), labels = evaluation.images(result.config.task, (index,))
         values = evaluation.probabilities(result.checkpoint, result.config, pixels)
         assert sum(values) == pytest.approx(1, abs=1e-5)
         assert values.index(max(values)) == found.predictions[index]
         assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
-        assert evaluation.labels(result.config.task, (index,)) == [found.targets[index]]
+        assert labels == (found.targets[index],)
 
 
 def test_a_model_that_answers_no_numbers_is_not_judged() -> None:
