@@ -22,6 +22,7 @@ from core.measure.environment import Machine
 from core.ui import controls, figures, format, guess
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
+from core.ui.runs import Run
 from core.ui.source import Part, code_tabs, show
 from core.words import Words
 
@@ -93,16 +94,22 @@ class Lab:
         cls.address = cls.address or f"{measuring}:measure"
         cls.words = Words(str(module.__file__)).table(cls.name)
 
-    def __init__(self, **panel: Any) -> None:
+    def __init__(self, run: Run | None = None) -> None:
+        """With a run, the lab is about its model: its jobs have these arguments."""
         fields: dict[str, Any] = {"what": self.what, "measures": True}
-        fields |= dict(self.panel) | panel
+        fields |= self.panel
+        self.model: tuple = ()
+        if run is not None:
+            self.model = run.checkpoint, run.config
+            fields["about"] = lambda *arguments: arguments == self.model
+            fields["subject"] = run.id
         self.job = JobPanel(self.address, key=self.key, **fields)
 
     # What a lab declares
 
     def settings(self, machine: Machine) -> tuple:
         """Draw them; return the job's arguments, or raise ValueError with why not."""
-        return self.defaults(machine)
+        return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:
         """The job's arguments where no one has chosen any."""

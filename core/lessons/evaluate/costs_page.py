@@ -10,12 +10,10 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
-from core.measure.environment import Machine
 from core.measure.speedup import Speedup, paired
 from core.ui import charts, format, guess
 from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
-from core.ui.runs import Run
 
 MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 SAME = 1.1  # a ratio that is no difference to speak of
@@ -25,16 +23,9 @@ CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 class Modes(Lab):
     name = "modes"
     key = "compare_modes"
+    panel: Mapping[str, Any] = {"primary": False}
     address = "core.lessons.evaluate.evaluation:compare_modes"
     code = (("The modes", "core.lessons.evaluate.evaluation:compare_modes"),)
-
-    def __init__(self, run: Run | None = None) -> None:
-        self.run = run
-        super().__init__(**panel(run))
-
-    def settings(self, _: Machine) -> tuple:
-        assert self.run is not None
-        return self.run.checkpoint, self.run.config
 
     def asks(self, *_: Any) -> Guess:
         return Guess("modes_guess", self.words["question"], MEMORY_GUESSES)
@@ -103,6 +94,7 @@ class Modes(Lab):
 class Precisions(Lab):
     name = "precisions"
     key = "compare_precisions"
+    panel: Mapping[str, Any] = {"primary": False}
     address = "core.lessons.evaluate.precision:compare"
     code = (
         (
@@ -111,14 +103,6 @@ class Precisions(Lab):
             "core.lessons.evaluate.precision:tf32",
         ),
     )
-
-    def __init__(self, run: Run | None = None) -> None:
-        self.run = run
-        super().__init__(**panel(run))
-
-    def settings(self, _: Machine) -> tuple:
-        assert self.run is not None
-        return self.run.checkpoint, self.run.config
 
     def asks(self, *_: Any) -> Guess:
         return Guess("precision_guess", self.words["question"], CHANGED_GUESSES)
@@ -157,18 +141,6 @@ class Precisions(Lab):
             f"line spans the least and the most of n = {len(costs[0].seconds)} repeats "
             "after one warm-up." + " This device has no TF32." * (not has_tf32)
         )
-
-
-def panel(run: Run | None) -> dict[str, Any]:
-    """The job panel of a lab about that run's model."""
-    if run is None:
-        return {"primary": False}
-    wanted = run.checkpoint, run.config
-    return {
-        "primary": False,
-        "about": lambda *arguments: arguments == wanted,
-        "subject": run.id,
-    }
 
 
 def compared(what: str, speedup: Speedup, than: str) -> str:
