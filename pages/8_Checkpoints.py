@@ -4,12 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from core.lessons.checkpoints import (
-    download_page,
-    resume_page,
-    round_trip_page,
-    upload_page,
-)
+from core.lessons.checkpoints import download_page, round_trip_page, upload_page
 from core.runs import export
 from core.runs import finished_run_page as finished_run
 from core.ui import frame
@@ -19,11 +14,6 @@ frame.begin("Checkpoints")
 machine = engine().machine()
 devices = [device.device for device in machine.devices] if machine else ["cpu"]
 run, _ = finished_run.choose()
-
-
-def trip() -> None:
-    round_trip_page.draw(run, devices)
-    resume_page.draw(run)
 
 
 def home() -> None:
@@ -39,7 +29,7 @@ frame.sections(
     {
         "Save": partial(download_page.draw, run),
         "Load": partial(upload_page.draw, machine, run.config.task if run else None),
-        "Round trip": trip,
+        "Round trip": partial(round_trip_page.draw, run, devices),
         "What can go wrong": upload_page.wrong,
         "Take it home": home,
     },

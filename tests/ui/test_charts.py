@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.lessons.checkpoints import download_page, resume_page
+from core.lessons.checkpoints import download_page, round_trip_page
 from core.lessons.compare import crossover_page as crossover
 from core.lessons.compare import race_page as race
 from core.lessons.compare.candidates import Candidate
@@ -103,7 +103,7 @@ LIVE = {
         ("contender", "kind", "seconds", "text"),
     ),
     "crossover": (lambda: crossover.map_chart(PAIR), crossover.COLUMNS),
-    "resumed": (lambda: resume_page.curves("CPU", 9, 4), ("part", "step", "loss")),
+    "resumed": (lambda: round_trip_page.curves("CPU", 9, 4), ("part", "step", "loss")),
     "share": (lambda: base.share("CPU"), ("share",)),
 }
 STATIC = {

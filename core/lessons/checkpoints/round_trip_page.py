@@ -1,31 +1,54 @@
-"""The round trip of a run's model: saved on one device, loaded on another."""
+"""Proof that a checkpoint holds all: a model loaded again, and training resumed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
+from core.config import RunConfig
 from core.jobs.job import Job
-from core.lessons.checkpoints.checkpoints_result import RoundTrip
+from core.lessons.checkpoints.checkpoints_result import (
+    RESUME_IMAGES,
+    PartLosses,
+    Resumed,
+    RoundTrip,
+)
 from core.runs import finished_run_page as finished_run
-from core.ui import controls, figures, format
-from core.ui.job_panel import JobPanel, slot
+from core.ui import charts, controls, figures, format
+from core.ui.charts import LATER, LINES, Chart, Palette
+from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
+from core.ui.server import engine
 from core.ui.source import show
 from core.words import Words
 
 words = Words(__file__)
 
-PANEL = JobPanel(
+TRIP = JobPanel(
     "core.lessons.checkpoints.round_trip:measure",
     "The comparison",
     "round_trip",
     icon=":material/compare_arrows:",
 )
+RESUME = JobPanel(
+    "core.lessons.checkpoints.resume:compare",
+    "The comparison",
+    "resume",
+    icon=":material/resume:",
+    cancelled="Cancelled. What was trained until then stays here.",
+)
+PARTS = {
+    "through": "Trained through",
+    "resumed": "Saved, loaded, resumed",
+    "weights": "Only the weights loaded",
+}
 
 
 def draw(run: Run | None, devices: Sequence[str]) -> None:
-    """The controls of the round trip, and what it showed."""
+    """A run's model on another device, and below it training that is resumed."""
     st.subheader(words("round_trip.heading"))
     st.markdown(words("round_trip.text"))
     if len(devices) == 1:
@@ -33,23 +56,34 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
     if run is None:
         finished_run.nothing_yet()
     else:
-        model = (run.checkpoint, run.config)
-        panel = replace(PANEL, about=lambda *arguments: arguments[:2] == model)
-        with controls.row():
-            ends = [
-                controls.choice(label, key, options, width=170)
-                for label, key, options in (
-                    ("Saved on", "save_on", devices),
-                    ("Loaded on", "load_on", devices[::-1]),
-                    ("Numbers in the file", "file_dtype", ["float32", "float16"]),
-                )
-            ]
-            panel.buttons("Save, load, compare", (*model, *ends))
-        panel.follow(result)
+        _save_and_load(run, devices)
     show("core.lessons.checkpoints.round_trip:measure")
+    st.subheader(words("resume.heading"))
+    st.markdown(words("resume.text"))
+    if run is None:
+        finished_run.nothing_yet()
+    else:
+        _train_and_resume(run.config)
+    show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
 
 
-def result(job: Job) -> None:
+def _save_and_load(run: Run, devices: Sequence[str]) -> None:
+    model = (run.checkpoint, run.config)
+    panel = replace(TRIP, about=lambda *arguments: arguments[:2] == model)
+    with controls.row():
+        ends = [
+            controls.choice(label, key, options, width=170)
+            for label, key, options in (
+                ("Saved on", "save_on", devices),
+                ("Loaded on", "load_on", devices[::-1]),
+                ("Numbers in the file", "file_dtype", ["float32", "float16"]),
+            )
+        ]
+        panel.buttons("Save, load, compare", (*model, *ends))
+    panel.follow(_trip)
+
+
+def _trip(job: Job) -> None:
     """How far the answers of both models are apart."""
     trip: RoundTrip | None = job.value
     if trip is None:
@@ -79,3 +113,112 @@ def result(job: Job) -> None:
     figures.caption(
         f"{format.size(trip.bytes)} in the file. Compared on the host.", trip
     )
+
+
+def _train_and_resume(config: RunConfig) -> None:
+    wanted = replace(config, feed="memory", num_workers=0, pin_memory=False)
+
+    def about(config: RunConfig) -> bool:
+        return replace(config, epochs=wanted.epochs) == wanted
+
+    panel = replace(RESUME, about=about)
+    with controls.row():
+        half = controls.number(
+            "Epochs before and after",
+            "resume_epochs",
+            1 if config.model == "cnn" else 2,
+            1,
+            min_value=1,
+            max_value=5,
+            width=220,
+        )
+        panel.start_button("Train and resume", (replace(wanted, epochs=2 * half),))
+        panel.cancel_button()
+    st.markdown(words("resume.settings", images=f"{RESUME_IMAGES:,}"))
+    panel.follow(_resumed)
+
+
+def _resumed(job: Job) -> None:
+    """The three curves as far as they are trained, and how far they are apart."""
+    config: RunConfig = job.arguments[0]
+    per_epoch = ceil(RESUME_IMAGES / config.batch_size)
+    steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
+    reports = reported(job, PartLosses)
+    rows = [
+        (PARTS[report.part], step, loss)
+        for report in reports
+        for step, loss in report.losses
+    ]
+    resumed: Resumed | None = job.value
+    if resumed is not None:
+        _in_words(resumed)
+    elif not job.ended:
+        part = PARTS[reports[-1].part] if reports else "The first step"
+        st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
+    machine = engine().machine()
+    backend = machine.devices[0].backend if machine else "CPU"
+    if resumed is not None:
+        backend = resumed.environment.backend
+    st.vega_lite_chart(
+        pd.DataFrame(rows, columns=["part", "step", "loss"]),
+        curves(backend, steps, half),
+        key="chart_resumed",
+        alt="Loss over steps: trained through, resumed, and with only the weights",
+    )
+    if resumed is not None:
+        figures.caption(
+            f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, interrupted at step "
+            f"{resumed.at_step:,}.",
+            resumed,
+        )
+
+
+def _in_words(resumed: Resumed) -> None:
+    figures.metrics(
+        {
+            "Greatest difference": f"{resumed.greatest_loss_difference:.3g}",
+            "Weights that differ": f"{resumed.differing_weights:,} of "
+            f"{resumed.weights:,}",
+            "With the weights alone": f"{resumed.weights_only_difference:.3g}",
+        },
+        words.table("resume.notes"),
+    )
+    contents, size = ", ".join(resumed.contents), format.size(resumed.bytes)
+    if resumed.greatest_loss_difference == 0 and resumed.differing_weights == 0:
+        text = words("resume.same", size=size, contents=contents)
+        st.success(text, icon=":material/check_circle:")
+    else:
+        text = words("resume.nearly", size=size, contents=contents)
+        st.info(text, icon=":material/info:")
+
+
+@charts.live
+def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
+    """Training through as a broad band, resuming as a line on it, and the mistake.
+
+    For data with the columns part, step, loss. `at_step` is where it was interrupted.
+    """
+    hues = (colors.of(backend), colors.text, colors.further[0])
+    step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
+    chart = alt.Chart(LATER).encode(
+        x=step.axis(tickCount=8),
+        y=alt.Y("loss:Q").title("Loss").scale(zero=False),
+        color=charts.hues("part", PARTS.values(), hues, columns=2, **LINES),
+        tooltip=charts.tips(part="Training")
+        + charts.tips(",d", step="Step")
+        + charts.tips(".6f", loss="Loss"),
+    )
+    through, again, weights = (
+        chart.transform_filter(alt.datum.part == part) for part in PARTS.values()
+    )
+    middle = alt.Chart(alt.Data(values=[{"step": at_step}])).encode(x="step:Q")
+    label = middle.mark_text(
+        text="saved, loaded", align="left", dx=6, dy=6, baseline="top", fontSize=11
+    )
+    return alt.layer(
+        middle.mark_rule(color=colors.quiet, strokeDash=[4, 4]),
+        charts.lines(through, 6, opacity=0.45),
+        charts.lines(weights, 1.4, opacity=0.9),
+        charts.lines(again, 1.2),
+        label.encode(y=alt.value(0), color=alt.value(colors.quiet)),
+    ).properties(height=300)
