@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from core.config import MODELS
-from core.lessons.device.idioms import IDIOMS
 from core.lessons.mistakes.catalogue import MISTAKES
 from core.lessons.speed.climb_result import RUNGS
 from core.ui import format
@@ -22,7 +21,7 @@ FILES = sorted(
 WIDTH = 79  # characters that a code box shows without scrolling sideways
 FORM = re.compile(r"core(\.\w+)+:[\w.*]+")
 STARS = {  # what stands for the star where pages show code in a loop
-    "core.lessons.device.idioms:*": [each.__name__ for each in IDIOMS],
+    "core.lessons.device.idioms:*": ["classic", "with_mps", "any_accelerator"],
     "core.lessons.mistakes.examples.fixtures:*": [
         "batch",
         "new_model",

@@ -1,7 +1,5 @@
 """Ways to ask torch for a device, as they are found in the wild."""
 
-from collections.abc import Callable
-
 import torch
 
 
@@ -35,15 +33,7 @@ def checked() -> str:
         return ""
 
 
-IDIOMS: tuple[Callable[[], str], ...] = (
-    classic,
-    with_mps,
-    any_accelerator,
-    unchecked,
-    checked,
-)
-
-
 def answers() -> dict[str, str]:
     """Each idiom's answer in this process, by its name."""
-    return {idiom.__name__: idiom() for idiom in IDIOMS}
+    idioms = (classic, with_mps, any_accelerator, unchecked, checked)
+    return {idiom.__name__: idiom() for idiom in idioms}

@@ -307,7 +307,7 @@ def picture(
     ]
     names_before, names = ({held.name for held in some} for some in (before, now))
     parts += [
-        _outline(held, 0 if on_host(held, one_memory) else DEVICE_X, colors)
+        _place(held, on_host(held, one_memory), colors)
         for held in before
         if held.name not in names
     ]
@@ -316,7 +316,7 @@ def picture(
         # The host keeps its copies of the batch.
         moves = not before and not host and held.name in ("inputs", "targets")
         if moves:
-            parts += [_outline(held, 0, colors), _arrow(held, colors)]
+            parts += [_place(held, True, colors), _arrow(held, colors)]
         parts.append(_bar(held, host, new, moves, colors))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -337,7 +337,6 @@ def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
 
 def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
     """A name and a size, which fades in if new, or comes from the other memory."""
-    x, y = 8 if host else DEVICE_X + 8, _y(held)
     edge, hue = 1.0, colors.quiet
     animation = ""
     if new:
@@ -350,22 +349,26 @@ def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str
             '<animateTransform attributeName="transform" type="translate" '
             f'from="{-DEVICE_X} 0" to="0 0" dur="{MOVE_SECONDS}s"/>'
         )
+    look = f'fill="{colors.page}" stroke="{hue}" stroke-width="{edge:g}"'
+    right = (0 if host else DEVICE_X) + BOX - 16
     return (
-        f'<g>{animation}<rect x="{x}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" '
-        f'rx="4" fill="{colors.page}" stroke="{hue}" stroke-width="{edge:g}"/>'
-        f'<text x="{x + 8}" y="{y + 18}" fill="{colors.text}">{held.name}</text>'
-        f'<text x="{x + BOX - 24}" y="{y + 18}" text-anchor="end" '
+        f"<g>{animation}{_box(held, host, look, colors.text)}"
+        f'<text x="{right}" y="{_y(held) + 18}" text-anchor="end" '
         f'fill="{colors.text}">{format.size(held.bytes)}</text></g>'
     )
 
 
-def _outline(held: Held, x: int, colors: Palette) -> str:
-    """The place where tensors were before."""
-    y = _y(held)
+def _place(held: Held, host: bool, colors: Palette) -> str:
+    """Where tensors were before."""
+    look = f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"'
+    return _box(held, host, look, colors.quiet)
+
+
+def _box(held: Held, host: bool, look: str, ink: str) -> str:
+    x, y = 8 if host else DEVICE_X + 8, _y(held)
     return (
-        f'<rect x="{x + 8}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" rx="4" '
-        f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"/>'
-        f'<text x="{x + 16}" y="{y + 18}" fill="{colors.quiet}">{held.name}</text>'
+        f'<rect x="{x}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" rx="4" {look}/>'
+        f'<text x="{x + 8}" y="{y + 18}" fill="{ink}">{held.name}</text>'
     )
 
 

@@ -98,17 +98,15 @@ def what_a_module_moves(device: torch.device) -> Values:
     }
 
 
-DEMONSTRATIONS = (copy_of_a_tensor, module_in_place, what_a_module_moves)
-
-
 def tried(device_name: str) -> dict[str, dict[str, str]]:
     """Evaluate the expressions of the functions above on this device."""
     device = resolve(device_name)
+    demonstrations = (copy_of_a_tensor, module_in_place, what_a_module_moves)
     return {
         demonstration.__name__: {
             name: str(value) for name, value in demonstration(device).items()
         }
-        for demonstration in DEMONSTRATIONS
+        for demonstration in demonstrations
     }
 
 
