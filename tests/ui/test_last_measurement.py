@@ -14,8 +14,8 @@ from tests import samples
 from tests.jobs.follow import finish, wait
 
 RACE = "core.lessons.compare.race:race"
-KINDS.add(RACE)  # as the page of the race does
 COPIES = "core.lessons.speed.copies:measure"
+KINDS.update((RACE, COPIES))  # as their pages do
 
 
 def job(value: object, seconds: float = 0, **more: object) -> Job:
