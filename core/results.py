@@ -111,7 +111,7 @@ class RunResult:
         return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """The figures that the task has, ready for json.dumps."""
+        """The metrics of the task, ready for json.dumps."""
         figures = {
             "config": asdict(self.config),
             "device": self.environment.device,

@@ -131,7 +131,7 @@ def _of_ranks(result: Cost) -> str:
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
-    """A card a lesson; `by_title` has a figure for some of their titles."""
+    """A card per lesson; `by_title` has a figure for some of their titles."""
     given = answers.given()
     with st.grid(columns=3, min_column_width=150):
         for number, lesson in enumerate(LESSONS, 1):

@@ -225,7 +225,7 @@ def order(wrong: frozenset[int]) -> list[int]:
 
 
 def answers_chart(answers: pd.DataFrame) -> Chart:
-    """A bar a class: columns class, the likeliest first, p, text and mark, of MARKS."""
+    """A bar per row of `answers`: class (the likeliest first), p, text, mark."""
     colors = palette()
     shades = alt.Scale(domain=MARKS, range=[colors.right, colors.wrong, colors.quiet])
     color = alt.Color("mark:N").scale(shades).legend(None)

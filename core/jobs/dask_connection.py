@@ -314,7 +314,7 @@ class Connection:
                 return
             self._patience.setdefault(job_id, time.monotonic() + DEAF_SECONDS)
         if self._client is not None:
-            # All workers: the scheduler may not know yet which one has it.
+            # Asks all workers: the scheduler may not know yet which one has the job.
             run = partial(self._client.run, on_error="ignore")
             in_background(run, worker.cancel, job_id)
 

@@ -341,7 +341,7 @@ class Engine:
 
     def _when_looked(self) -> None:
         """About once a second."""
-        # This also files events in the database while no page looks.
+        # This also stores the events of a job that no page is showing.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)
             ran = time.time() - (job.started or math.inf)

@@ -170,7 +170,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
 def _frontier_table(
     listed: Sequence[RunSummary], best: set[str], selected: set[str]
 ) -> pd.DataFrame:
-    """A row a run, with the columns of charts.frontier."""
+    """A row per run, with the columns of charts.frontier."""
     machine = server.engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     numbers, colors = listing_page.numbers(listed), base.palette()

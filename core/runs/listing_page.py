@@ -34,7 +34,7 @@ words = Words(__file__)
 
 
 def mine() -> list[RunSummary]:
-    """All runs of this visitor, the newest first, in memory without a database."""
+    """All runs of this visitor, newest first; without a database, those in memory."""
     visitor = server.visitor()
     try:
         return server.store().runs.find(visitor, hidden=True, address=RUN)
@@ -210,7 +210,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
-    """A row a run, without columns that are empty or the same in all rows."""
+    """A row per run, without columns that are empty or the same in all rows."""
     colors, number = palette(), numbers(listed)
     swatches = [charts.swatch(colors, n) for n in range(len(colors.runs))]
 

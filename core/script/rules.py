@@ -43,7 +43,8 @@ HANDLES_DEVICES = re.compile(  # libraries and settings that move things by them
     r"\b(DataParallel|Accelerator|accelerate|Fabric|lightning|pytorch_lightning|"
     r"set_default_device|set_default_tensor_type|deepspeed|[Pp]refetch\w*|dali)\b"
 )
-# What may have the name of the model that it was made of, and is no pickle of a class.
+# torch.save of what these give pickles no class, even under the model's own name, as in
+# `model = torch.jit.script(model)`.
 OF_A_MODEL = {"state_dict", "script", "trace", "freeze", "export"}
 EVALUATES = re.compile(r"(?<![a-z])(test|val|valid|validation|eval|dev)", re.IGNORECASE)
 EVALUATION = re.compile(  # as a word of its own

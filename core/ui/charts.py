@@ -288,7 +288,7 @@ def bars(
     dx: int = 6,
     **channels: Any,
 ) -> Chart:
-    """A bar a row with its text after it, and a line for its spread if it has one.
+    """A bar per row with its text after it, and a line for its spread if it has one.
 
     The spread goes from column low to high; the text follows on column end, on the
     spread, or on the bar. `step` is the distance of the rows; `channels` are the bars'.

@@ -86,7 +86,7 @@ class Run:
 
     @cached_property
     def curve(self) -> pa.Table:
-        """A row a drawn step: step, seconds, loss, epoch, smoothed."""
+        """A row per drawn step: step, seconds, loss, epoch, smoothed."""
         columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = columns
         in_all, epochs = self.started.steps if self.started else 1, self.config.epochs
@@ -170,7 +170,7 @@ def on_show() -> Run | None:
 
 
 def somebodys(*tasks: str) -> Run | None:
-    """A run of these tasks that goes on, or the newest that has finished."""
+    """Anybody's run of these tasks: one that is trained now, else the newest."""
     jobs = [job for job in engine().jobs(RUN) if job.arguments[0].task in tasks]
     going_on = [job for job in jobs if not job.ended]
     finished = [job for job in jobs if job.status == "finished"]
@@ -305,7 +305,7 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
 
 
 def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """A row an epoch and a split, with the seconds of training until then."""
+    """A row per epoch and split, with the seconds of training until then."""
     rows = [
         {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
         | {"seconds": seconds}

@@ -57,7 +57,7 @@ def test_the_curve_is_smoothed_over_what_came_before(job):
 
 
 def test_tables_of_several_runs_name_each(job):
-    """A row a loss, and a row an epoch and a split; nothing, where there is none."""
+    """A row per loss, and a row per epoch and a split; nothing, where there is none."""
     other = replace(job, id="b", arguments=(replace(CONFIG, batch_size=128),))
     waiting = replace(job, id="c", status="queued", progress=Progress())
     shown = [runs.view(each) for each in (job, other, waiting)]

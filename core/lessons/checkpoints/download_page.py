@@ -93,7 +93,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
 
 
 def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    """A row a tensor, and what is no tensor at the end, with where it is in the bar."""
+    """A row per tensor with its place in the bar; what is no tensor comes last."""
     rows: list[tuple] = [
         (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
         for each in tensors

@@ -42,7 +42,7 @@ class Crossover:
     date: str
 
     def rows(self) -> list[Row]:
-        """A row a cell and candidate, with the speed-up of the cell."""
+        """A row per cell and candidate, with the speed-up of the cell."""
         return [
             row(
                 "training step",

@@ -100,7 +100,7 @@ class Race:
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
 
     def rows(self) -> list[Row]:
-        """A row a candidate and loop; the warm-up has rows of its own, with n = 1."""
+        """A row per candidate and loop; the warm-up has rows of its own, with n = 1."""
         rows = []
         for index, candidate in enumerate(self.candidates):
             environment = self.environments[index]

@@ -24,7 +24,7 @@ class Span:
 
 @dataclass(frozen=True)
 class StepProfile:
-    """Training steps with one feed on one device, taken apart."""
+    """Where the time of training steps goes, for one feed and one device."""
 
     feed: str
     parts: dict[str, tuple[float, ...]]  # PARTS to the seconds in each step
@@ -41,7 +41,7 @@ class StepProfile:
             raise ValueError(f"a step has the parts {', '.join(PARTS)}")
 
     def rows(self) -> list[Row]:
-        """A row a part, and two for the whole step."""
+        """A row per part, and two for the whole step."""
         about = pick(self, "environment date feed")
         about |= pick(self.config, "task model batch_size")
         whole = {"whole step": self.step, "whole step, not profiled": self.unprofiled}

@@ -50,7 +50,7 @@ class TimingLab:
         return first / median(later)
 
     def rows(self) -> list[Row]:
-        """Two rows a way, the first call apart; a row a size and number of threads."""
+        """Two rows per way, the first call apart; a row per size and threads."""
         about = pick(self, "environment date size")
         calls = [
             row(what, seconds, way=each.way, **about)

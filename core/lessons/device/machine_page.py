@@ -61,7 +61,7 @@ def watch(shown: Facts) -> None:
 
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
-    """A card a device: what it is, and how full and how busy it is now.
+    """A card per device: what it is, and how full and how busy it is now.
 
     Where there are several machines, all are listed above, and the cards are of the
     one that answers.

@@ -40,7 +40,7 @@ class Parallel(Lab):
         return job.value or tuple(reported(job, Multiplied))
 
     def chart(self, result: Multiplications | tuple[Multiplied, ...]) -> None:
-        """A dot a way for each kind of work, over logarithmic time."""
+        """A dot per way for each kind of work, over logarithmic time."""
         found = result if isinstance(result, tuple) else result.found
         frame = figures.readings(found, "work", "way", "device", nanoseconds=1e9)
         colors = charts.palette()

@@ -168,7 +168,7 @@ def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) 
 def cost_chart(
     readings: Mapping[str, Sequence[float]], figure: str, backend: str
 ) -> Chart:
-    """A bar a mode: the median, and where there are repeats the least and the most."""
+    """A bar per mode: the median and, where there are repeats, least and most."""
     frame = pd.DataFrame(
         {"mode": mode, figure: median(values), "low": min(values), "high": max(values)}
         for mode, values in readings.items()

@@ -133,7 +133,7 @@ def _steps(picture: Picture) -> None:
 def probability_chart(
     classes: list[str], values: tuple[float, ...], backend: str
 ) -> Chart:
-    """A bar a class with its probability; the likeliest one in the device's color."""
+    """A bar per class with its probability; the likeliest one in the device's color."""
     colors = charts.palette()
     frame = pd.DataFrame({"class": classes, "p": values, "best": False})
     frame.loc[frame["p"].idxmax(), "best"] = True

@@ -153,7 +153,7 @@ def is_steady(copy: pd.Series) -> bool:
 
 
 def frame(measured: Sequence[Transfer]) -> pd.DataFrame:
-    """A row a kind and size; GB/s as a median with the middle half of the repeats."""
+    """A row per kind and size; GB/s as a median with the middle half of the repeats."""
     rows = []
     for copy in measured:
         fast, typical, slow = quantiles(copy.seconds)

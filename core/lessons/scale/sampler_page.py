@@ -49,7 +49,7 @@ def both_orders(images: int) -> Orders:
 
 
 def panels(orders: Orders) -> charts.Chart:
-    """The images that each rank is fed; a row an epoch, a panel a way."""
+    """The images that each rank is fed; a row per epoch, a panel per way."""
     rows = []
     for way, epochs in (("With set_epoch", orders.told), ("Without", orders.forgotten)):
         for number, shares in enumerate(epochs, 1):

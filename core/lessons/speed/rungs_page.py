@@ -164,7 +164,7 @@ class Bar:
 
     @property
     def figures(self) -> str:
-        """In one unit all the way down the ladder."""
+        """The speed as text, in the same unit for all rungs."""
         speed = format.rounded(self.result.samples_per_second, 3)
         return f"{speed}/s · {self.result.epoch_seconds:.2f} s"
 

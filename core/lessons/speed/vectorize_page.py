@@ -38,7 +38,7 @@ class Vectorize(Lab):
         return job.value or (so_far if timings else None)
 
     def chart(self, lab: VectorizeLab) -> None:
-        """A dot a way for each number of points, over logarithmic time."""
+        """A dot per way for each number of points, over logarithmic time."""
         frame = figures.readings(lab.found, "points", "way", microseconds=1e6)
         frame["points"] = frame["points"].map(points_in_words)
         colors = charts.palette()

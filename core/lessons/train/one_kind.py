@@ -14,7 +14,7 @@ EPOCHS = 3
 
 
 def score(logits: Tensor, targets: Tensor) -> OneKindScore:
-    """For logits (N, 1) and targets (N, 1) of 0. and 1."""
+    """How well logits (N, 1) fit targets (N, 1), which are 0. or 1."""
     is_kind = targets == 1
     said = logits > 0  # as sigmoid(logits) > 0.5
     return OneKindScore(

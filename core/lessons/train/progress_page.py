@@ -287,7 +287,7 @@ def _figures(current: Run) -> None:
     figures.metrics(values, {"Samples/s": samples, "Elapsed": words("figures.elapsed")})
 
 
-# Beside the run before: a guess, then the finding
+# The comparison with the run before: a guess, then the finding
 
 
 def _finding(before: Run, now: Run) -> None:
@@ -381,7 +381,7 @@ def ticked(shown: Sequence[Run], key: str) -> list[Run]:
 
 
 def legend_table(shown: Sequence[Run]) -> pa.Table:
-    """A row a run; the long text comes last, since a phone shows the first columns."""
+    """A row per run; long text comes last, since a phone shows the first columns."""
     goal = comparison.level([run for run in shown if run.result])
 
     def seconds(run: Run) -> str | None:
