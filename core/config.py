@@ -14,7 +14,7 @@ TASKS = (*IMAGE_TASKS, "regression")
 IMAGE_MODELS = ("ann", "cnn")
 MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
-DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
+DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", "sim")
 FEEDS = ("memory", "device", "dataloader")
 SCHEDULES = ("constant", "one-cycle")
 

@@ -19,13 +19,17 @@ import torch
 
 from core.errors import ExplainedError
 from core.measure.environment import DeviceSummary, Environment, Machine
+from core.sim import simulation
 
 OWN_THREADS = torch.get_num_threads()  # torch's default
 
 
 def accelerator() -> torch.device | None:
-    """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS."""
-    if not torch.accelerator.is_available():
+    """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS.
+
+    The simulated one is none: a machine is described as it is.
+    """
+    if simulation.is_installed() or not torch.accelerator.is_available():
         return None
     return torch.accelerator.current_accelerator()
 
@@ -34,6 +38,13 @@ def available() -> list[str]:
     """Names of the devices that can be trained on, the fastest kind first."""
     device = accelerator()
     return [device.type, "cpu"] if device is not None else ["cpu"]
+
+
+def other_than_cpu() -> torch.device | None:
+    """The accelerator; where there is none, the simulated one if it works here."""
+    if simulation.works():
+        return torch.device(simulation.NAME)
+    return accelerator()
 
 
 def every() -> list[torch.device]:
@@ -48,8 +59,13 @@ def every() -> list[torch.device]:
 def resolve(name: str) -> torch.device:
     """The device of that name; "auto" is the accelerator, or the CPU without one.
 
-    Raises ExplainedError for one that this machine doesn't have.
+    "sim" is the simulated accelerator, which this process has from then on. Raises
+    ExplainedError for a device that this machine doesn't have.
     """
+    if name == simulation.NAME:
+        if why_not := simulation.offer():
+            raise ExplainedError(why_not)
+        return torch.device(simulation.NAME)
     here = available()
     if name == "auto":
         return torch.device(here[0])
@@ -123,12 +139,14 @@ def backend(device: torch.device) -> str:
     """The platform behind a device, by its usual name."""
     if device.type == "cuda":
         return "ROCm" if torch.version.hip else "CUDA"
+    if device.type == simulation.NAME:
+        return "Simulated"
     return device.type.upper()
 
 
 def name(device: torch.device) -> str:
     """The product name: "NVIDIA H200", "AMD EPYC 9B14", "Apple M3"."""
-    if device.type in ("cuda", "xpu"):
+    if device.type in ("cuda", "xpu", simulation.NAME):
         return torch.get_device_module(device).get_device_name(device)
     return cpu_name()
 
@@ -156,7 +174,7 @@ def cpu_name() -> str:
 
 def memory(device: torch.device) -> tuple[int | None, int | None]:
     """Free and total bytes of the device; (None, None) if unknown."""
-    if device.type in ("cuda", "xpu"):
+    if device.type in ("cuda", "xpu", simulation.NAME):
         return torch.get_device_module(device).mem_get_info(device)
     try:
         import psutil  # comes with dask; a bare machine may lack it
@@ -205,7 +223,14 @@ def describe() -> Machine:
         for device in devices
         for free, total in [memory(device)]
     )
-    return Machine(tuple(summaries), os.cpu_count(), usable_cores(), identity())
+    return Machine(
+        tuple(summaries),
+        os.cpu_count(),
+        usable_cores(),
+        identity(),
+        simulates=simulation.works(),
+        why_not=simulation.why_not or "",
+    )
 
 
 @cache

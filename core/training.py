@@ -135,12 +135,12 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; on the CPU and on CUDA, one kernel does the whole update."""
+    """AdamW; where one kernel can do the whole update, it does."""
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,
         weight_decay=config.weight_decay,
-        fused=device.type in ("cpu", "cuda"),
+        fused=device.type in ("cpu", "cuda", "sim"),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.data import fashion_mnist
+from core.sim import simulation
 from tools.chromium import CHROMIUM
 
 if TYPE_CHECKING:
@@ -29,19 +30,23 @@ with suppress(ImportError):
     settings.register_profile("unhurried", deadline=None)
     settings.load_profile("unhurried")
 
+simulation.offer()  # before test modules ask which devices there are
+
 IN_CI = os.environ.get("CI") == "true"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this machine lacks; in CI nothing is lacking but a GPU.
+    """Skip what this machine lacks; in CI nothing is lacking but CUDA.
+
+    Tests that need an accelerator have the simulated one where there is none.
 
     What ends schedulers comes last: it leaves clients behind that have lost theirs, and
     the engine that the other tests share must not meet them.
     """
-    from core.devices import accelerator
+    from core.devices import other_than_cpu
 
     items.sort(key=lambda item: "jobs/test_cluster" in item.nodeid)
-    has_accelerator = accelerator() is not None
+    has_accelerator = other_than_cpu() is not None
     for item in items:
         if item.get_closest_marker("gpu") and not has_accelerator:
             item.add_marker(pytest.mark.skip(reason="no accelerator here"))

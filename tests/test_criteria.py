@@ -8,7 +8,7 @@ from core import criteria, loops, models
 from core.config import CRITERIA
 from core.criteria import GaussianLoss
 from core.data import curve, datasets
-from core.devices import accelerator
+from core.devices import other_than_cpu
 
 CPU = torch.device("cpu")
 
@@ -75,7 +75,7 @@ def test_the_scale_is_learned() -> None:
     "device",
     [
         torch.device("meta"),
-        pytest.param(accelerator(), marks=pytest.mark.gpu),
+        pytest.param(other_than_cpu(), marks=pytest.mark.gpu),
     ],
 )
 def test_the_move_must_not_be_forgotten(

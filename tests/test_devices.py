@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("name", [*config.DEVICES, "tpu"])
 def test_devices_that_are_not_here_are_explained(name: str) -> None:
-    if name in ("auto", *devices.available()):
+    if name in ("auto", "sim", *devices.available()):
         assert devices.resolve(name)
         return
     with pytest.raises(ExplainedError, match=f"no {name} device") as caught:

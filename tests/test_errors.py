@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core import errors
 from core.config import RunConfig
-from core.devices import accelerator
+from core.devices import other_than_cpu
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
 @pytest.mark.gpu
 def test_device_memory_is_explained() -> None:
     with pytest.raises(RuntimeError) as caught:
-        torch.empty(10**15, device=accelerator())
+        torch.empty(10**15, device=other_than_cpu())
     assert "memory ran out" in errors.explain(caught.value)
 
 

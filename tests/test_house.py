@@ -28,7 +28,7 @@ NAMES = {  # "core.loops" -> its file
 # what computes may import torch, what draws or serves may import Streamlit, no file
 # both, and all others neither.
 COMPUTES = re.compile(
-    r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons)\..*)"
+    r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons|sim)\..*)"
 )
 DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)")
 
@@ -37,7 +37,7 @@ DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_c
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
     ("core.errors", "core.log", "core.words"),
-    ("core.config", "core.criteria", "core.loops", "core.models"),
+    ("core.config", "core.criteria", "core.loops", "core.models", "core.sim"),
     ("core.state_dict", "core.watch"),
     ("core.data",),
     ("core.measure.environment",),

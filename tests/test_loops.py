@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from core import loops, models
 from core.config import IMAGE_MODELS
-from core.devices import accelerator
+from core.devices import other_than_cpu
 
 CPU = torch.device("cpu")
 HERE = pytest.mark.parametrize(
-    "device", [CPU, pytest.param(accelerator(), marks=pytest.mark.gpu)]
+    "device", [CPU, pytest.param(other_than_cpu(), marks=pytest.mark.gpu)]
 )
 
 Batch = tuple[Tensor, Tensor]

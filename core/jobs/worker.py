@@ -32,6 +32,7 @@ def dask_setup(worker: Any) -> None:
 
     from core import devices
     from core.jobs import cluster, sandbox
+    from core.sim import simulation
 
     log.set_up()
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)
@@ -40,6 +41,7 @@ def dask_setup(worker: Any) -> None:
     # This process was spawned. With "spawn" for its children too, each worker of a
     # DataLoader would import torch for seconds; now they start as in any script.
     multiprocessing.set_start_method(None, force=True)
+    simulation.offer()
     if "train" in worker.state.total_resources:
         devices.leave_a_core()
         _rehearse()

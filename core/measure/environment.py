@@ -12,11 +12,16 @@ class Environment:
 
     device: str  # "cpu", "cuda", "cuda:1"
     device_name: str  # name of the product: "NVIDIA H200"
-    backend: str  # "CPU", "CUDA", "ROCm", "XPU" or "MPS"
+    backend: str  # "CPU", "CUDA", "ROCm", "XPU", "MPS" or "Simulated"
     threads: int  # torch's number of threads for an operation on the CPU
     torch: str  # version
     python: str  # version
     system: str  # "Linux x86_64"
+
+    @property
+    def is_simulated(self) -> bool:
+        """On the simulated accelerator, whose times are no figures."""
+        return self.device.partition(":")[0] == "sim"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Machine:
     usable_cores: int  # likewise, those that torch's process may run on
     identity: str = ""  # no two machines share it, see core.devices; "": not known
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
+    simulates: bool = False  # it has "sim" too, which is none of its devices
+    why_not: str = ""  # where it doesn't: a sentence
 
 
 def now() -> str:

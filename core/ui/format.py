@@ -28,6 +28,7 @@ NAMES = {
     "cuda": "CUDA",
     "mps": "MPS",
     "xpu": "XPU",
+    "sim": "Simulated accelerator",
     "memory": "Memory",
     "device": "Device",
     "dataloader": "DataLoader",

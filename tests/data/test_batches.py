@@ -11,7 +11,7 @@ from core.config import FEEDS
 from core.data import batches
 from core.data.batches import EpochOrder
 from core.data.datasets import Split
-from core.devices import accelerator
+from core.devices import other_than_cpu
 from core.errors import ExplainedError
 from core.models import as_floats
 
@@ -84,7 +84,7 @@ def test_feeds_of_numbers_are_equal(
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
-@pytest.mark.parametrize("device", [CPU, accelerator() or torch.device("meta")])
+@pytest.mark.parametrize("device", [CPU, other_than_cpu() or torch.device("meta")])
 def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -> None:
     options = {"augment": device.type != "meta", "pin_memory": True}
     found = epochs("dataloader", split, device=device, **options)
@@ -237,7 +237,7 @@ def test_other_feeds_need_no_torchvision(split: Split, feed: str) -> None:
 
 @pytest.mark.gpu
 def test_device_feed_lives_on_the_device(split: Split) -> None:
-    here = accelerator()
+    here = other_than_cpu()
     assert here is not None
     ours = epochs("device", split, device=here, augment=True)
     assert {t.device.type for epoch in ours for batch in epoch for t in batch} == {

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from core.devices import accelerator
+from core.devices import other_than_cpu
 from core.measure.peak_memory import peak_bytes
 
 CPU = torch.device("cpu")
@@ -52,7 +52,7 @@ def test_nothing_is_claimed_where_nothing_tells() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="only CUDA counts")
 def test_cuda_counts_its_own() -> None:
-    here = accelerator()
+    here = other_than_cpu()
     assert here is not None
 
     def work() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from core import models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
-from core.devices import accelerator
+from core.devices import other_than_cpu
 from core.lessons.checkpoints import round_trip
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -58,7 +58,7 @@ def test_a_rounded_file_is_seen() -> None:
 
 @pytest.mark.gpu
 def test_a_round_trip_between_devices_is_nearly_exact() -> None:
-    there = str(accelerator())
+    there = str(other_than_cpu())
     config = RunConfig(task="sprites", model="cnn")
     found = round_trip.measure(made("cnn"), config, there, "cpu")
     assert found.greatest_difference < 1e-2

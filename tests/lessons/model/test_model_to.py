@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core import models
-from core.devices import accelerator
+from core.devices import other_than_cpu
 from core.errors import ExplainedError
 from core.lessons.model import model_to
 from core.lessons.model.model_result import Forgotten
@@ -14,7 +14,7 @@ from core.ui.source import source
 
 MOVES = ("model", "inputs", "labels", "loss")
 FORWARD, LOSS = "outputs = model(inputs)", "loss = criterion(outputs, labels)"
-HERE = accelerator()
+HERE = other_than_cpu()
 DEVICE = HERE.type if HERE else "meta"
 
 

@@ -28,7 +28,7 @@ def losses(name, epochs=3, images=64, kept=Kept(), on=CPU, model="ann"):  # noqa
 
 @pytest.mark.parametrize("name", BEFORE_THE_BATCH_GROWS)
 def test_the_first_rungs_compute_the_same(name):
-    if name == "pinned" and not devices.accelerator():
+    if name == "pinned" and not devices.other_than_cpu():
         pytest.skip("there is nothing to pin for")
     assert losses(name) == pytest.approx(losses("textbook"), rel=1e-4)
 
@@ -82,7 +82,7 @@ def test_every_rung_changes_something_small():
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rung_trains_on_the_accelerator(name):
-    on = devices.accelerator()
+    on = devices.other_than_cpu()
     if next(r for r in RUNGS if r.name == name).obstacle(devices.backend(on), "cnn"):
         pytest.skip("does not apply to this accelerator")
     found = losses(name, 20, 256, on=on, model="cnn")
@@ -91,7 +91,7 @@ def test_every_rung_trains_on_the_accelerator(name):
 
 @pytest.mark.gpu
 def test_a_graph_computes_what_its_steps_compute():
-    on = devices.accelerator()
+    on = devices.other_than_cpu()
     if devices.backend(on) != "CUDA":
         pytest.skip("CUDA graphs need CUDA")
     assert losses("graphed", 4, on=on) == pytest.approx(

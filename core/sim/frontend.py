@@ -1,0 +1,141 @@
+"""What a program sees of the device: torch.sim, torch.accelerator, events, files."""
+
+import os
+import time
+import types
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+
+from core.sim import autocast, generator, ledger, memory, operations
+from core.sim.simulation import NAME
+
+_libraries: list[torch.library.Library] = []  # what they register lives as they do
+
+
+def is_installed() -> bool:
+    return bool(_libraries)
+
+
+def install() -> None:
+    """Register everything. Once in a process; it can't be taken back."""
+    module = types.ModuleType(f"torch.{NAME}", "The simulated accelerator.")
+    vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
+    backend_registration._setup_privateuseone_for_python_backend(
+        rename=NAME, backend_module=module, hook=Hooks(), device_guard=Guard()
+    )
+    every = torch.library.Library("_", "IMPL")
+    ours = torch.library.Library("aten", "IMPL")
+    _libraries.extend([every, ours])
+    operations.register(every, ours)
+    autocast.register(every, ours)
+    generator.default = generator.Generator(NAME)
+    torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
+    torch.serialization.register_package(5, tag, restore)
+    # C++ would ask for the device's allocator, and end the process without one.
+    torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
+    for name in vars(torch.accelerator).keys() & ASK_THE_ALLOCATOR:
+        setattr(torch.accelerator, name, FUNCTIONS[name])
+    torch.accelerator.get_memory_info = FUNCTIONS["mem_get_info"]
+    # Without this, model.to("sim") would make new parameters, and an optimizer that was
+    # made before would train none of them. On CUDA a move keeps them.
+    torch.__future__.set_swap_module_params_on_conversion(True)
+
+
+class Guard(torch._C._acc.DeviceGuard):
+    """Which kind of device it is; there is one, so nothing has to be switched."""
+
+    def type_(self) -> Any:
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+class Hooks(torch._C._acc.PrivateUse1Hooks):
+    """What C++ asks of a kind of device."""
+
+    def is_available(self) -> bool:
+        return True
+
+    is_built = is_available
+
+    def has_primary_context(self, _: int) -> bool:
+        return True
+
+
+class Event(torch.Event):
+    """torch.Event, which notes when it is recorded: then nothing is left to do."""
+
+    def record(self, _: Any = None) -> None:
+        self.recorded = time.perf_counter()
+
+    def synchronize(self) -> None:
+        ledger.wait("event")
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds between two events."""
+        return (end.recorded - self.recorded) * 1e3
+
+
+# What torch.cuda is for CUDA, torch.sim is for this. Where a device may be named, it is
+# not looked at: there is one.
+FUNCTIONS: dict[str, Any] = {
+    "is_available": lambda: True,
+    "is_initialized": lambda: True,
+    "_is_in_bad_fork": lambda: os.getpid() != operations.PROCESS,
+    "device_count": lambda: 1,
+    "current_device": lambda: 0,
+    "set_device": lambda _: None,
+    "get_device_name": lambda _=None: "Simulated accelerator",
+    "synchronize": lambda _=None: ledger.wait("synchronize"),
+    "memory_allocated": lambda _=None: memory.allocated,
+    "memory_reserved": lambda _=None: memory.allocated,
+    "max_memory_allocated": lambda _=None: memory.peak,
+    "max_memory_reserved": lambda _=None: memory.peak,
+    "mem_get_info": lambda _=None: (memory.free(), memory.capacity),
+    "memory_stats": lambda _=None: {
+        "allocated_bytes.all.current": memory.allocated,
+        "allocated_bytes.all.peak": memory.peak,
+    },
+    "reset_peak_memory_stats": lambda _=None: memory.reset_peak(),
+    "empty_cache": lambda: None,
+    "manual_seed": lambda seed: generator.default.manual_seed(seed) and None,
+    "manual_seed_all": lambda seed: generator.default.manual_seed(seed) and None,
+    "initial_seed": lambda: generator.default.initial_seed(),
+    "get_rng_state": lambda _=None: generator.default.get_state(),
+    "set_rng_state": lambda new, _=None: generator.default.set_state(new) and None,
+    "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16],
+    "is_bf16_supported": lambda _=True: True,
+}
+# torch.accelerator would ask C++ for these, where there is no allocator and no queue.
+ASK_THE_ALLOCATOR = {
+    *("synchronize", "empty_cache", "reset_peak_memory_stats", "memory_stats"),
+    *("memory_allocated", "max_memory_allocated"),
+    *("memory_reserved", "max_memory_reserved"),
+}
+
+
+def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """torch.UntypedStorage(size, device="sim")."""
+    if device is None or torch.device(device).type != NAME:
+        given = {} if device is None else {"device": device}
+        return torch._C.StorageBase.__new__(cls, *args, **given, **kwargs)
+    flat = torch.empty(args[0] if args else 0, dtype=torch.uint8, device=memory.CPU)
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        return memory.to_device(flat).untyped_storage()
+
+
+def tag(storage: Any) -> str | None:
+    """What torch.save writes into a file as the place of a storage."""
+    return f"{NAME}:0" if storage.device.type == NAME else None
+
+
+def restore(storage: Any, location: str) -> Any:
+    """What torch.load does with a storage whose place is the device."""
+    if not location.startswith(NAME):
+        return None
+    flat = torch.empty(0, dtype=torch.uint8, device=memory.CPU).set_(storage)
+    with torch._C.DisableTorchFunction():
+        return torch.empty_like(flat, device=NAME).copy_(flat).untyped_storage()

@@ -1,0 +1,45 @@
+"""Random numbers of the device: a generator of the CPU that says it is the device's."""
+
+import weakref
+from typing import Any
+
+import torch
+
+from core.sim.simulation import NAME
+
+_ours: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+default: Any = None  # the device's own, made when the device is installed
+
+
+class Generator(torch._C.Generator):
+    """torch.Generator, which may be the device's."""
+
+    def __new__(cls, device: Any = "cpu") -> "Generator":
+        is_ours = torch.device(device).type == NAME
+        device = torch.device("cpu") if is_ours else device
+        made: Any = super().__new__(cls, device)  # type: ignore[call-arg]
+        if is_ours:
+            _ours[made._cdata] = made
+        return made
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        is_ours = self._cdata in _ours  # type: ignore[attr-defined]
+        return torch.device(NAME, 0) if is_ours else super().device
+
+
+def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
+    """Let an operation draw from the device's generator, unless it names one of ours.
+
+    `place` is that of the generator among its arguments. Raises RuntimeError for the
+    generator of another device.
+    """
+    asked = given[place] if place < len(given) else named.get("generator")
+    if asked is not None and asked._cdata not in _ours:
+        raise RuntimeError(
+            f"Expected a '{NAME}' device type for generator but found 'cpu'"
+        )
+    if place < len(given):
+        given[place] = asked or default
+    else:
+        named["generator"] = asked or default

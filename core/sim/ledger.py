@@ -1,0 +1,83 @@
+"""What happens on the device: operations, copies and waits, the latter two by line.
+
+A real device doesn't tell this. A profiler tells some of it, in a trace to be searched.
+"""
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import NamedTuple, Self
+
+TO_DEVICE, TO_HOST, WITHIN = "to device", "to host", "within the device"
+_torch = importlib.util.find_spec("torch")
+_NOT_THE_CALLERS = tuple(
+    str(Path(file).parent) for file in (__file__, _torch and _torch.origin) if file
+)
+
+
+class Event(NamedTuple):
+    """A copy that way, or a wait for that reason."""
+
+    what: str
+    file: str  # of the caller; "" in PyTorch's own threads, as a backward pass
+    line: int
+
+
+@dataclass
+class Counts:
+    """What has happened for some time."""
+
+    operations: Counter[str] = field(default_factory=Counter)  # by name
+    copies: Counter[Event] = field(default_factory=Counter)
+    copied: Counter[Event] = field(default_factory=Counter)  # bytes
+    waits: Counter[Event] = field(
+        default_factory=Counter
+    )  # of the host, for the device
+
+    def since(self, earlier: Self) -> "Counts":
+        names = [each.name for each in fields(self)]
+        return Counts(*(getattr(self, n) - getattr(earlier, n) for n in names))
+
+
+counts = Counts()  # since the process began
+
+
+def total(counter: Counter[Event], what: str) -> int:
+    """The sum over all lines of copies that way, or of waits for that reason."""
+    return sum(number for event, number in counter.items() if event.what == what)
+
+
+@contextmanager
+def counting() -> Iterator[Counts]:
+    """Count what happens inside; the counts are there when it ends."""
+    before, inside = counts.since(Counts()), Counts()
+    try:
+        yield inside
+    finally:
+        vars(inside).update(vars(counts.since(before)))
+
+
+def copy(way: str, size: int) -> None:
+    """A copy of `size` bytes."""
+    event = Event(way, *_caller())
+    counts.copies[event] += 1
+    counts.copied[event] += size
+
+
+def wait(why: str) -> None:
+    """The host waits until the device has done all that it was given."""
+    counts.waits[Event(why, *_caller())] += 1
+
+
+def _caller() -> tuple[str, int]:
+    """The line outside of torch that led here."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(_NOT_THE_CALLERS):
+        if frame.f_back is None:
+            return "", 0
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

@@ -1,0 +1,139 @@
+"""The device's memory: tensors of "sim" that lie in memory of the CPU.
+
+A tensor on the device is a plain torch.Tensor, no subclass, with a storage that says
+"sim". DLPack, by which libraries hand memory to each other, makes it: a CPU tensor is
+packed up, the label on the package is changed to "some other device", and PyTorch
+unpacks a tensor of its spare device. The CPU's storage hangs on the device's, so that
+both live equally long. Views and autograd's saved tensors are then PyTorch's own.
+"""
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+
+# DLTensor, the beginning of what the capsule holds, is {void* data; {int32 device_type;
+# int32 device_id}; ...}: https://dmlc.github.io/dlpack/latest/c_api.html
+DEVICE_TYPE_AT, OTHER_DEVICE = 8, 12  # bytes; kDLExtDev
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+GRANULE = 512  # bytes: CUDA's allocator rounds up to a multiple of this
+allocated = peak = 0  # bytes
+capacity = 4 << 30  # bytes
+_lock = threading.RLock()  # a backward pass works in a thread of its own
+
+
+@contextmanager
+def limited_to(size: int) -> Iterator[None]:
+    """Inside, the device has `size` bytes of memory, as a smaller card would."""
+    global capacity
+    before, capacity = capacity, size
+    try:
+        yield
+    finally:
+        capacity = before
+
+
+def free() -> int:
+    """Bytes that are left."""
+    return max(0, capacity - allocated)
+
+
+def reset_peak() -> None:
+    global peak
+    peak = allocated
+
+
+def check_room(size: int) -> None:
+    """Raise torch.OutOfMemoryError, in CUDA's words, if `size` bytes don't fit."""
+    if allocated + size > capacity:
+        wanted, total, left, taken = map(_mib, (size, capacity, free(), allocated))
+        raise torch.OutOfMemoryError(
+            f"SIM out of memory. Tried to allocate {wanted}. GPU 0 has a total "
+            f"capacity of {total} of which {left} is free. Of the allocated memory "
+            f"{taken} is allocated by PyTorch."
+        )
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.2f} MiB" if size < 2**30 else f"{size / 2**30:.2f} GiB"
+
+
+class Block:
+    """Memory of the device, which is given back when its storage is gone."""
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        global allocated, peak
+        self.taken, self.storage = 0, storage
+        taken = -(-storage.nbytes() // GRANULE) * GRANULE
+        with _lock:
+            check_room(taken)
+            self.taken = taken
+            allocated += taken
+            peak = max(peak, allocated)
+
+    def __del__(self) -> None:
+        global allocated
+        with _lock:
+            allocated -= self.taken
+
+
+def to_device(host: Tensor) -> Tensor:
+    """A tensor on the device, new to it, in the memory of this CPU tensor."""
+    storage = host.untyped_storage()
+    block = Block(storage)
+    flat = torch.empty(0, dtype=torch.uint8, device=CPU)
+    flat.set_(storage, 0, (storage.nbytes(),), (1,))
+    capsule = torch._C._to_dlpack(flat)
+    label = _pointer(capsule, b"dltensor") + DEVICE_TYPE_AT
+    ctypes.c_int32.from_address(label).value = OTHER_DEVICE
+    device = torch._C._from_dlpack(capsule)
+    device.untyped_storage().block = block  # type: ignore[attr-defined]
+    return as_view(device, host)
+
+
+def to_host(device: Tensor) -> Tensor:
+    """The CPU tensor in the memory of this tensor on the device."""
+    storage: Any = device.untyped_storage()
+    if hasattr(storage, "block"):
+        storage = storage.block.storage
+    else:  # made in C++ over memory of ours, as pickle's writer does
+        memory = (ctypes.c_uint8 * storage.nbytes()).from_address(storage.data_ptr())
+        storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
+    host = torch.empty(0, dtype=device.dtype, device=CPU)
+    return host.set_(storage, device.storage_offset(), device.shape, device.stride())
+
+
+def as_view(base: Tensor, host: Tensor) -> Tensor:
+    """That part of `base`'s storage, on the device, that `host` is of its own."""
+    if base.dtype != host.dtype:
+        base = describe(aten.as_strided.default, base, (0,), (1,), 0).view(host.dtype)
+    shape, stride, offset = host.shape, host.stride(), host.storage_offset()
+    return describe(aten.as_strided.default, base, shape, stride, offset)
+
+
+def describe(op: Any, *args: Any) -> Any:
+    """Run the CPU's kernel on tensors of the device as they are.
+
+    For kernels that change what is known of a tensor (its shape, strides, storage) and
+    never touch its memory.
+    """
+    return op._op_dk(torch._C.DispatchKey.CPU, *args)
+
+
+def follow(device: Tensor, host: Tensor) -> None:
+    """Give the device tensor the shape and, if it needs more, the memory of `host`."""
+    storage = device.untyped_storage()
+    if storage.nbytes() < host.untyped_storage().nbytes():
+        storage = to_device(host).untyped_storage()
+    place = host.storage_offset(), host.shape, host.stride()
+    describe(aten.set_.source_Storage_storage_offset, device, storage, *place)

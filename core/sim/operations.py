@@ -1,0 +1,253 @@
+"""What the device does for each of PyTorch's operations.
+
+Nearly all go through one function, the fallback: check that all tensors are on the
+device, look at their memory as CPU tensors, run the CPU's kernel, hand the results back
+as tensors of the device. So the digits are the CPU's. What computes nothing (copies,
+sizes, pinned memory) has a function of its own, and so has what a backend must bring.
+"""
+
+import functools
+import math
+import os
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.sim import generator, ledger, memory, rules
+from core.sim.memory import CPU, aten, describe, to_device, to_host
+
+KEY = "PrivateUse1"
+PROCESS = os.getpid()  # the one that has the device; its forks have not
+WAITS = {  # the host needs the result, or the result's size, before it can go on
+    "_local_scalar_dense": "item",
+    "equal": "equal",
+    "nonzero": "nonzero",
+    "masked_select": "masked_select",
+    "_unique2": "unique",
+    "unique_dim": "unique",
+    "unique_consecutive": "unique",
+    "repeat_interleave": "repeat_interleave",
+}
+
+
+class Plan:
+    """What the fallback has to know of an operation."""
+
+    def __init__(self, op: Any) -> None:
+        arguments = op._schema.arguments
+        places = {argument.name: place for place, argument in enumerate(arguments)}
+        takes_tensors = any("Tensor" in str(argument.type) for argument in arguments)
+        self.name = op._schema.name.removeprefix("aten::")
+        self.generator = places.get("generator")
+        self.size = None if takes_tensors else places.get("size")  # of what it makes
+        self.wait = WAITS.get(self.name)
+        self.writes = op._schema.is_mutable
+
+
+plan_of = functools.cache(Plan)
+
+
+class Hosts:
+    """The CPU tensors of an operation, and whose memory they show."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Tensor, Tensor]] = []  # (of the device, of the CPU)
+        self.strangers: list[Tensor] = []  # arguments that are on the CPU
+
+    def of(self, value: Any) -> Any:
+        """An argument for the CPU's kernel."""
+        if isinstance(value, Tensor):
+            if value.is_cpu:
+                self.strangers.append(value)
+                return value
+            self.pairs.append((value, to_host(value)))
+            return self.pairs[-1][1]
+        if isinstance(value, list | tuple):
+            return [self.of(each) for each in value]
+        if isinstance(value, torch.device):
+            rules.check_device(value)
+            return CPU
+        return value
+
+    def back(self, result: Any) -> Any:
+        """The kernel's result as the device's: an argument, a part of one, or new."""
+        if isinstance(result, Tensor):
+            for device, host in self.pairs:
+                if host is result:
+                    return device
+            storage = result.untyped_storage()._cdata
+            for device, host in self.pairs:
+                if host.untyped_storage()._cdata == storage:
+                    return memory.as_view(device, result)
+            return to_device(result)
+        if isinstance(result, list | tuple):
+            return type(result)(map(self.back, result))
+        return result
+
+
+def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Any operation that has no function of its own."""
+    return run(op, op, args, kwargs)
+
+
+def run(op: Any, kernel: Any, args: Any, kwargs: Any) -> Any:
+    """Do what `op` asks for with the CPU's `kernel`.
+
+    No function here refers to itself: such circles would keep tensors alive, and their
+    memory taken, until Python looks for circles.
+    """
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        rules.check_process(PROCESS)
+        plan, hosts = plan_of(op), Hosts()
+        given = [hosts.of(value) for value in args]
+        named = {name: hosts.of(value) for name, value in kwargs.items()}
+        if hosts.strangers:
+            rules.check_same_device(op, args, kwargs, hosts.strangers)
+        if plan.generator is not None:
+            generator.use(plan.generator, given, named)
+        if plan.size is not None:  # before the CPU takes that memory
+            dtype = named.get("dtype") or torch.get_default_dtype()
+            memory.check_room(math.prod(given[plan.size]) * dtype.itemsize)
+        ledger.counts.operations[plan.name] += 1
+        if plan.wait:
+            ledger.wait(plan.wait)
+        result = kernel(*given, **named)
+        if plan.writes:
+            for device, host in hosts.pairs:
+                if device.shape != host.shape or device.stride() != host.stride():
+                    memory.follow(device, host)  # out= was too small, say
+        return hosts.back(result)
+
+
+def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
+    """Every copy that the device has a part in.
+
+    The host waits for one from or to the host, unless it is non-blocking and the host's
+    side is pinned.
+    """
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        rules.check_process(PROCESS)
+        way, host = ledger.WITHIN, None
+        if source.is_cpu:
+            way, host = ledger.TO_DEVICE, source
+        elif target.is_cpu:
+            way, host = ledger.TO_HOST, target
+        ledger.copy(way, source.numel() * source.element_size())
+        if host is not None and not (non_blocking and host.is_pinned()):
+            ledger.wait(f"copy {way}")
+        source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
+        there.copy_(source)
+        return target
+
+
+def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        host = to_host(tensor).resize_(size, memory_format=memory_format)
+        memory.follow(tensor, host)
+        return tensor
+
+
+def set_tensor(tensor: Tensor, source: Tensor) -> Tensor:
+    offset = int(source.storage_offset())
+    storage, shape, stride = source.untyped_storage(), source.shape, source.stride()
+    return set_storage(tensor, storage, offset, shape, stride)
+
+
+def set_storage(
+    tensor: Tensor, source: Any, offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        if size is None:
+            size = (source.nbytes() // tensor.element_size(),)
+        stride = stride or torch.empty(size, device="meta").stride()
+        set_ = aten.set_.source_Storage_storage_offset
+        return describe(set_, tensor, source, offset, size, stride)
+
+
+def pin(tensor: Tensor, _: Any = None) -> Tensor:
+    """A copy on the host that is marked as pinned; nothing is locked in memory here."""
+    with torch._C.DisableTorchFunction():
+        size, stride = tensor.shape, tensor.stride()
+        pinned = torch.empty_strided(size, stride, dtype=tensor.dtype, device=CPU)
+        pinned.untyped_storage().pinned = True  # type: ignore[attr-defined]
+        return pinned.copy_(tensor)
+
+
+def is_pinned(tensor: Tensor, _: Any = None) -> bool:
+    return hasattr(tensor.untyped_storage(), "pinned")
+
+
+def convolution(*args: Any) -> Any:
+    op = aten.convolution_overrideable.default
+    return run(op, aten.convolution.default, args, {})
+
+
+def convolution_backward(*args: Any) -> Any:
+    op = aten.convolution_backward_overrideable.default
+    return run(op, _convolution_backward, args, {})
+
+
+def _convolution_backward(grad: Tensor, images: Tensor, weight: Tensor, *rest: Any):
+    return aten.convolution_backward(grad, images, weight, [grad.shape[1]], *rest)
+
+
+def lstm_cell(from_input: Tensor, from_hidden: Tensor, cell: Tensor, *biases: Tensor):
+    gates = sum((each for each in biases if each is not None), from_input + from_hidden)
+    i, f, g, o = gates.chunk(4, 1)
+    new = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * new.tanh(), new, gates
+
+
+def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: Tensor):
+    if biases and biases[0] is not None:
+        from_input, from_hidden = from_input + biases[0], from_hidden + biases[1]
+    r, z, n = from_input.chunk(3, 1)
+    hr, hz, hn = from_hidden.chunk(3, 1)
+    new = (n + (r + hr).sigmoid() * hn).tanh()
+    return new + (z + hz).sigmoid() * (hidden - new), new
+
+
+OWN = {
+    "_copy_from": copy,
+    "_copy_from_and_resize": lambda s, to: copy(s, resize(to, s.shape)),
+    "resize_": resize,
+    "set_": lambda t: set_tensor(t, to_device(torch.empty(0, dtype=t.dtype))),
+    "set_.source_Tensor": set_tensor,
+    "set_.source_Storage": set_storage,
+    "set_.source_Storage_storage_offset": set_storage,
+    "convolution_overrideable": convolution,
+    "convolution_backward_overrideable": convolution_backward,
+    "_thnn_fused_lstm_cell": lstm_cell,
+    "_thnn_fused_gru_cell": gru_cell,
+    "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
+    "record_stream": lambda *_: None,  # there is one stream
+    "_pin_memory": rules.refuse_to_pin,
+    "is_pinned": lambda *_: False,
+}
+
+
+def register(every: torch.library.Library, ours: torch.library.Library) -> None:
+    """Tell PyTorch: `every` is a library of all names, `ours` of aten's."""
+    every.fallback(fallback, KEY)
+    for name, function in OWN.items():
+        ours.impl(name, function, KEY)
+    for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
+        ours.impl(name, OWN[name], f"Autograd{KEY}")  # autograd knows what they do
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the CPU's that are replaced: it is meant
+        ours.impl("_pin_memory", pin, "CPU")
+        ours.impl("is_pinned", is_pinned, "CPU")
+    # PyTorch would make these of others for a spare device. CUDA does each in one, so
+    # counts, and names in messages, are as on CUDA.
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key
+    for name in registered("CompositeExplicitAutogradNonFunctional") + [
+        name
+        for name in registered("CompositeExplicitAutograd")
+        if name.startswith("aten::_foreach_") and not name.endswith("out")
+    ]:
+        if name.startswith("aten::"):
+            packet, _, overload = name.removeprefix("aten::").partition(".")
+            op = getattr(getattr(aten, packet), overload or "default")
+            ours.impl(op, functools.partial(fallback, op), KEY)

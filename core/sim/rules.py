@@ -1,0 +1,97 @@
+"""What the device refuses, in the words of CUDA.
+
+On CUDA three places refuse a tensor that is on another device: TensorIterator, which
+most elementwise operations go through ("found at least two devices"); a check that
+PyTorch's code generator writes before each other operation ("got mat1 is on cpu,
+different from other tensors on cuda:0"); and some operations themselves. The first two
+are here. Which of them an operation has stands in native_functions.yaml, which comes
+with torch.
+"""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from core.sim.simulation import NAME
+
+# Indices may be on the CPU, and a list of copies goes between devices.
+MAY_MIX = ("index", "index_put_", "_index_put_impl_", "_foreach_copy_")
+SAME_DEVICE = "Expected all tensors to be on the same device, but "
+
+
+def check_process(own: int) -> None:
+    """Raise RuntimeError in a fork of the process that has the device."""
+    if os.getpid() != own:
+        raise RuntimeError(
+            "Cannot re-initialize SIM in forked subprocess. To use SIM with "
+            "multiprocessing, you must use the 'spawn' start method"
+        )
+
+
+def check_device(device: torch.device) -> None:
+    """Raise AcceleratorError for a second device: there is one."""
+    if device.type == NAME and (device.index or 0) > 0:
+        raise torch.AcceleratorError(f"{NAME.upper()} error: invalid device ordinal")
+
+
+def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
+    raise RuntimeError(
+        f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned"
+    )
+
+
+def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
+    """Raise RuntimeError if one of `strangers`, on the CPU, may not be an argument.
+
+    A CPU tensor without dimensions is a number, which elementwise operations take.
+    """
+    name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
+    if name in MAY_MIX:
+        return
+    entry = entries().get(f"{name}.{overload}" if overload else name, "")
+    iterates = (
+        "device_check: NoCheck" in entry
+        or torch.Tag.pointwise in op.tags
+        or name.startswith("_f")  # _foreach_ and _fused_
+    )
+    if iterates and not any(tensor.dim() for tensor in strangers):
+        return
+    first = torch.device(NAME, 0) if iterates else None
+    for place, argument in enumerate(op._schema.arguments):
+        value = args[place] if place < len(args) else kwargs.get(argument.name)
+        for tensor in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(tensor, Tensor):
+                continue
+            if iterates and tensor.is_cpu and not tensor.dim():
+                continue
+            first = first or tensor.device
+            if tensor.device == first:
+                continue
+            if iterates:
+                both = f"{first} and {tensor.device}"
+                raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
+            # As torchgen names the operation's function on CUDA.
+            wrapper = f"{overload}_{name}" if overload else f"_{name}"
+            if "structured: True" in entry or "structured_delegate" in entry:
+                wrapper = f"{name}_{overload}".rstrip("_")
+            raise RuntimeError(
+                f"{SAME_DEVICE}got {argument.name} is on {tensor.device}, different "
+                f"from other tensors on {first} (when checking argument in method "
+                f"wrapper_{NAME.upper()}_{wrapper})"
+            )
+
+
+@cache
+def entries() -> dict[str, str]:
+    """What native_functions.yaml says of each operation."""
+    import torchgen
+
+    folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
+    text = (folder / "native_functions.yaml").read_text("utf-8")
+    parts = re.split(r"(?m)^- func: ", text)[1:]
+    return {part.partition("(")[0]: part for part in parts}

@@ -1,0 +1,77 @@
+"""Does the device fit the torch that is installed? Told in a fraction of a second.
+
+Much of what it rests on is private to torch and may change with any version. Then it is
+not offered, rather than wrong.
+"""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import ExplainedError
+from core.sim import memory, simulation
+
+
+def check() -> None:
+    """Raise an error if anything that lessons need doesn't work."""
+    inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
+    before = memory.allocated
+    here, there = (
+        losses(device, inputs, targets) for device in ("cpu", simulation.NAME)
+    )
+    require(
+        torch.equal(here, there), "a training ends in other numbers than on the CPU"
+    )
+    require(memory.allocated == before, "memory is not given back")
+
+    moved, file = inputs.to(simulation.NAME), io.BytesIO()
+    torch.save(moved, file)
+    file.seek(0)
+    require(torch.load(file).device == moved.device, "a file forgets the device")
+    refuses("same device", lambda: moved + inputs)
+    refuses("to numpy", moved.numpy)
+    with memory.limited_to(memory.allocated + 1024):
+        refuses("out of memory", lambda: torch.zeros(1024, device=simulation.NAME))
+
+
+def losses(device: str, inputs: Tensor, targets: Tensor) -> Tensor:
+    """The losses (3,) of three steps of training, on the host."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.to(device)
+    inputs, targets, values = inputs.to(device), targets.to(device), []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        values.append(loss.detach())
+    return torch.stack(values).cpu()
+
+
+def refuses(words: str, action: Callable[[], Any]) -> None:
+    said = "nothing"
+    try:
+        action()
+    except (RuntimeError, TypeError) as error:
+        said = str(error)
+    require(words in said, f"instead of {words!r} it says {said}")
+
+
+def require(holds: bool, what_is_wrong: str) -> None:
+    if not holds:
+        raise ExplainedError(
+            f"The simulated accelerator doesn't fit torch {torch.__version__}: "
+            f"{what_is_wrong}."
+        )
+
+
+if __name__ == "__main__":
+    simulation.install()
+    check()
+    print(f"The simulated accelerator fits torch {torch.__version__}.")

@@ -1,0 +1,55 @@
+"""The mark of what ran on the simulated accelerator: a dashed outline and a word."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import streamlit as st
+
+from core.words import Words
+
+STYLE = Path(__file__).with_name("simulated.css")
+CUDA_WORDS = (  # what the simulated device says, and what CUDA says in its place
+    ("wrapper_SIM_", "wrapper_CUDA_"),
+    ("simFloatType", "torch.cuda.FloatTensor"),
+    ("torch.sim.", "torch.cuda."),
+    ("SIM ", "CUDA "),
+    ("sim:", "cuda:"),
+)
+words = Words(__file__)
+
+
+@contextmanager
+def outline(key: str, explained: bool = False) -> Iterator[None]:
+    """Draw what is inside in the outline; once on a page `explained` in a sentence."""
+    st.html(STYLE)
+    with st.container(border=True, key=f"simulated_{key}"):
+        badge()
+        if explained:
+            st.markdown(words("simulated.explained"))
+        yield
+
+
+def badge() -> None:
+    """The word alone, for a place that has an outline already."""
+    st.badge(
+        "simulated",
+        icon=":material/memory:",
+        color="violet",
+        help=words("simulated.what"),
+    )
+
+
+def in_cuda_words(message: str) -> str:
+    """What CUDA says where the simulated device says `message`."""
+    for ours, theirs in CUDA_WORDS:
+        message = message.replace(ours, theirs)
+    return message
+
+
+def message(raised: str) -> None:
+    """What was raised on the device, and beneath it what CUDA says in its place."""
+    st.code(raised, language=None, wrap_lines=True)
+    if (cuda := in_cuda_words(raised)) != raised:
+        st.caption(words("simulated.in_cuda_words"))
+        st.code(cuda, language=None, wrap_lines=True)
