@@ -14,7 +14,8 @@ TASKS = (*IMAGE_TASKS, "regression")
 IMAGE_MODELS = ("ann", "cnn")
 MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
-DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", "sim")
+SIMULATED = "sim"  # the simulated accelerator, see core.sim
+DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", SIMULATED)
 FEEDS = ("memory", "device", "dataloader")
 SCHEDULES = ("constant", "one-cycle")
 

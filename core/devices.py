@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from core.config import SIMULATED
 from core.errors import ExplainedError
 from core.measure.environment import DeviceSummary, Environment, Machine
 from core.sim import simulation
@@ -43,7 +44,7 @@ def available() -> list[str]:
 def other_than_cpu() -> torch.device | None:
     """The accelerator; where there is none, the simulated one if it works here."""
     if simulation.works():
-        return torch.device(simulation.NAME)
+        return torch.device(SIMULATED)
     return accelerator()
 
 
@@ -62,10 +63,10 @@ def resolve(name: str) -> torch.device:
     "sim" is the simulated accelerator, which this process has from then on. Raises
     ExplainedError for a device that this machine doesn't have.
     """
-    if name == simulation.NAME:
+    if name == SIMULATED:
         if why_not := simulation.offer():
             raise ExplainedError(why_not)
-        return torch.device(simulation.NAME)
+        return torch.device(SIMULATED)
     here = available()
     if name == "auto":
         return torch.device(here[0])
@@ -139,14 +140,14 @@ def backend(device: torch.device) -> str:
     """The platform behind a device, by its usual name."""
     if device.type == "cuda":
         return "ROCm" if torch.version.hip else "CUDA"
-    if device.type == simulation.NAME:
+    if device.type == SIMULATED:
         return "Simulated"
     return device.type.upper()
 
 
 def name(device: torch.device) -> str:
     """The product name: "NVIDIA H200", "AMD EPYC 9B14", "Apple M3"."""
-    if device.type in ("cuda", "xpu", simulation.NAME):
+    if device.type in ("cuda", "xpu", SIMULATED):
         return torch.get_device_module(device).get_device_name(device)
     return cpu_name()
 
@@ -174,7 +175,7 @@ def cpu_name() -> str:
 
 def memory(device: torch.device) -> tuple[int | None, int | None]:
     """Free and total bytes of the device; (None, None) if unknown."""
-    if device.type in ("cuda", "xpu", simulation.NAME):
+    if device.type in ("cuda", "xpu", SIMULATED):
         return torch.get_device_module(device).mem_get_info(device)
     try:
         import psutil  # comes with dask; a bare machine may lack it

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core import criteria, devices, loops, models, state_dict
-from core.config import RECIPES, RunConfig
+from core.config import RECIPES, SIMULATED, RunConfig
 from core.data import batches, curve, datasets
 from core.errors import ExplainedError
 from core.results import (
@@ -140,7 +140,7 @@ def make_optimizer(
         model.parameters(),
         config.learning_rate,
         weight_decay=config.weight_decay,
-        fused=device.type in ("cpu", "cuda", "sim"),
+        fused=device.type in ("cpu", "cuda", SIMULATED),
     )
 
 

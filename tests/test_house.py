@@ -37,8 +37,8 @@ DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_c
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
     ("core.errors", "core.log", "core.words"),
-    ("core.config", "core.criteria", "core.loops", "core.models", "core.sim"),
-    ("core.state_dict", "core.watch"),
+    ("core.config", "core.criteria", "core.loops", "core.models"),
+    ("core.sim", "core.state_dict", "core.watch"),
     ("core.data",),
     ("core.measure.environment",),
     ("core.devices", "core.results"),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from core import loops, state_dict, training
+from core import devices, loops, state_dict, training
 from core.config import RunConfig
 from core.data import curve, datasets
 from core.data.batches import in_order
@@ -28,6 +28,7 @@ from core.training import REPORT_SECONDS
 from core.watch import Watch
 
 CPU = torch.device("cpu")
+THERE = str(devices.other_than_cpu())
 CONFIG = RunConfig(task="sprites", epochs=2, batch_size=500, device="cpu", augment=True)
 ONCE = replace(CONFIG, epochs=1)
 CURVE = RunConfig.with_recipe(
@@ -109,7 +110,7 @@ def test_evaluating_does_not_disturb_training(result: RunResult) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> None:
-    there = training.run(replace(CONFIG, device="auto", feed=feed))
+    there = training.run(replace(CONFIG, device=THERE, feed=feed))
     assert there.environment.backend != "CPU"
     assert there.losses[0].loss == pytest.approx(result.losses[0].loss, rel=1e-4)
     assert there.test_accuracy == pytest.approx(result.test_accuracy, abs=0.03)
@@ -218,7 +219,7 @@ def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> N
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:
-    there = training.run(replace(CURVE, device="auto", feed=feed))
+    there = training.run(replace(CURVE, device=THERE, feed=feed))
     assert there.environment.backend != "CPU"
     assert there.r2 == pytest.approx(curve_reports[-1].r2, abs=0.02)
     assert there.fit is not None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from core.config import SIMULATED
 from core.data.fashion_mnist import DatasetStatus
 
 
@@ -21,7 +22,7 @@ class Environment:
     @property
     def is_simulated(self) -> bool:
         """On the simulated accelerator, whose times are no figures."""
-        return self.device.partition(":")[0] == "sim"
+        return self.device.partition(":")[0] == SIMULATED
 
 
 @dataclass(frozen=True)

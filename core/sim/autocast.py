@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.config import SIMULATED
 from core.sim.memory import aten
-from core.sim.simulation import NAME
 
 KEY = "AutocastPrivateUse1"
 
@@ -45,9 +45,11 @@ def _casting(op: Any, in_16_bits: bool) -> Callable:
     def cast(value: Any) -> Any:
         if not (isinstance(value, Tensor) and value.is_floating_point()):
             return value
-        if value.device.type != NAME or value.dtype == torch.float64:
+        if value.device.type != SIMULATED or value.dtype == torch.float64:
             return value
-        return value.to(torch.get_autocast_dtype(NAME) if in_16_bits else torch.float32)
+        return value.to(
+            torch.get_autocast_dtype(SIMULATED) if in_16_bits else torch.float32
+        )
 
     def called(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(this_key):

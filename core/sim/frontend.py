@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.utils import backend_registration
 
+from core.config import SIMULATED
 from core.sim import autocast, generator, ledger, memory, operations
-from core.sim.simulation import NAME
 
 _libraries: list[torch.library.Library] = []  # what they register lives as they do
 
@@ -20,17 +20,17 @@ def is_installed() -> bool:
 
 def install() -> None:
     """Register everything. Once in a process; it can't be taken back."""
-    module = types.ModuleType(f"torch.{NAME}", "The simulated accelerator.")
+    module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
     backend_registration._setup_privateuseone_for_python_backend(
-        rename=NAME, backend_module=module, hook=Hooks(), device_guard=Guard()
+        rename=SIMULATED, backend_module=module, hook=Hooks(), device_guard=Guard()
     )
     every = torch.library.Library("_", "IMPL")
     ours = torch.library.Library("aten", "IMPL")
     _libraries.extend([every, ours])
     operations.register(every, ours)
     autocast.register(every, ours)
-    generator.default = generator.Generator(NAME)
+    generator.default = generator.Generator(SIMULATED)
     torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
     torch.serialization.register_package(5, tag, restore)
     # C++ would ask for the device's allocator, and end the process without one.
@@ -119,7 +119,7 @@ ASK_THE_ALLOCATOR = {
 
 def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     """torch.UntypedStorage(size, device="sim")."""
-    if device is None or torch.device(device).type != NAME:
+    if device is None or torch.device(device).type != SIMULATED:
         given = {} if device is None else {"device": device}
         return torch._C.StorageBase.__new__(cls, *args, **given, **kwargs)
     flat = torch.empty(args[0] if args else 0, dtype=torch.uint8, device=memory.CPU)
@@ -129,13 +129,13 @@ def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 def tag(storage: Any) -> str | None:
     """What torch.save writes into a file as the place of a storage."""
-    return f"{NAME}:0" if storage.device.type == NAME else None
+    return f"{SIMULATED}:0" if storage.device.type == SIMULATED else None
 
 
 def restore(storage: Any, location: str) -> Any:
     """What torch.load does with a storage whose place is the device."""
-    if not location.startswith(NAME):
+    if not location.startswith(SIMULATED):
         return None
     flat = torch.empty(0, dtype=torch.uint8, device=memory.CPU).set_(storage)
     with torch._C.DisableTorchFunction():
-        return torch.empty_like(flat, device=NAME).copy_(flat).untyped_storage()
+        return torch.empty_like(flat, device=SIMULATED).copy_(flat).untyped_storage()

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from core.sim.simulation import NAME
+from core.config import SIMULATED
 
 _ours: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 default: Any = None  # the device's own, made when the device is installed
@@ -15,7 +15,7 @@ class Generator(torch._C.Generator):
     """torch.Generator, which may be the device's."""
 
     def __new__(cls, device: Any = "cpu") -> "Generator":
-        is_ours = torch.device(device).type == NAME
+        is_ours = torch.device(device).type == SIMULATED
         device = torch.device("cpu") if is_ours else device
         made: Any = super().__new__(cls, device)  # type: ignore[call-arg]
         if is_ours:
@@ -25,7 +25,7 @@ class Generator(torch._C.Generator):
     @property
     def device(self) -> torch.device:  # type: ignore[override]
         is_ours = self._cdata in _ours  # type: ignore[attr-defined]
-        return torch.device(NAME, 0) if is_ours else super().device
+        return torch.device(SIMULATED, 0) if is_ours else super().device
 
 
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
     asked = given[place] if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:
         raise RuntimeError(
-            f"Expected a '{NAME}' device type for generator but found 'cpu'"
+            f"Expected a '{SIMULATED}' device type for generator but found 'cpu'"
         )
     if place < len(given):
         given[place] = asked or default

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from core.sim.simulation import NAME
+from core.config import SIMULATED
 
 # Indices may be on the CPU, and a list of copies goes between devices.
 MAY_MIX = ("index", "index_put_", "_index_put_impl_", "_foreach_copy_")
@@ -35,8 +35,10 @@ def check_process(own: int) -> None:
 
 def check_device(device: torch.device) -> None:
     """Raise AcceleratorError for a second device: there is one."""
-    if device.type == NAME and (device.index or 0) > 0:
-        raise torch.AcceleratorError(f"{NAME.upper()} error: invalid device ordinal")
+    if device.type == SIMULATED and (device.index or 0) > 0:
+        raise torch.AcceleratorError(
+            f"{SIMULATED.upper()} error: invalid device ordinal"
+        )
 
 
 def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
@@ -61,7 +63,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
     )
     if iterates and not any(tensor.dim() for tensor in strangers):
         return
-    first = torch.device(NAME, 0) if iterates else None
+    first = torch.device(SIMULATED, 0) if iterates else None
     for place, argument in enumerate(op._schema.arguments):
         value = args[place] if place < len(args) else kwargs.get(argument.name)
         for tensor in value if isinstance(value, list | tuple) else [value]:
@@ -82,7 +84,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
             raise RuntimeError(
                 f"{SAME_DEVICE}got {argument.name} is on {tensor.device}, different "
                 f"from other tensors on {first} (when checking argument in method "
-                f"wrapper_{NAME.upper()}_{wrapper})"
+                f"wrapper_{SIMULATED.upper()}_{wrapper})"
             )
 
 

@@ -11,30 +11,29 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.config import SIMULATED
 from core.errors import ExplainedError
-from core.sim import memory, simulation
+from core.sim import frontend, memory
 
 
 def check() -> None:
     """Raise an error if anything that lessons need doesn't work."""
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
-    here, there = (
-        losses(device, inputs, targets) for device in ("cpu", simulation.NAME)
-    )
+    here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))
     require(
         torch.equal(here, there), "a training ends in other numbers than on the CPU"
     )
     require(memory.allocated == before, "memory is not given back")
 
-    moved, file = inputs.to(simulation.NAME), io.BytesIO()
+    moved, file = inputs.to(SIMULATED), io.BytesIO()
     torch.save(moved, file)
     file.seek(0)
     require(torch.load(file).device == moved.device, "a file forgets the device")
     refuses("same device", lambda: moved + inputs)
     refuses("to numpy", moved.numpy)
     with memory.limited_to(memory.allocated + 1024):
-        refuses("out of memory", lambda: torch.zeros(1024, device=simulation.NAME))
+        refuses("out of memory", lambda: torch.zeros(1024, device=SIMULATED))
 
 
 def losses(device: str, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -72,6 +71,6 @@ def require(holds: bool, what_is_wrong: str) -> None:
 
 
 if __name__ == "__main__":
-    simulation.install()
+    frontend.install()
     check()
     print(f"The simulated accelerator fits torch {torch.__version__}.")

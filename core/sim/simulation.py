@@ -28,7 +28,6 @@ import sys
 import core
 from core.errors import ExplainedError
 
-NAME = "sim"
 VARIABLE = "SIMULATED_ACCELERATOR"  # "0": never
 OFF = ("0", "false", "no", "off")
 TRIED = ((2, 10), (2, 15))  # the oldest and the newest torch that it was tried with
