@@ -30,9 +30,10 @@ def accelerator() -> torch.device | None:
 
     The simulated one is none: a machine is described as it is.
     """
-    if simulation.is_installed() or not torch.accelerator.is_available():
+    if not torch.accelerator.is_available():
         return None
-    return torch.accelerator.current_accelerator()
+    device = torch.accelerator.current_accelerator()
+    return None if device is None or device.type == SIMULATED else device
 
 
 def available() -> list[str]:

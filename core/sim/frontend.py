@@ -9,17 +9,14 @@ import torch
 from torch.utils import backend_registration
 
 from core.config import SIMULATED
-from core.sim import autocast, generator, ledger, memory, operations
+from core.sim import autocast, generator, ledger, memory, operations, rules
 
 _libraries: list[torch.library.Library] = []  # what they register lives as they do
 
 
-def is_installed() -> bool:
-    return bool(_libraries)
-
-
 def install() -> None:
     """Register everything. Once in a process; it can't be taken back."""
+    rules.process = os.getpid()
     module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
     backend_registration._setup_privateuseone_for_python_backend(
@@ -35,9 +32,8 @@ def install() -> None:
     torch.serialization.register_package(5, tag, restore)
     # C++ would ask for the device's allocator, and end the process without one.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
-    for name in vars(torch.accelerator).keys() & ASK_THE_ALLOCATOR:
-        setattr(torch.accelerator, name, FUNCTIONS[name])
-    torch.accelerator.get_memory_info = FUNCTIONS["mem_get_info"]
+    for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
+        setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
     # Without this, model.to("sim") would make new parameters, and an optimizer that was
     # made before would train none of them. On CUDA a move keeps them.
     torch.__future__.set_swap_module_params_on_conversion(True)
@@ -55,8 +51,6 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 
     def is_available(self) -> bool:
         return True
-
-    is_built = is_available
 
     def has_primary_context(self, _: int) -> bool:
         return True
@@ -84,7 +78,7 @@ class Event(torch.Event):
 FUNCTIONS: dict[str, Any] = {
     "is_available": lambda: True,
     "is_initialized": lambda: True,
-    "_is_in_bad_fork": lambda: os.getpid() != operations.PROCESS,
+    "_is_in_bad_fork": lambda: os.getpid() != rules.process,
     "device_count": lambda: 1,
     "current_device": lambda: 0,
     "set_device": lambda _: None,
@@ -95,6 +89,7 @@ FUNCTIONS: dict[str, Any] = {
     "max_memory_allocated": lambda _=None: memory.peak,
     "max_memory_reserved": lambda _=None: memory.peak,
     "mem_get_info": lambda _=None: (memory.free(), memory.capacity),
+    "get_memory_info": lambda _=None: (memory.free(), memory.capacity),
     "memory_stats": lambda _=None: {
         "allocated_bytes.all.current": memory.allocated,
         "allocated_bytes.all.peak": memory.peak,
@@ -108,12 +103,6 @@ FUNCTIONS: dict[str, Any] = {
     "set_rng_state": lambda new, _=None: generator.default.set_state(new) and None,
     "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16],
     "is_bf16_supported": lambda _=True: True,
-}
-# torch.accelerator would ask C++ for these, where there is no allocator and no queue.
-ASK_THE_ALLOCATOR = {
-    *("synchronize", "empty_cache", "reset_peak_memory_stats", "memory_stats"),
-    *("memory_allocated", "max_memory_allocated"),
-    *("memory_reserved", "max_memory_reserved"),
 }
 
 

@@ -6,10 +6,10 @@ as tensors of the device. So the digits are the CPU's. What computes nothing (co
 sizes, pinned memory) has a function of its own, and so has what a backend must bring.
 """
 
-import functools
 import math
-import os
 import warnings
+from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -19,7 +19,6 @@ from core.sim import generator, ledger, memory, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY = "PrivateUse1"
-PROCESS = os.getpid()  # the one that has the device; its forks have not
 WAITS = {  # the host needs the result, or the result's size, before it can go on
     "_local_scalar_dense": "item",
     "equal": "equal",
@@ -46,7 +45,7 @@ class Plan:
         self.writes = op._schema.is_mutable
 
 
-plan_of = functools.cache(Plan)
+plan_of = cache(Plan)
 
 
 class Hosts:
@@ -88,18 +87,13 @@ class Hosts:
 
 
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Any operation that has no function of its own."""
-    return run(op, op, args, kwargs)
+    """Any operation that has no function of its own.
 
-
-def run(op: Any, kernel: Any, args: Any, kwargs: Any) -> Any:
-    """Do what `op` asks for with the CPU's `kernel`.
-
-    No function here refers to itself: such circles would keep tensors alive, and their
-    memory taken, until Python looks for circles.
+    Nothing here refers to itself: such circles would keep tensors alive, and memory
+    taken, until Python looks for circles.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        rules.check_process(PROCESS)
+        rules.check_process()
         plan, hosts = plan_of(op), Hosts()
         given = [hosts.of(value) for value in args]
         named = {name: hosts.of(value) for name, value in kwargs.items()}
@@ -113,7 +107,7 @@ def run(op: Any, kernel: Any, args: Any, kwargs: Any) -> Any:
         ledger.counts.operations[plan.name] += 1
         if plan.wait:
             ledger.wait(plan.wait)
-        result = kernel(*given, **named)
+        result = op(*given, **named)
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
@@ -128,7 +122,7 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     side is pinned.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        rules.check_process(PROCESS)
+        rules.check_process()
         way, host = ledger.WITHIN, None
         if source.is_cpu:
             way, host = ledger.TO_DEVICE, source
@@ -149,23 +143,6 @@ def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
         return tensor
 
 
-def set_tensor(tensor: Tensor, source: Tensor) -> Tensor:
-    offset = int(source.storage_offset())
-    storage, shape, stride = source.untyped_storage(), source.shape, source.stride()
-    return set_storage(tensor, storage, offset, shape, stride)
-
-
-def set_storage(
-    tensor: Tensor, source: Any, offset: int = 0, size: Any = None, stride: Any = None
-) -> Tensor:
-    with torch._C.DisableTorchFunction(), torch.no_grad():
-        if size is None:
-            size = (source.nbytes() // tensor.element_size(),)
-        stride = stride or torch.empty(size, device="meta").stride()
-        set_ = aten.set_.source_Storage_storage_offset
-        return describe(set_, tensor, source, offset, size, stride)
-
-
 def pin(tensor: Tensor, _: Any = None) -> Tensor:
     """A copy on the host that is marked as pinned; nothing is locked in memory here."""
     with torch._C.DisableTorchFunction():
@@ -179,18 +156,9 @@ def is_pinned(tensor: Tensor, _: Any = None) -> bool:
     return hasattr(tensor.untyped_storage(), "pinned")
 
 
-def convolution(*args: Any) -> Any:
-    op = aten.convolution_overrideable.default
-    return run(op, aten.convolution.default, args, {})
-
-
-def convolution_backward(*args: Any) -> Any:
-    op = aten.convolution_backward_overrideable.default
-    return run(op, _convolution_backward, args, {})
-
-
-def _convolution_backward(grad: Tensor, images: Tensor, weight: Tensor, *rest: Any):
-    return aten.convolution_backward(grad, images, weight, [grad.shape[1]], *rest)
+def convolution_backward(grad: Tensor, images: Tensor, weight: Tensor, *rest: Any):
+    op, sizes_of_bias = aten.convolution_backward.default, [grad.shape[1]]
+    return fallback(op, grad, images, weight, sizes_of_bias, *rest)
 
 
 def lstm_cell(from_input: Tensor, from_hidden: Tensor, cell: Tensor, *biases: Tensor):
@@ -209,15 +177,13 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
     return new + (z + hz).sigmoid() * (hidden - new), new
 
 
+SETS = ("source_Tensor", "source_Storage", "source_Storage_storage_offset")
 OWN = {
     "_copy_from": copy,
-    "_copy_from_and_resize": lambda s, to: copy(s, resize(to, s.shape)),
+    "_copy_from_and_resize": lambda source, to: copy(source, resize(to, source.shape)),
     "resize_": resize,
-    "set_": lambda t: set_tensor(t, to_device(torch.empty(0, dtype=t.dtype))),
-    "set_.source_Tensor": set_tensor,
-    "set_.source_Storage": set_storage,
-    "set_.source_Storage_storage_offset": set_storage,
-    "convolution_overrideable": convolution,
+    **{f"set_.{name}": partial(describe, getattr(aten.set_, name)) for name in SETS},
+    "convolution_overrideable": partial(fallback, aten.convolution.default),
     "convolution_backward_overrideable": convolution_backward,
     "_thnn_fused_lstm_cell": lstm_cell,
     "_thnn_fused_gru_cell": gru_cell,
@@ -239,15 +205,21 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
         warnings.simplefilter("ignore")  # of the CPU's that are replaced: it is meant
         ours.impl("_pin_memory", pin, "CPU")
         ours.impl("is_pinned", is_pinned, "CPU")
-    # PyTorch would make these of others for a spare device. CUDA does each in one, so
-    # counts, and names in messages, are as on CUDA.
+    for op in taken_whole():
+        ours.impl(op, partial(fallback, op), KEY)
+
+
+def taken_whole() -> Iterator[Any]:
+    """Operations that PyTorch would make of others for a spare device.
+
+    CUDA does each in one, so that counts, and names in messages, are as on CUDA.
+    """
     registered = torch._C._dispatch_get_registrations_for_dispatch_key
-    for name in registered("CompositeExplicitAutogradNonFunctional") + [
-        name
-        for name in registered("CompositeExplicitAutograd")
-        if name.startswith("aten::_foreach_") and not name.endswith("out")
-    ]:
+    names = registered("CompositeExplicitAutogradNonFunctional")
+    for name in registered("CompositeExplicitAutograd"):
+        if name.startswith("aten::_foreach_") and not name.endswith("out"):
+            names.append(name)
+    for name in names:
         if name.startswith("aten::"):
             packet, _, overload = name.removeprefix("aten::").partition(".")
-            op = getattr(getattr(aten, packet), overload or "default")
-            ours.impl(op, functools.partial(fallback, op), KEY)
+            yield getattr(getattr(aten, packet), overload or "default")

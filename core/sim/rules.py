@@ -21,12 +21,13 @@ from core.config import SIMULATED
 
 # Indices may be on the CPU, and a list of copies goes between devices.
 MAY_MIX = ("index", "index_put_", "_index_put_impl_", "_foreach_copy_")
+process = 0  # the one that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 
 
-def check_process(own: int) -> None:
+def check_process() -> None:
     """Raise RuntimeError in a fork of the process that has the device."""
-    if os.getpid() != own:
+    if os.getpid() != process:
         raise RuntimeError(
             "Cannot re-initialize SIM in forked subprocess. To use SIM with "
             "multiprocessing, you must use the 'spawn' start method"
@@ -36,9 +37,7 @@ def check_process(own: int) -> None:
 def check_device(device: torch.device) -> None:
     """Raise AcceleratorError for a second device: there is one."""
     if device.type == SIMULATED and (device.index or 0) > 0:
-        raise torch.AcceleratorError(
-            f"{SIMULATED.upper()} error: invalid device ordinal"
-        )
+        raise torch.AcceleratorError("SIM error: invalid device ordinal")
 
 
 def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
@@ -84,7 +83,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
             raise RuntimeError(
                 f"{SAME_DEVICE}got {argument.name} is on {tensor.device}, different "
                 f"from other tensors on {first} (when checking argument in method "
-                f"wrapper_{SIMULATED.upper()}_{wrapper})"
+                f"wrapper_SIM_{wrapper})"
             )
 
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from core.config import SIMULATED
-from core.errors import ExplainedError
 from core.sim import frontend, memory
 
 
@@ -59,15 +58,12 @@ def refuses(words: str, action: Callable[[], Any]) -> None:
         action()
     except (RuntimeError, TypeError) as error:
         said = str(error)
-    require(words in said, f"instead of {words!r} it says {said}")
+    require(words in said, f"instead of {words!r} it says {said!r}")
 
 
 def require(holds: bool, what_is_wrong: str) -> None:
     if not holds:
-        raise ExplainedError(
-            f"The simulated accelerator doesn't fit torch {torch.__version__}: "
-            f"{what_is_wrong}."
-        )
+        raise RuntimeError(what_is_wrong)
 
 
 if __name__ == "__main__":
