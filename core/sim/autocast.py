@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from core.config import SIMULATED
-from core.sim.memory import aten
+from core.sim.operations import operation
 
 KEY = "AutocastPrivateUse1"
 
@@ -33,9 +33,7 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
     every.fallback(torch.library.fallthrough_kernel, KEY)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
         for name in names.split():
-            packet, _, overload = name.partition(".")
-            op = getattr(getattr(aten, packet), overload or "default")
-            ours.impl(name, _casting(op, in_16_bits), KEY)
+            ours.impl(name, _casting(operation(name), in_16_bits), KEY)
 
 
 def _casting(op: Any, in_16_bits: bool) -> Callable:

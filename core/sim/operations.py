@@ -46,6 +46,7 @@ class Plan:
 
 
 plan_of = cache(Plan)
+_cpu_threads = 1  # of whoever called the device last
 
 
 class Hosts:
@@ -86,6 +87,18 @@ class Hosts:
         return result
 
 
+def keep_cpu_threads() -> None:
+    """Let a backward pass, which has a thread of its own, use as many as its caller.
+
+    torch keeps the number for each thread, and a new one takes all cores.
+    """
+    global _cpu_threads
+    if torch._C._current_graph_task_id() == -1:
+        _cpu_threads = torch.get_num_threads()
+    elif torch.get_num_threads() != _cpu_threads:
+        torch.set_num_threads(_cpu_threads)
+
+
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Any operation that has no function of its own.
 
@@ -94,6 +107,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
+        keep_cpu_threads()
         plan, hosts = plan_of(op), Hosts()
         given = [hosts.of(value) for value in args]
         named = {name: hosts.of(value) for name, value in kwargs.items()}
@@ -177,12 +191,22 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
     return new + (z + hz).sigmoid() * (hidden - new), new
 
 
-SETS = ("source_Tensor", "source_Storage", "source_Storage_storage_offset")
+def operation(name: str) -> Any:
+    """The operation of that name, "view" or "set_.source_Tensor"."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet), overload or "default")
+
+
+# These touch no memory, so the CPU's kernels do as they are.
+DESCRIBE = (
+    *("as_strided", "view", "_reshape_alias", "set_.source_Tensor"),
+    *("set_.source_Storage", "set_.source_Storage_storage_offset"),
+)
 OWN = {
+    **{name: partial(describe, operation(name)) for name in DESCRIBE},
     "_copy_from": copy,
     "_copy_from_and_resize": lambda source, to: copy(source, resize(to, source.shape)),
     "resize_": resize,
-    **{f"set_.{name}": partial(describe, getattr(aten.set_, name)) for name in SETS},
     "convolution_overrideable": partial(fallback, aten.convolution.default),
     "convolution_backward_overrideable": convolution_backward,
     "_thnn_fused_lstm_cell": lstm_cell,
@@ -221,5 +245,4 @@ def taken_whole() -> Iterator[Any]:
             names.append(name)
     for name in names:
         if name.startswith("aten::"):
-            packet, _, overload = name.removeprefix("aten::").partition(".")
-            yield getattr(getattr(aten, packet), overload or "default")
+            yield operation(name.removeprefix("aten::"))
