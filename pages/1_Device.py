@@ -34,6 +34,11 @@ machine.watch(facts)
 def ask() -> None:
     machine.idioms(answers)
     machine.trap(answers, devices[0])
+    here = engine().machine()
+    if here and here.simulates:
+        machine.simulated_idioms(machine.simulated_answers())
+    elif here and here.why_not:
+        st.caption(here.why_not)
 
 
 def why() -> None:

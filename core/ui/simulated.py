@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.config import SIMULATED
 from core.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
@@ -20,8 +21,16 @@ words = Words(__file__)
 
 
 @contextmanager
-def outline(key: str, explained: bool = False) -> Iterator[None]:
-    """Draw what is inside in the outline; once on a page `explained` in a sentence."""
+def outline(
+    key: str, explained: bool = False, device: str = SIMULATED
+) -> Iterator[None]:
+    """Draw what is inside in the outline, if that is of the simulated `device`.
+
+    The first outline on a page is `explained`.
+    """
+    if device != SIMULATED:
+        yield
+        return
     st.html(STYLE)
     with st.container(border=True, key=f"simulated_{key}"):
         badge()

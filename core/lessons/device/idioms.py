@@ -2,6 +2,8 @@
 
 import torch
 
+from core.sim import simulation
+
 
 def classic() -> str:
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -37,3 +39,8 @@ def answers() -> dict[str, str]:
     """Each idiom's answer in this process, by its name."""
     idioms = (classic, with_mps, any_accelerator, unchecked, checked)
     return {idiom.__name__: idiom() for idiom in idioms}
+
+
+def simulated_answers() -> dict[str, str]:
+    """The same beside the simulated accelerator, in a process that gets it for this."""
+    return {} if simulation.offer() else answers()

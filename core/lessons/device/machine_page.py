@@ -14,7 +14,7 @@ from core.lessons.device.device_result import (
     Diagnosis,
     Facts,
 )
-from core.ui import charts, controls, format, frame, guess, hosts
+from core.ui import charts, controls, format, frame, guess, hosts, simulated
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
 from core.words import Words
@@ -38,7 +38,10 @@ devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.lessons.device.hardware:describe"), 20
 )
 answers: KeptAnswer[dict[str, str]] = KeptAnswer(
-    lambda: engine().ask("core.lessons.device.idioms:answers"), 20
+    partial(apart, "core.lessons.device.idioms:answers"), 20
+)
+simulated_answers: KeptAnswer[dict[str, str]] = KeptAnswer(
+    partial(apart, "core.lessons.device.idioms:simulated_answers"), 600
 )
 default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
     partial(apart, "core.lessons.device.set_default_device:compare"), 600
@@ -127,6 +130,18 @@ def idioms(answers: dict[str, str]) -> None:
             st.markdown(texts["misses"])
 
 
+def simulated_idioms(answers: dict[str, str]) -> None:
+    """What the three answer in a process that has the simulated accelerator."""
+    with simulated.outline("idioms", explained=True):
+        st.markdown(words("simulated.text"), width=frame.PROSE)
+        for name, texts in words.table("idioms").items():
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{texts['label']}** answers")
+                color: frame.Color = "blue" if answers[name] == "cpu" else "orange"
+                st.badge(answers[name], color=color)
+        st.markdown(words("simulated.why"), width=frame.PROSE)
+
+
 def trap(answers: dict[str, str], best: DeviceDetails) -> None:
     """An answer of torch.accelerator that is no check, the one that is, and a name."""
     text = words("trap.unchecked", answer=answers["unchecked"])
@@ -163,14 +178,18 @@ def default_places(compared: dict[str, Any]) -> None:
 
     Once the learner has guessed: `existing` is a tensor that was on the CPU before.
     """
-    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
-    question = words("default_device.question")
+    device, question = compared["device"], words("default_device.question")
     with controls.row():
         guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
     if guess.missing(guessed):
         return
-    text = words("default_device.ran", device=device)
-    st.markdown(text + (words("default_device.meta") if device == "meta" else ""))
+    with simulated.outline("default_device", device=device):
+        _places(compared, guessed)
+
+
+def _places(compared: dict[str, Any], guessed: str | None) -> None:
+    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+    st.markdown(words("default_device.ran", device=device))
     moved = [text for text, place in block["made"].items() if place == device]
     for right in [text for text in GUESSES if text not in moved][:1]:
         finding = f"`{right}` is made on the CPU, the other two on `{device}`."
@@ -179,8 +198,7 @@ def default_places(compared: dict[str, Any]) -> None:
     with st.grid(min_column_width=300):
         for where, expressions in ((device, moved), ("cpu", stayed)):
             with st.container(border=True, height="stretch"):
-                color = "gray" if where == "meta" else frame.device_color(where.upper())
-                st.badge(f"Made on {where}", color=color)
+                st.badge(f"Made on {where}", color=frame.device_color(where.upper()))
                 st.code("\n".join(expressions))
     different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
     if different:

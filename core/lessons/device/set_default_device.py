@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
 from core import devices
+from core.config import SIMULATED
 from core.measure import timing
 
 CALLS, ROUNDS = 500, 20  # calls timed together; how often
@@ -97,19 +98,16 @@ def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
     {"device", "plain", "block", "setting", "cost", "shuffle", "generator"}. The default
-    device is the accelerator, or "meta" where there is none: its tensors have shapes,
-    but no data. The cost is the seconds of a call without the setting and with it.
+    device is the accelerator, or the simulated one where there is none; ExplainedError
+    where that can't be. The cost is the seconds of a call without the setting and with
+    it.
     """
-    accelerator = devices.accelerator()
-    device = accelerator.type if accelerator is not None else "meta"
+    device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     before = {"device": device, "plain": places(), "block": with_block(device)}
     try:
         setting = with_setting(device)
         cost = seconds_a_call(device)
-        # A shuffle draws a random seed, and meta tensors hold no number to read.
-        said, mended = "", ""
-        if accelerator is not None:
-            said, mended = shuffle(), shuffle(torch.Generator(device))
+        said, mended = shuffle(), shuffle(torch.Generator(device))
     finally:
         torch.set_default_device(None)
     after = {"cost": cost, "shuffle": said, "generator": mended}

@@ -128,6 +128,7 @@ def test_memory_is_used_and_free() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(devices.accelerator() is None, reason="needs a real accelerator")
 def test_the_accelerator_is_described() -> None:
     first = hardware.describe()[0]
     assert first.backend in ("CUDA", "ROCm", "XPU", "MPS")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core import devices
+from core.jobs import sandbox
 from core.lessons.device import idioms
 
 
@@ -33,9 +34,18 @@ def test_the_idioms_miss_what_the_page_says(
 
 
 def test_the_idioms_answer_with_devices() -> None:
-    answers = idioms.answers()
+    answers = sandbox.call("core.lessons.device.idioms:answers")
     assert answers.pop("unchecked")
     if checked := answers.pop("checked"):  # since torch 2.7
         assert (checked == "None") == (devices.accelerator() is None)
     assert set(answers.values()) <= set(devices.available())
     assert answers["any_accelerator"] == devices.available()[0]
+
+
+def test_only_torch_accelerator_finds_the_simulated_one() -> None:
+    answers = sandbox.call("core.lessons.device.idioms:simulated_answers")
+    if devices.accelerator() is not None:
+        assert answers == {}
+        return
+    assert answers["any_accelerator"] == "sim"
+    assert answers["classic"] == answers["with_mps"] == "cpu"

@@ -27,8 +27,9 @@ def test_what_is_shown_is_what_ran() -> None:
 
 def test_a_default_device_moves_what_is_new() -> None:
     found = sandbox.call("core.lessons.device.set_default_device:compare")
-    here = devices.accelerator()
-    assert found["device"] == (here.type if here else "meta")
+    here = devices.other_than_cpu()
+    assert here is not None
+    assert found["device"] == here.type
     assert set(found["plain"].values()) == {"cpu"}
     made = found["block"]["made"]
     assert made["torch.zeros(3)"] == found["device"]
@@ -44,8 +45,10 @@ def test_a_default_device_moves_what_is_new() -> None:
 def test_a_shuffle_fails_on_its_own_generator_alone() -> None:
     assert set_default_device.shuffle() == ""
     assert set_default_device.shuffle(torch.Generator("cpu")) == ""
-    with torch.device("meta"):  # it stands for an accelerator: no number can be read
-        assert set_default_device.shuffle()
+    here = devices.other_than_cpu()
+    with torch.device(here):
+        assert "device type for generator" in set_default_device.shuffle()
+        assert set_default_device.shuffle(torch.Generator(here)) == ""
 
 
 def test_nothing_leaks_into_the_process_that_asks() -> None:
