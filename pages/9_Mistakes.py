@@ -16,8 +16,8 @@ with left:
 with right:
     mistakes.card(chosen)
     machine = engine().machine()
-    if machine and len(machine.devices) == 1:
-        mistakes.without_accelerator()
+    if machine and machine.why_not:
+        st.caption(machine.why_not)
     with st.expander("The code behind this page", icon=":material/code:"):
         mistakes.code()
 

@@ -59,6 +59,11 @@ def in_cuda_words(message: str) -> str:
 def message(raised: str) -> None:
     """What was raised on the device, and beneath it what CUDA says in its place."""
     st.code(raised, language=None, wrap_lines=True)
+    cuda_wording(raised)
+
+
+def cuda_wording(raised: str) -> None:
+    """What CUDA says in its place, where that is different."""
     if (cuda := in_cuda_words(raised)) != raised:
         st.caption(words("simulated.in_cuda_words"))
         st.code(cuda, language=None, wrap_lines=True)

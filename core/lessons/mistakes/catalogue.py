@@ -13,8 +13,8 @@ from pathlib import Path
 from core.measure.environment import Environment
 
 # Where a half runs.
-OTHER = "other"  # the accelerator; without one meta, which has shapes but no numbers
-BEST = "best"  # the accelerator; without one the CPU
+OTHER = "other"  # the accelerator, or the simulated one
+TIMED = "timed"  # the accelerator or the CPU: a simulated one is no clock
 HOST = "host"  # the CPU, also where there is an accelerator
 NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
 
@@ -40,7 +40,6 @@ class Mistake:
     why: str
     symptoms: str = ""  # how people who don't know the cause describe a silent one
     broken_on: str = OTHER
-    needs_numbers: bool = False  # to be mended: meta has none
     figure: Figure | None = None  # None: it is loud, and raises
     memory_bytes: int | None = None  # limit for its process
     wordings: str = ""  # torch's messages elsewhere (versions, devices), a line each
@@ -50,13 +49,6 @@ class Mistake:
     @property
     def loud(self) -> bool:
         return self.figure is None
-
-    @property
-    def fixed_on(self) -> tuple[str, ...]:
-        """As the broken half; where that is two devices, the best one alone too."""
-        if self.broken_on != OTHER:
-            return (self.broken_on,)
-        return (BEST,) if self.needs_numbers else (OTHER, BEST)
 
     def address(self, half: str) -> str:
         """Where its "broken" or "fixed" half is in the code."""
@@ -101,7 +93,7 @@ class Failure:
 class Outcome:
     """How one half ended: with a failure, a result, or the death of its process."""
 
-    device: str  # "cuda", "meta", "cpu", ...
+    device: str  # "cuda", "sim", "cpu", ...
     result: str = ""  # the return value, as Python writes it
     figure: float | None = None
     curve: tuple[float, ...] = ()  # Figure.curve of a silent mistake, step by step
@@ -115,5 +107,5 @@ class MistakeRun:
 
     slug: str
     broken: Outcome
-    fixed: tuple[Outcome, ...]
+    fixed: tuple[Outcome, ...]  # one; earlier versions kept one for each device
     environment: Environment

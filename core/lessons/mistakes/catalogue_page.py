@@ -4,6 +4,7 @@ import ast
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,11 +12,13 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.config import SIMULATED
 from core.errors import quoted
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
     MISTAKES,
+    OTHER,
     Failure,
     Figure,
     Mistake,
@@ -24,7 +27,7 @@ from core.lessons.mistakes.catalogue import (
 )
 from core.lessons.mistakes.search import MOST_CHARACTERS, Index, message_in
 from core.script.rules import RULES
-from core.ui import answers, charts, format, guess
+from core.ui import answers, charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
@@ -185,7 +188,11 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     job = panel.job
     run = job.value if job else None
     told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
-    with st.container(border=True):
+    machine = engine().machine()
+    outline: AbstractContextManager = st.container(border=True)
+    if mistake.broken_on == OTHER and machine and machine.simulates:
+        outline = simulated.outline(f"mistake_{slug}", explained=not opened)
+    with outline:
         with st.container(horizontal=True, vertical_alignment="center"):
             heading = words("card.which_is_to_blame")
             if mistake.loud:
@@ -329,8 +336,6 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
         result = textwrap.shorten(outcome.result, 60, placeholder=f" ...{closing}")
         text = f"It returns `{result}` on {_device(outcome)}."
-        if outcome.device == "meta":
-            text = words("card.on_meta")
         st.success(text, icon=":material/check:")
 
 
@@ -338,6 +343,7 @@ def _failure(failure: Failure, fixed: bool) -> None:
     message = quoted(" ".join(failure.message.split()), MOST_SHOWN)
     title = "The fix failed here" if fixed else failure.kind
     st.error(message, title=title, icon=":material/error:")
+    simulated.cuda_wording(failure.message)
     if failure.poisoned and not fixed:
         st.markdown(words("card.poisoned"))
     with st.expander("The whole traceback"):
@@ -347,19 +353,16 @@ def _failure(failure: Failure, fixed: bool) -> None:
 def _remarks(mistake: Mistake, run: MistakeRun) -> None:
     """What to know of this machine, and where the figures come from."""
     remarks = [mistake.note]
-    if run.environment.backend == "CPU":
+    if run.broken.device in ("cpu", SIMULATED):
         remarks.append(mistake.without_accelerator)
-        if run.broken.device == "meta":
-            remarks.append(words("card.meta"))
     if any(remarks):
         st.markdown(" ".join(filter(None, remarks)))
     st.caption(f"Run on {format.provenance(run.environment)}.")
 
 
 def _device(outcome: Outcome) -> str:
-    if outcome.device == "meta":
-        return "`meta`"
-    return f"the {format.NAMES['cpu']}" if outcome.device == "cpu" else outcome.device
+    names = {"cpu": "the CPU", SIMULATED: "the simulated accelerator"}
+    return names.get(outcome.device, outcome.device)
 
 
 # The line of a mistake that raises its exception
@@ -425,11 +428,6 @@ def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
         tooltip=charts.tips(half="Half") + charts.tips(".3g", step=x, value=y),
     )
     return charts.lines(chart).properties(height=charts.MIDDLE)
-
-
-def without_accelerator() -> None:
-    with st.popover("Without an accelerator", icon=":material/info:"):
-        st.markdown(words("card.without_accelerator"))
 
 
 def code() -> None:

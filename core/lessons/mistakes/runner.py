@@ -15,21 +15,23 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
+from core.config import SIMULATED
 from core.jobs import sandbox
 from core.jobs.job import resolve
 from core.jobs.sandbox import hide_devices
 from core.lessons.mistakes.catalogue import (
-    BEST,
     BY_SLUG,
     MISTAKES,
     NO_GPU,
     OTHER,
+    TIMED,
     Failure,
     Mistake,
     MistakeRun,
     Outcome,
 )
 from core.lessons.mistakes.examples.fixtures import shares
+from core.sim import memory
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
@@ -40,11 +42,10 @@ def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
-    places = list(dict.fromkeys(map(place, mistake.fixed_on)))  # each once
-    broken = half("broken", mistake, place(mistake.broken_on))
-    fixed = tuple(half("fixed", mistake, each) for each in places)
-    environment = devices.environment(torch.device(places[-1]))
-    return MistakeRun(slug, broken, fixed, replace(environment, threads=1))
+    device = place(mistake.broken_on)
+    broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
+    environment = devices.environment(torch.device(device))
+    return MistakeRun(slug, broken, (fixed,), replace(environment, threads=1))
 
 
 def failures() -> dict[str, Failure]:
@@ -57,10 +58,8 @@ def failures() -> dict[str, Failure]:
 
 def place(where: str) -> str:
     """The device that a half runs on here."""
-    found = devices.accelerator()
-    if where in (OTHER, BEST) and found is not None:
-        return found.type
-    return "meta" if where == OTHER else "cpu"
+    found = {OTHER: devices.other_than_cpu(), TIMED: devices.accelerator()}.get(where)
+    return "cpu" if found is None else found.type
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
@@ -80,9 +79,10 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
 
 def attempt(which: str, slug: str, device_name: str) -> Outcome:
     """Call one of the two functions; runs in the child."""
-    mistake, device = BY_SLUG[slug], torch.device(device_name)
+    mistake = BY_SLUG[slug]
     if mistake.broken_on == NO_GPU:
         hide_devices()
+    device = devices.resolve(device_name)
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)
     function = resolve(mistake.address(which))
@@ -172,6 +172,8 @@ def guilty_line(error: Exception, function: Callable) -> int | None:
 
 def limit_device_memory(device: torch.device, memory_bytes: int) -> None:
     """Let this process take no more of the accelerator's memory than that."""
+    if device.type == SIMULATED:
+        memory.capacity = memory_bytes
     module = getattr(torch, device.type)
     total = devices.memory(device)[1]
     if total and hasattr(module, "set_per_process_memory_fraction"):

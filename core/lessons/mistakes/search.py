@@ -20,6 +20,7 @@ LEAST_SCORE = 0.13  # for a text with an error message
 LEAST_SCORE_OF_QUESTION = 0.2  # for a text without one
 LEAST_SHARED = 4  # words, or all where the message has fewer
 MOST_MATCHES = 3
+SAME_DEVICE = "all tensors to be on the same device"
 CODE_WEIGHT = 2.0  # several mistakes raise one message: their code tells them apart
 SYMPTOM_WEIGHT = 1.25  # whoever tells of no error has seen none: it was a silent one
 AHEAD = 1.01  # factor that lifts an exact wording just above all others
@@ -128,7 +129,9 @@ class Index:
             trace = raised = ""
             if failure := failures.get(each.slug):
                 trace, _ = split_traceback(failure.traceback)
-                raised = f"{failure.kind}: {failure.message}"
+                # Half of them raise this one: their code and wordings tell them apart.
+                if SAME_DEVICE not in failure.message:
+                    raised = f"{failure.kind}: {failure.message}"
             code.append(f"{trace}\n{sources[each.slug]}")
             texts = (each.title, each.why, each.note, each.without_accelerator, raised)
             told.append("\n".join(texts))
@@ -148,8 +151,9 @@ class Index:
         code, message = split_traceback(text[-MOST_CHARACTERS:])
         told = self.told.cosines(message)
         worded = [at for at, wording in self.wordings if _says(message, wording)]
-        for at in worded:  # just ahead: where several say it, the code tells them apart
-            told[at] = max(LEAST_SCORE, AHEAD * max(told))
+        ahead = max(LEAST_SCORE, AHEAD * max(told))
+        for at in worded:  # where several say it, the code tells them apart
+            told[at] = ahead
         if not ERROR.search(message):  # somebody tells what they see
             told = list(map(max, told, self._of_symptoms(message)))
         if not worded and not self._fits(message, told):
