@@ -40,6 +40,7 @@ from core.lessons.speed.memory_result import (
     ACCUMULATED,
     CHECKPOINTED,
     STEP,
+    Card,
     MemoryCost,
     MemoryLab,
 )
@@ -242,6 +243,19 @@ MEMORY = MemoryLab(
     layers=16,
     environment=CARD,
     date=DATE,
+)
+MEMORY_ON_CPU = replace(
+    MEMORY,
+    environment=PROCESSOR,
+    cards=(
+        Card(
+            bytes=64 * 2**20,
+            fits={STEP: 2048, CHECKPOINTED: 4096},
+            taken={"Parameters": 2**22, "Activations": 2**25},
+            timelines={STEP: (2**22, 2**25), CHECKPOINTED: (2**22, 2**24, 2**22)},
+            message="SIM out of memory. Tried to allocate 4.00 MiB.",
+        ),
+    ),
 )
 ON_CARD = "torch on CUDA"
 VECTORIZED = VectorizeLab(

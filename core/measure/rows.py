@@ -1,11 +1,12 @@
 """Figures as flat rows for CSV and JSON; each result type has a method `rows`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from operator import attrgetter
 from statistics import median
 from typing import Any
 
+from core.config import SIMULATED
 from core.measure.environment import Environment
 
 Row = dict[str, Any]
@@ -29,6 +30,16 @@ def row(
         **asdict(environment),
         "date": date,
     }
+
+
+def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
+    """One thing counted on the simulated accelerator, which is never timed.
+
+    `environment` is the CPU's that it computes on.
+    """
+    names = {"device_name": "Simulated accelerator", "backend": "Simulated"}
+    environment = replace(environment, device=SIMULATED, **names)
+    return {"what": what, **counts, **asdict(environment), "date": date}
 
 
 def pick(source: object, columns: str) -> Row:

@@ -65,6 +65,15 @@ def test_the_memory_lab_compares_peaks_and_gradients():
     assert "differ by at most 1.0e-08, where the greatest is 0.1" in said
 
 
+def test_what_fits_on_a_simulated_card_is_told_with_its_error_in_both_words():
+    at = show_lab("memory", samples.MEMORY_ON_CPU, "Under a quarter")
+    assert "a batch of 2,048 fits; checkpointed, one of 4,096" in texts(at.markdown)
+    raised = texts(at.code)
+    assert "SIM out of memory" in raised
+    assert "CUDA out of memory" in raised
+    assert len(at.get("vega_lite_chart")) == 2
+
+
 def test_where_memory_is_not_counted_time_is_shown():
     costs = tuple(replace(c, peak_bytes=None) for c in samples.MEMORY.costs)
     at = show_lab("memory", replace(samples.MEMORY, costs=costs), "Under a quarter")

@@ -4,21 +4,25 @@ The model is a deep MLP without batch norm: its activations take more memory tha
 weights, and a batch in parts has the gradients of the whole.
 """
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.adam import Adam
 from torch.utils.checkpoint import checkpoint
 
 from core import devices
+from core.config import SIMULATED
 from core.lessons.speed.memory_result import (
     ACCUMULATED,
     CHECKPOINTED,
     STEP,
+    Card,
     MemoryCost,
     MemoryLab,
     Peak,
@@ -26,6 +30,8 @@ from core.lessons.speed.memory_result import (
 from core.measure import peak_memory, timing
 from core.measure.environment import now
 from core.measure.peak_memory import MODES
+from core.sim import memory as device_memory
+from core.sim import simulation
 from core.watch import UNWATCHED, Watch
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
@@ -34,6 +40,10 @@ REPEATS = 5
 INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
 # Width and batch size: a fifth of a second a step on one CPU core.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
+CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes
+SMALLEST_BATCH = 256  # fits on all of them
+TAKEN_BY = ("Parameters", "Gradients", "Adam's averages", "Batch")
+KEPT = "Activations"  # and what else a step needs at its peak
 
 
 def measure(
@@ -47,6 +57,7 @@ def measure(
     if size is None:
         size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
     width, batch_size = size
+    cards = fill_cards(watch) if simulation.works() else ()
     torch.manual_seed(0)
     model = build(width).to(device)
     inputs = torch.rand(batch_size, INPUTS, device=device)
@@ -86,6 +97,7 @@ def measure(
         SEGMENTS * LAYERS_A_SEGMENT,
         devices.environment(device),
         now(),
+        cards,
     )
 
 
@@ -155,3 +167,94 @@ def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
     """Between two numbers at the same place."""
     pairs = zip(some, others, strict=True)
     return max(float((a - b).abs().max()) for a, b in pairs)
+
+
+# On the simulated accelerator
+
+
+class CardStep(NamedTuple):
+    """What a step of training has taken of the device's memory: bytes."""
+
+    peak: int
+    timeline: tuple[int, ...]  # after each layer, there and back
+    taken: dict[str, int]  # by what
+    message: str  # of the operation that found no room; "" where all did
+
+
+def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
+    """Double the batch until a step of training has no room on any card."""
+    steps: dict[str, dict[int, CardStep]] = {STEP: {}, CHECKPOINTED: {}}
+    for way, made in steps.items():
+        batch_size = SMALLEST_BATCH
+        while not made or made[batch_size // 2].peak <= max(CARDS):
+            watch.check()
+            made[batch_size] = step_on_card(way, batch_size)
+            batch_size *= 2
+    return tuple(fill(card, steps) for card in CARDS)
+
+
+def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
+    """What fits on a card of so many bytes, and what the first step says that doesn't.
+
+    `steps` are by way and batch size.
+    """
+    fits = {
+        way: max(size for size, step in made.items() if step.peak <= card)
+        for way, made in steps.items()
+    }
+    with device_memory.limited_to(card):
+        beyond = step_on_card(STEP, fits[CHECKPOINTED])
+    plain, again = (made[fits[STEP]].taken for made in steps.values())
+    return Card(
+        card,
+        fits,
+        plain | {f"{KEPT}, checkpointed": again[KEPT]},
+        {
+            STEP: beyond.timeline,
+            CHECKPOINTED: steps[CHECKPOINTED][fits[CHECKPOINTED]].timeline,
+        },
+        beyond.message,
+    )
+
+
+def step_on_card(way: str, batch_size: int) -> CardStep:
+    """A step of training, on a model that has made one before."""
+    gc.collect()  # the traceback of a step that failed may hold tensors
+    torch.manual_seed(0)
+    marks = [device_memory.allocated]
+    model = build(CPU_SIZE[0]).to(SIMULATED)
+    marks.append(device_memory.allocated)
+    one_batch(model, *random_batch(1))
+    marks.append(device_memory.allocated)
+    optimizer = Adam(model.parameters())
+    optimizer.step()
+    marks.append(device_memory.allocated)
+    inputs, targets = random_batch(batch_size)
+    marks.append(device_memory.allocated)
+    sizes = [after - before for before, after in pairwise(marks)]
+    taken = dict(zip(TAKEN_BY, sizes, strict=True))
+    model.zero_grad()
+    before = device_memory.allocated
+    timeline, message = [before - marks[0]], ""
+
+    def note(*_: object) -> None:
+        timeline.append(device_memory.allocated - marks[0])
+
+    for layer in model.modules():
+        if not isinstance(layer, nn.Sequential):
+            layer.register_forward_hook(note)
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(note)
+    device_memory.reset_peak()
+    try:
+        TRAINING[way](model, inputs, targets)
+    except torch.OutOfMemoryError as error:
+        message = str(error)
+    peak = device_memory.peak
+    taken[KEPT] = peak - before
+    return CardStep(peak - marks[0], tuple(timeline), taken, message)
+
+
+def random_batch(size: int) -> tuple[Tensor, Tensor]:
+    inputs = torch.rand(size, INPUTS, device=SIMULATED)
+    return inputs, torch.randint(CLASSES, (size,), device=SIMULATED)

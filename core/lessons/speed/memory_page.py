@@ -3,6 +3,7 @@
 from statistics import median
 
 import altair as alt
+import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
@@ -10,14 +11,15 @@ from core.lessons.speed.memory_result import (
     ACCUMULATED,
     CHECKPOINTED,
     STEP,
+    Card,
     MemoryCost,
     MemoryLab,
     Peak,
 )
 from core.measure.speedup import paired
-from core.ui import charts, figures, format
+from core.ui import charts, controls, figures, format, simulated
 from core.ui.job_panel import reported
-from core.ui.lab import Finding, Guess, Lab
+from core.ui.lab import SIDES, Finding, Guess, Lab
 
 WAYS = 6
 GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
@@ -32,6 +34,7 @@ class Memory(Lab):
         ("Checkpointed", "core.lessons.speed.memory:checkpointed"),
         ("Accumulated", "core.lessons.speed.memory:accumulated"),
         ("Inference", "core.lessons.speed.memory:infer"),
+        ("A card", "core.lessons.speed.memory:step_on_card"),
     )
 
     def asks(self, *_: object) -> Guess:
@@ -109,6 +112,37 @@ class Memory(Lab):
             alt="Peak memory and time of each way",
             column_config=dict.fromkeys(columns, number),
         )
+        if result.cards:
+            with simulated.outline(f"memory{self.suffix}", explained=True):
+                self.draw_cards({card.bytes: card for card in result.cards})
+
+    def draw_cards(self, cards: dict[int, Card]) -> None:
+        """How a step fills the memory of a card, and when there is no room."""
+        st.markdown(self.words["cards"])
+        key = f"memory_card{self.suffix}"
+        card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
+        st.markdown(
+            f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits; "
+            f"checkpointed, one of {card.fits[CHECKPOINTED]:,}**"
+        )
+        chart, words = st.columns(SIDES)
+        chart.altair_chart(
+            filling(card),
+            alt="Bytes that are taken during a step, plain and checkpointed",
+        )
+        with words:
+            taken = ((part, size / 2**20) for part, size in card.taken.items())
+            number = st.column_config.NumberColumn(format="%.1f")
+            title = f"MiB, batch {card.fits[STEP]:,}"
+            figures.table(
+                taken,
+                ("Taken by", title),
+                alt="Bytes that parameters, gradients, averages and activations take",
+                column_config={title: number},
+            )
+            st.markdown(self.words["taken"])
+        st.markdown(f"A batch of {card.batch_size:,}, not checkpointed, raises:")
+        simulated.message(card.message)
 
     def caption(self, lab: MemoryLab) -> str:
         return (
@@ -150,6 +184,37 @@ def time_against_memory(lab: MemoryLab) -> charts.Chart:
         points.encode(shape=alt.Shape("kind:N").legend(None)),
         *names,
     ).properties(height=320)
+
+
+def filling(card: Card) -> charts.Chart:
+    """MiB that are taken over the layers of a step, there and back."""
+    frame = pd.DataFrame(
+        (way, layer, size / 2**20)
+        for way, sizes in card.timelines.items()
+        for layer, size in enumerate(sizes)
+    )
+    frame.columns = ["way", "layer", "mebibytes"]
+    colors = charts.palette()
+    x = alt.X("layer:Q").title("Layers done, forward, then backward")
+    y = alt.Y("mebibytes:Q").title("Taken, MiB")
+    room = card.bytes / 2**20
+    chart = alt.Chart(frame).encode(
+        x=x.axis(tickCount=6),
+        y=y.scale(domain=[0, room * 1.1], nice=False),
+        color=charts.hues("way", card.timelines, colors.further[1:3]),
+        tooltip=charts.tips(way="Way") + charts.tips(".1f", mebibytes="Taken, MiB"),
+    )
+    limit = alt.Chart(pd.DataFrame({"y": [room]})).encode(y="y:Q")
+    text = limit.mark_text(align="right", dx=-4, dy=-8).encode(
+        x=alt.value("width"), text=alt.value(f"all of {mebibytes(card.bytes)}")
+    )
+    return alt.layer(
+        charts.lines(chart), limit.mark_rule(strokeDash=[6, 4]), text
+    ).properties(height=260)
+
+
+def mebibytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
 
 
 def against(cost: MemoryCost, plain: MemoryCost) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.measure.environment import Environment
-from core.measure.rows import Row, pick, row
+from core.measure.rows import Row, counted, pick, row
 
 STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
 
@@ -29,6 +29,22 @@ class MemoryCost:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A step of training on a simulated accelerator with little memory."""
+
+    bytes: int  # that it has
+    fits: dict[str, int]  # way: the largest batch, of powers of two
+    taken: dict[str, int]  # by what: bytes, with the largest batch of the plain way
+    timelines: dict[str, tuple[int, ...]]  # way: bytes after each operation of a step
+    message: str  # of the plain step in the timelines, which is out of memory
+
+    @property
+    def batch_size(self) -> int:
+        """In the timelines: with it, only the checkpointed step fits."""
+        return self.fits[CHECKPOINTED]
+
+
+@dataclass(frozen=True)
 class MemoryLab:
     """All ways on one model and batch."""
 
@@ -39,6 +55,7 @@ class MemoryLab:
     layers: int
     environment: Environment
     date: str
+    cards: tuple[Card, ...] = ()  # none where the accelerator is real
 
     def rows(self) -> list[Row]:
         columns = (
@@ -48,4 +65,12 @@ class MemoryLab:
         return [
             row(cost.kind, cost.seconds, **pick(cost, columns), **about)
             for cost in self.costs
+        ] + [
+            counted(
+                "largest batch",
+                **pick(self, "environment date width layers"),
+                **{"way": way, "batch_size": batch_size, "memory_bytes": card.bytes},
+            )
+            for card in self.cards
+            for way, batch_size in card.fits.items()
         ]

@@ -6,6 +6,8 @@ import torch.nn.functional as F
 
 from core.lessons.speed import memory
 from core.lessons.speed.memory_result import ACCUMULATED, CHECKPOINTED, STEP
+from core.sim import memory as device_memory
+from core.sim import simulation
 from core.watch import Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -18,9 +20,16 @@ def reported():
 
 
 @pytest.fixture(scope="module")
-def costs(reported):
-    """Of each way by its name, on a tiny model."""
-    lab = memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
+def lab(reported):
+    """On a tiny model, and on the smallest card."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "CARDS", memory.CARDS[:1])
+        return memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
+
+
+@pytest.fixture(scope="module")
+def costs(lab):
+    """Of each way by its name."""
     return {cost.name: cost for cost in lab.costs}
 
 
@@ -62,3 +71,26 @@ def test_the_gradients_are_those_of_the_mean_loss():
 def test_a_difference_between_gradients_is_found():
     zeros, off = torch.zeros(3), torch.tensor([0.0, -0.5, 0.0])
     assert memory.greatest_difference([zeros, zeros], [zeros, off]) == 0.5
+
+
+@pytest.mark.gpu
+def test_a_card_is_filled_until_there_is_no_room(lab):
+    (card,) = lab.cards
+    assert card.fits[STEP] < card.fits[CHECKPOINTED]
+    assert "32.00 MiB" in card.message
+    assert max(map(max, card.timelines.values())) <= card.bytes
+    assert card.taken["Activations, checkpointed"] < card.taken["Activations"]
+    assert card.taken["Parameters"] == card.taken["Gradients"]
+    assert card.taken["Adam's averages"] == 2 * card.taken["Parameters"]
+    assert device_memory.allocated == 0
+
+
+@pytest.mark.gpu
+def test_the_bytes_of_a_step_are_the_same_each_time():
+    steps = [memory.step_on_card(STEP, 8) for _ in range(2)]
+    assert steps[0] == steps[1]
+
+
+def test_without_the_simulated_accelerator_there_are_no_cards(monkeypatch):
+    monkeypatch.setattr(simulation, "why_not", "It is switched off.")
+    assert memory.measure("cpu", size=SIZE, repeats=1).cards == ()
