@@ -369,7 +369,7 @@ def main() -> None:
     devices.leave_a_core()
     task = "sprites" if datasets.status().source is None else "fashion-mnist"
     try:
-        device = devices.resolve(arguments.device)
+        device = devices.resolve_timed(arguments.device)
         datasets.load(task)
     except ExplainedError as error:
         parser.error(str(error))

@@ -79,6 +79,15 @@ def resolve(name: str) -> torch.device:
     return torch.device(name)
 
 
+def resolve_timed(name: str) -> torch.device:
+    """Like `resolve`, for figures in seconds, which the simulated one has none of."""
+    if name == SIMULATED:
+        raise ExplainedError(
+            "The simulated accelerator teaches rules, no speed: nothing is timed on it."
+        )
+    return resolve(name)
+
+
 def synchronize(device: torch.device) -> None:
     """Wait until the device has finished its queue; CPU and meta have none."""
     if device.type not in ("cpu", "meta"):

@@ -3,10 +3,11 @@
 from functools import partial
 
 from core.lessons.speed import ladder_page
-from core.ui import frame, lab
+from core.ui import frame, lab, simulated
 
 frame.begin("Speed")
 machine = frame.machine()
+simulated.tell_why_not(machine)
 ladder = {"The ladder": partial(ladder_page.draw, machine)}
 frame.sections(ladder | lab.sections("speed", machine))
 frame.end("Speed")

@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.config import SIMULATED
+from core.measure.environment import Machine
 from core.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
@@ -47,6 +48,12 @@ def badge() -> None:
         color="violet",
         help=words("simulated.what"),
     )
+
+
+def tell_why_not(machine: Machine) -> None:
+    """Why a machine without an accelerator has no simulated one either."""
+    if machine.why_not and machine.devices[0].backend == "CPU":
+        st.caption(machine.why_not)
 
 
 def in_cuda_words(message: str) -> str:

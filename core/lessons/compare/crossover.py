@@ -46,7 +46,7 @@ def measure(
     environments: list[Environment] = []
     for candidate in candidates:
         with devices.cpu_threads(candidate.threads):
-            device = devices.resolve(candidate.device)
+            device = devices.resolve_timed(candidate.device)
             environments.append(devices.environment(device))
     plan = coarse_to_fine(widths, batch_sizes)
     cells: list[Cell] = []
@@ -119,7 +119,7 @@ def measure_cell(
             if time.perf_counter() > deadline:
                 return None
             with devices.cpu_threads(candidate.threads):
-                device = devices.resolve(candidate.device)
+                device = devices.resolve_timed(candidate.device)
                 # The first step after a change of threads pays for that change.
                 (reading,) = timing.measure(
                     many(steps[index], counts[index]), device, repeats=1, warmup=1
@@ -141,7 +141,7 @@ def many(step: Step, count: int) -> Step:
 
 def training_step(width: int, batch_size: int, candidate: Candidate) -> Step:
     """The five steps of 784-width-10, with the data on the device."""
-    device = devices.resolve(candidate.device)
+    device = devices.resolve_timed(candidate.device)
     model = nn.Sequential(
         nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, CLASSES)
     ).to(device)

@@ -61,8 +61,8 @@ def race(
                 continue
             try:
                 with devices.cpu_threads(candidate.threads):
+                    device = devices.resolve_timed(candidate.device)
                     found = trial(config, candidate, steps, (index, repeat), watch)
-                    device = devices.resolve(candidate.device)
                     environments[index] = devices.environment(device)
                 trials.append(found)
                 watch.report(found)

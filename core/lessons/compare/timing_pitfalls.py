@@ -35,7 +35,7 @@ CHILD_SECONDS = 120.0
 
 def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     """Time the multiplication of two square matrices in each of WAYS."""
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     size = SIZES.get(device.type, DEVICE_SIZE)
     readings = []
     path = "core.lessons.compare.timing_pitfalls:in_a_new_process"
@@ -64,7 +64,7 @@ def in_a_new_process(
 ) -> list[float]:
     """Seconds of each call that `way` counts; without a way, ratios of `queueing`."""
     torch.set_num_threads(threads)
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     matrix = torch.rand(size, size).to(device)
 
     def multiply() -> Tensor:

@@ -48,7 +48,7 @@ def climb(
 
     A rung that fails says why, and the next one builds on what was kept before.
     """
-    device = devices.resolve(wanted.device)
+    device = devices.resolve_timed(wanted.device)
     datasets.load(wanted.task)  # if that fails, no rung is to blame
     limit = roofline.measure(wanted.task, wanted.model, device)
     watch.report(limit)

@@ -28,7 +28,7 @@ def measure(
     repeats: int = REPEATS,
 ) -> CopiesLab:
     """Measure both halves, which takes about a second."""
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
         works = [watch.checked(work) for work in works]

@@ -53,7 +53,7 @@ def measure(
     A cell whose workers fail becomes a sentence. Cells with the textbook's batch size
     are read again in turn, and only those readings are compared.
     """
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     images = PILImages(datasets.load(task).train)
     deadline = time.perf_counter() + budget_seconds
 

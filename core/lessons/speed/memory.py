@@ -53,7 +53,7 @@ def measure(
     repeats: int = REPEATS,
 ) -> MemoryLab:
     """Measure and report the peak memory of every way, then time them in turn."""
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     if size is None:
         size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
     width, batch_size = size

@@ -60,7 +60,7 @@ def measure(
     device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
 ) -> VectorizeLab:
     """Time every way at every number of points, in turn; reports each Vectorized."""
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     torch.manual_seed(0)
     means = torch.rand(MEANS, 2)
     timings = []

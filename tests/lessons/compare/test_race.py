@@ -1,8 +1,11 @@
 """Two candidates over the same steps."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from core import devices
 from core.config import RunConfig
 from core.lessons.compare import candidates, race
 from core.lessons.compare.race_result import (
@@ -129,10 +132,20 @@ def test_threads_are_set_for_a_trial_and_given_back(monkeypatch):
     assert result.environments[0].threads == 2
 
 
+def test_the_simulated_accelerator_races_nobody():
+    simulated = replace(candidates.cpu(1), device="sim")
+    result = race.race(CONFIG, (candidates.cpu(1), simulated), 2, 1)
+    assert "nothing is timed on it" in result.failures[0].message
+    assert {trial.candidate for trial in result.trials} == {0}
+    assert simulated.device not in {
+        each.device for each in candidates.candidates(devices.describe())
+    }
+
+
 @pytest.mark.gpu
 def test_cpu_against_accelerator():
-    from core import devices
-
+    if devices.accelerator() is None:
+        pytest.skip("nothing races on the simulated accelerator")
     pair = candidates.default_pair(candidates.candidates(devices.describe()))
     result = race.race(CONFIG, pair, 30, 3)
     assert not result.failures

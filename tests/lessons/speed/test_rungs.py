@@ -9,7 +9,7 @@ import torch
 from core import devices, models
 from core.data import datasets
 from core.lessons.speed import rungs
-from core.lessons.speed.climb_result import RUNGS, Kept
+from core.lessons.speed.climb_result import BY_NAME, RUNGS, Kept
 
 CPU = torch.device("cpu")
 BEFORE_THE_BATCH_GROWS = [rung.name for rung in RUNGS[:8]]
@@ -83,8 +83,8 @@ def test_every_rung_changes_something_small():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rung_trains_on_the_accelerator(name):
     on = devices.other_than_cpu()
-    if next(r for r in RUNGS if r.name == name).obstacle(devices.backend(on), "cnn"):
-        pytest.skip("does not apply to this accelerator")
+    if obstacle := BY_NAME[name].obstacle(devices.backend(on), "cnn"):
+        pytest.skip(obstacle)
     found = losses(name, 20, 256, on=on, model="cnn")
     assert found[-1] < found[0] / 2
 
