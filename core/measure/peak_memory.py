@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from core.config import SIMULATED
+
 # Autograd on, off, and off for good: what inference is compared in.
 MODES: dict[str, Callable[[], AbstractContextManager]] = {
     "gradients": torch.enable_grad,
@@ -21,16 +23,17 @@ MODES: dict[str, Callable[[], AbstractContextManager]] = {
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     """Bytes of tensors alive at once, at most, beyond those alive at the start.
 
-    CUDA's allocator counts for itself. On the CPU, torch.profiler records each
+    CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler records each
     allocation and each release. None where a device has neither.
     """
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
+    if device.type in ("cuda", SIMULATED):
+        count = torch.get_device_module(device)
+        count.synchronize(device)
+        count.reset_peak_memory_stats(device)
+        before = count.memory_allocated(device)
         work()
-        torch.cuda.synchronize(device)
-        return torch.cuda.max_memory_allocated(device) - before
+        count.synchronize(device)
+        return count.max_memory_allocated(device) - before
     if device.type != "cpu":
         return None
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:

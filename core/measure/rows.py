@@ -1,7 +1,7 @@
 """Figures as flat rows for CSV and JSON; each result type has a method `rows`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from operator import attrgetter
 from statistics import median
 from typing import Any
@@ -37,9 +37,12 @@ def counted(what: str, environment: Environment, date: str, **counts: Any) -> Ro
 
     `environment` is the CPU's that it computes on.
     """
-    names = {"device_name": "Simulated accelerator", "backend": "Simulated"}
-    environment = replace(environment, device=SIMULATED, **names)
-    return {"what": what, **counts, **asdict(environment), "date": date}
+    where = asdict(environment) | {
+        "device": SIMULATED,
+        "device_name": "Simulated accelerator",
+        "backend": "Simulated",
+    }
+    return {"what": what, **counts, **where, "date": date}
 
 
 def pick(source: object, columns: str) -> Row:

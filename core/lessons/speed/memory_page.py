@@ -195,9 +195,7 @@ def filling(card: Card) -> charts.Chart:
     )
     frame.columns = ["way", "layer", "mebibytes"]
     colors = charts.palette()
-    x = alt.X("layer:Q").title(
-        f"Layers done, there and back, batch {card.batch_size:,}"
-    )
+    x = alt.X("layer:Q").title(f"Layers, there and back, batch {card.batch_size:,}")
     y = alt.Y("mebibytes:Q").title("Taken, MiB")
     room = card.bytes / 2**20
     chart = alt.Chart(frame).encode(

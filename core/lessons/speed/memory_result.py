@@ -68,8 +68,9 @@ class MemoryLab:
         ] + [
             counted(
                 "largest batch",
-                **pick(self, "environment date width layers"),
-                **{"way": way, "batch_size": batch_size, "memory_bytes": card.bytes},
+                **about | {"batch_size": batch_size},
+                way=way,
+                memory_bytes=card.bytes,
             )
             for card in self.cards
             for way, batch_size in card.fits.items()
