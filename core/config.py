@@ -68,6 +68,7 @@ LABELS = {  # on screen and in messages
     "num_workers": "Loader workers",
     "pin_memory": "Pinned memory",
     "non_blocking": "Non-blocking copies",
+    "item_each_step": "`.item()` in each step",
 }
 
 # Each model's default settings, and what they reach: see docs/experiments.md.
@@ -123,6 +124,7 @@ class RunConfig:
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied
+    item_each_step: bool = False  # fetch each loss, for which the host has to wait
 
     def __post_init__(self) -> None:
         if told := " ".join(problems(vars(self))):
@@ -211,7 +213,7 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "learning_rate", "above 0 and finite"
     if not (_is_finite(decay) and decay >= 0):
         yield "weight_decay", "0 or more"
-    for name in ("augment", "pin_memory", "non_blocking"):
+    for name in ("augment", "pin_memory", "non_blocking", "item_each_step"):
         if type(settings[name]) is not bool:
             yield name, "true or false"
     if not is_name(settings["host"]):

@@ -42,6 +42,30 @@ class LossPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Crossing:
+    """What one line of code moved between host and device, or waited for."""
+
+    file: str  # from the project's folder: "core/loops.py"
+    line: int
+    code: str  # that line
+    to_device: int  # bytes
+    to_host: int  # bytes
+    waits: int  # how often the host waited for the device
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What crossed between host and device in the newest epoch, as far as it went."""
+
+    steps: int
+    crossings: tuple[Crossing, ...]  # in the order of files and lines
+
+    def per_step(self, what: str) -> float:
+        """The sum of a field of Crossing over all lines, for one step."""
+        return sum(getattr(each, what) for each in self.crossings) / self.steps
+
+
+@dataclass(frozen=True)
 class StepProgress:
     """Some steps were made."""
 
@@ -49,6 +73,7 @@ class StepProgress:
     losses: tuple[LossPoint, ...]  # only of steps that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
+    traffic: Traffic | None = None  # on the simulated accelerator, which counts it
 
 
 @dataclass(frozen=True)
@@ -95,6 +120,12 @@ class RunResult:
     seconds: float  # from the first step to the last evaluation
     checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save
     fit: Fit | None = None  # only for the task regression
+    traffic: Traffic | None = None  # only on the simulated accelerator
+
+    @property
+    def timed_seconds(self) -> float | None:
+        """`seconds`, where they are a figure: not on the simulated accelerator."""
+        return None if self.environment.is_simulated else self.seconds
 
     @property
     def test_accuracy(self) -> float | None:

@@ -1,8 +1,11 @@
 """A training run. The two loops are in core.loops, the command line in core.run."""
 
+import linecache
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,15 +19,19 @@ from core.results import (
     DRAWN_STEPS,
     FIRST_STEPS,
     WALL,
+    Crossing,
     Epoch,
     Fit,
     LossPoint,
     RunResult,
     Started,
     StepProgress,
+    Traffic,
 )
+from core.sim import ledger
 from core.watch import UNWATCHED, Watch
 
+ROOT = Path(__file__).parents[1]
 TRAIN_SAMPLE = 10_000  # evaluated each epoch, as many as there are test images
 REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
 
@@ -176,6 +183,7 @@ class LossMeter:
         self.step = 0
         self.drawn: list[LossPoint] = []  # all points for the chart so far
         self.trained = 0.0  # seconds of the epochs that have ended
+        self.traffic: Traffic | None = None
         self.began = time.perf_counter()
 
     def begin_epoch(self) -> None:
@@ -183,6 +191,7 @@ class LossMeter:
         self.epoch_losses: list[float] = []
         devices.synchronize(self.device)
         self.epoch_began = self.fetched = time.perf_counter()
+        self.counted = ledger.counts.since(ledger.Counts())
 
     def add(self, loss: Tensor) -> None:
         """Count a step; `loss` () stays on the device until the next report is due."""
@@ -211,7 +220,12 @@ class LossMeter:
         self.drawn.extend(drawn)
         samples = min(len(self.epoch_losses) * self.batch_size, self.images)
         speed = samples / (now - self.epoch_began)
-        self.report(StepProgress(self.step, tuple(drawn), speed, now - self.began))
+        if self.device.type == SIMULATED:
+            counts = ledger.counts.since(self.counted)
+            self.traffic = traffic(counts, len(self.epoch_losses))
+        self.report(
+            StepProgress(self.step, tuple(drawn), speed, now - self.began, self.traffic)
+        )
 
     def end_epoch(self) -> tuple[float, float]:
         """Mean loss over the images of this epoch, and its seconds."""
@@ -229,6 +243,34 @@ class LossMeter:
                 f"The loss became {loss} at step {step:,}: the weights have "
                 f"overflowed. Try a learning rate of {self.advised_rate:g} or less."
             )
+
+
+def traffic(counts: ledger.Counts, steps: int) -> Traffic:
+    """The device's counts of so many steps, by the lines of code that caused them."""
+
+    def at(
+        place: tuple[str, int], counter: Counter[ledger.Event], what: str = ""
+    ) -> int:
+        found = (n for e, n in counter.items() if e[1:] == place and what in e.what)
+        return sum(found)
+
+    crossing = (event for event in counts.copies if event.what != ledger.WITHIN)
+    places = sorted({event[1:] for event in (*crossing, *counts.waits)})
+    return Traffic(
+        steps,
+        tuple(
+            Crossing(
+                Path(place[0]).relative_to(ROOT).as_posix(),
+                place[1],
+                linecache.getline(*place).strip(),
+                to_device=at(place, counts.copied, ledger.TO_DEVICE),
+                to_host=at(place, counts.copied, ledger.TO_HOST),
+                waits=at(place, counts.waits),
+            )
+            for place in places
+            if Path(place[0]).is_relative_to(ROOT)  # not PyTorch's own threads
+        ),
+    )
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
@@ -259,6 +301,8 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         meter.begin_epoch()
         for loss in training.train_epoch(watch.each(training.feed)):
             meter.add(loss)
+            if config.item_each_step:
+                loss.item()  # what the loop is spared
         mean_loss, seconds = meter.end_epoch()
 
         train_score, _ = training.evaluate(watch.each(train_sample))
@@ -294,6 +338,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         seconds=time.perf_counter() - meter.began,
         checkpoint=state_dict.save(training.model),
         fit=fit,
+        traffic=meter.traffic,
     )
 
 

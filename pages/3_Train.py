@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.config import SIMULATED
 from core.lessons.train import code_page as code
 from core.lessons.train import controls_page as controls
 from core.lessons.train import progress_page as progress
@@ -42,6 +43,7 @@ with left:
     with st.container(border=True):
         where = hosts.machine(state.host)
         devices = [d.device for d in where.devices] if where else ["cpu"]
+        devices += [SIMULATED] if where and where.simulates else []
         folded = current is not None and on_phone()
         controls.draw(devices, folded)
         if current and alive and mine:

@@ -37,8 +37,15 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
-    """Finished runs with their seconds to `level`, else in all; the quickest first."""
-    finished = [(run.result, run) for run in runs if run.result is not None]
+    """Finished runs with their seconds to `level`, else in all; the quickest first.
+
+    Without those on the simulated accelerator, whose times are no figures.
+    """
+    finished = [
+        (run.result, run)
+        for run in runs
+        if run.result is not None and not run.is_simulated
+    ]
     goal = level([run for _, run in finished])
     timed = [
         (seconds_to(goal, run.history) or result.seconds, run)
@@ -173,7 +180,10 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         (
             f"Seconds to {goal or 0:.0%}",
             ".1f",
-            [seconds_to(goal, run.history) for run in runs],
+            [
+                None if run.is_simulated else seconds_to(goal, run.history)
+                for run in runs
+            ],
         ),
         ("Total seconds", ".1f", [run.seconds for run in summaries]),
     ):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.config import RunConfig
+from core.config import SIMULATED, RunConfig
 from core.results import RunResult
 from core.words import Words
 
@@ -130,6 +130,8 @@ def inlined(config: RunConfig, threads: int) -> str:
     """The template with these settings, and with the source of all it uses of core."""
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants["THREADS"] = threads
+    if config.device == SIMULATED:
+        constants["DEVICE"] = "cpu"  # with the same digits
     text = _decide(TEMPLATE.read_text(encoding="utf-8"), constants)
     sources = [text]
     for module in re.findall(r"# inline (\S+)", text):

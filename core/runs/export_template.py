@@ -23,6 +23,7 @@ CRITERION = "cross-entropy"
 SCHEDULE = "constant"
 FEED = "memory"
 AUGMENT = False
+ITEM_EACH_STEP = False
 DEVICE = "auto"
 EPOCHS = 5  # passes over the training set
 BATCH_SIZE = 64  # samples in a step
@@ -138,6 +139,8 @@ for epoch in range(1, EPOCHS + 1):
             scheduler.step()
         # Not loss.item(): the CPU would wait for the device in every step.
         losses.append(loss.detach())
+        if ITEM_EACH_STEP:
+            loss.item()  # and so it does
     mean_loss = torch.stack(losses).mean().item()  # over the steps
     seconds = time.perf_counter() - started
 

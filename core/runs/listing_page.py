@@ -68,8 +68,9 @@ def draw_empty() -> None:
     name = format.NAMES.get(summary.model or "", summary.model)
     name = f"{name}, {listing.label(summary)}"
     st.markdown(
-        f"**The newest run on this server**: {listing.figure(summary)} in "
-        f"{format.duration(summary.seconds or 0)}, by somebody in this course, "
+        f"**The newest run on this server**: {listing.figure(summary)}"
+        f"{f' in {format.duration(summary.seconds)}' if summary.seconds else ''}, by "
+        "somebody in this course, "
         f"{format.ago(time() - summary.submitted)} on {summary.device_name}."
     )
     st.vega_lite_chart(

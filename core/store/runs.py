@@ -133,7 +133,7 @@ class Runs(Rows):
             values |= dict(
                 accuracy=result.test_accuracy,
                 r2=None if result.config.has_images else result.r2,
-                seconds=result.seconds,
+                seconds=result.timed_seconds,
                 step=result.history[-1].step,
             )
             step = result.losses[-1].step if result.losses else 0

@@ -61,6 +61,7 @@ SETTINGS = {
     "num_workers": "workers",
     "pin_memory": "pinned",
     "non_blocking": "non-blocking",
+    "item_each_step": ".item() each step",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from core.config import IMAGE_TASKS, RunConfig
+from core.config import IMAGE_TASKS, SIMULATED, RunConfig
 from core.jobs.job import Job, Stored
 from core.results import (
     DRAWN_STEPS,
@@ -67,6 +67,11 @@ class Run:
         return self.job.arguments[0]
 
     @property
+    def is_simulated(self) -> bool:
+        """On the simulated accelerator, whose times are no figures."""
+        return self.config.device == SIMULATED
+
+    @property
     def number(self) -> int:
         return number(self.id, self.job.owner)
 
@@ -89,6 +94,8 @@ class Run:
         """A row per drawn step: step, seconds, loss, epoch, smoothed."""
         columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = columns
+        if self.is_simulated:
+            seconds = (None,) * len(steps)
         in_all, epochs = self.started.steps if self.started else 1, self.config.epochs
         progress = [step * epochs / in_all for step in steps]
         # Older losses weigh less in the running mean.
@@ -111,7 +118,7 @@ class Run:
     @property
     def seconds_left(self) -> float | None:
         """None at first, while the device's set-up dominates the time."""
-        if self.latest is None or self.share < FORETOLD_SHARE:
+        if self.latest is None or self.share < FORETOLD_SHARE or self.is_simulated:
             return None
         return self.latest.seconds * (1 - self.share) / self.share
 
@@ -253,7 +260,7 @@ def summary(run: Run) -> RunSummary:
         parameters=started.parameters if started else None,
         accuracy=last.test_accuracy if last else None,
         r2=last.test_r2 if last else None,
-        seconds=run.result.seconds if run.result else None,
+        seconds=run.result.timed_seconds if run.result else None,
         settings=vars(run.config),
     )
 
@@ -308,7 +315,7 @@ def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
     """A row per epoch and split, with the seconds of training until then."""
     rows = [
         {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
-        | {"seconds": seconds}
+        | {"seconds": None if run.is_simulated else seconds}
         | {
             figure: getattr(epoch, f"{split}_{figure}")
             for figure in ("loss", "accuracy", "r2")

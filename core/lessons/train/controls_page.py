@@ -7,7 +7,14 @@ from typing import Any
 import streamlit as st
 
 from core import config as configs
-from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
+from core.config import (
+    CRITERIA_FOR,
+    FAST,
+    MODELS_FOR,
+    RECIPES,
+    SIMULATED,
+    RunConfig,
+)
 from core.errors import ExplainedError
 from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
@@ -19,7 +26,7 @@ from core.words import Words
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 MORE = (  # always in the expander "More settings"
     *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
-    "augment",
+    *("augment", "item_each_step"),
 )
 OPEN = "more_settings"  # the key of that expander
 words = Words(__file__)
@@ -148,6 +155,7 @@ def _more(task: str, devices: list[str]) -> None:
             _toggle("Non-blocking copies", "non_blocking", only_cpu)
     if task in configs.IMAGE_TASKS:
         _toggle("Flip images", "augment")
+    _toggle(configs.LABELS["item_each_step"], "item_each_step")
 
 
 def _toggle(label: str, key: str, disabled: bool = False) -> None:
@@ -207,6 +215,8 @@ def both_settings(task: str, model: str) -> str:
     newest: dict[bool, Run] = {}
     for job in engine().jobs(runs.RUN, visitor()):
         config = job.arguments[0]
+        if config.device == SIMULATED:
+            continue  # it takes no time that means anything
         given = {"task": task, "model": model, "device": config.device}
         for fast in (False, True):
             recipe = RunConfig.with_recipe(fast=fast, seed=config.seed, **given)

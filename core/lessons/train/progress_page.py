@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
-from core.lessons.train import fit_page
+from core.lessons.train import fit_page, traffic_page
 from core.results import training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import curves_chart as charts
@@ -189,12 +189,15 @@ def draw_status(current: Run) -> None:
 def draw_learning(current: Run) -> None:
     """Charts and figures of a run, beside its earlier ones."""
     shown = [*earlier(current, COMPARED), current]
-    if len(shown) > 1:
-        _finding(*shown[-2:])
+    timed = [run for run in shown if not run.is_simulated]
+    if len(timed) > 1 and not current.is_simulated:
+        _finding(*timed[-2:])
     _losses(shown)
     if len(shown) > 1:
         legend(shown, LEGEND)
     _figures(current)
+    if current.is_simulated:
+        traffic_page.draw(current)
     if current.config.has_images:
         whose = "your" if current.job.owner == visitor() else "this"
         wall.draw(current.config.task, current, whose, COLUMNS)
@@ -204,9 +207,10 @@ def draw_learning(current: Run) -> None:
     if any(run.history for run in shown):
         _epochs(ticked(shown, LEGEND))
     if (result := current.result) is not None:
+        took = f", {format.duration(result.seconds)} in all"
         st.caption(
             f"Measured on {format.provenance(result.environment)}, seed "
-            f"{result.config.seed}, {format.duration(result.seconds)} in all."
+            f"{result.config.seed}{'' if current.is_simulated else took}."
         )
 
 
@@ -280,8 +284,9 @@ def _figures(current: Run) -> None:
             "Test R²": f"{last.test_r2:.3f}" if last else "–",
             "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
         }
-    values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
-    values["Elapsed"] = format.duration(timed.seconds if timed else 0.0)
+    if not current.is_simulated:
+        values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
+        values["Elapsed"] = format.duration(timed.seconds if timed else 0.0)
     when = "over all epochs" if current.job.ended else "in this epoch"
     samples = words("figures.samples", when=when)
     figures.metrics(values, {"Samples/s": samples, "Elapsed": words("figures.elapsed")})
@@ -385,6 +390,8 @@ def legend_table(shown: Sequence[Run]) -> pa.Table:
     goal = comparison.level([run for run in shown if run.result])
 
     def seconds(run: Run) -> str | None:
+        if run.is_simulated:
+            return None
         taken = comparison.seconds_to(goal, run.history)
         if goal is None:
             taken = run.result.seconds if run.result else None
