@@ -46,7 +46,8 @@ def test_a_setting_is_asked_for_where_it_has_a_meaning(
     feed, pinned, toggles, chosen, capsys
 ):
     at = drawn(feed, pinned, "cuda")
-    assert {toggle.key for toggle in at.toggle} == {"augment", *toggles}
+    always = {"augment", "item_each_step"}
+    assert {toggle.key for toggle in at.toggle} == always | toggles
     assert chosen in capsys.readouterr().out
 
 
