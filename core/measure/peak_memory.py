@@ -23,8 +23,8 @@ MODES: dict[str, Callable[[], AbstractContextManager]] = {
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     """Bytes of tensors alive at once, at most, beyond those alive at the start.
 
-    CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler records each
-    allocation and each release. None where a device has neither.
+    CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler
+    records each allocation and each release. None where a device has neither.
     """
     if device.type in ("cuda", SIMULATED):
         count = torch.get_device_module(device)
