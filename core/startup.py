@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import core
-from core.config import IMAGE_TASKS
+from core.config import IMAGE_TASKS, SIMULATED
 from core.errors import ExplainedError
 from core.jobs.measurements import environments
 from core.lessons.device import machine_page as machine
@@ -60,16 +60,15 @@ def ask(here: Machine) -> None:
 
     An error is left to the visitor who asks again.
     """
-    device = here.devices[0].device
-    other = device if len(here.devices) > 1 else "meta"
+    device = SIMULATED if here.simulates else here.devices[0].device
     task = dataset.default_task(here)
     questions: tuple[Callable[[], object], ...] = (
         machine.facts,
         machine.devices,
         machine.answers,
         machine.default_device,
-        partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", other),
-        partial(model_to.attempt, other, model_to.MOVES),
+        partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", device),
+        partial(model_to.attempt, device, model_to.MOVES),
         partial(batch_steps.batch, task, "ann", device, 1),
         *(partial(evaluation.pictures, each, (0,)) for each in IMAGE_TASKS),
         *(partial(wall.images, each) for each in IMAGE_TASKS),

@@ -7,14 +7,11 @@ from core.ui import dataset, frame, lab
 
 frame.begin("Model")
 machine = frame.machine()
-here = [device.device for device in machine.devices]
-model, device = model_to_page.settings(here)
+model, device = model_to_page.settings(machine)
 
 
 def stepped() -> None:
-    virtual = device == "meta"  # its tensors have no values to look at
-    task = dataset.default_task(machine)
-    batch_steps_page.draw(task, model, here[0] if virtual else device, virtual)
+    batch_steps_page.draw(dataset.default_task(machine), model, device)
     model_to_page.forget(device)
 
 

@@ -69,7 +69,11 @@ def elsewhere(*environments: Environment | None) -> str:
     """Where something was measured, as a sentence; empty: with what is here now."""
     machine = engine().machine()
     here = {format.provenance(each) for each in machine.devices} if machine else set()
-    known = dict.fromkeys(format.provenance(each) for each in environments if each)
+    known = dict.fromkeys(
+        format.provenance(each)
+        for each in environments
+        if each and not each.is_simulated  # nothing was measured there
+    )
     return "" if known.keys() <= here else f"Measured on {'; '.join(known)}."
 
 

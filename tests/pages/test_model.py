@@ -1,5 +1,7 @@
 """The Model page: the moves, the transfers, one batch step by step."""
 
+import pytest
+
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
 from core.lessons.model import batch_steps_page, model_to_page
@@ -8,8 +10,9 @@ from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 def test_the_model_page_moves_and_measures(engine):
     at = open_page("pages/2_Model.py", tab="Move a model")
+    at.selectbox(key="moved_to").set_value("cpu").run()
     press(at, engine, "move_model", model_to_page.PANEL.address)
-    assert metrics(at)["Tensors moved"] == "6 of 6"
+    assert metrics(at)["Tensors moved"] == "0 of 6"
     assert "`model.to(device)` takes" in texts(at.markdown)
     open_tab(at, "What a transfer costs")
     at.radio(key="transfers_guess").set_value("5 to 20 GB/s").run()
@@ -20,10 +23,44 @@ def test_the_model_page_moves_and_measures(engine):
 
 def test_a_reload_finds_the_move_again(monkeypatch):
     monkeypatch.setattr("core.ui.job_panel.visitor", lambda: "ada")
-    page = "pages/2_Model.py", "Move a model"
-    open_page(page[0], tab=page[1]).button(key="move_model").click().run()
-    at = open_page(page[0], tab=page[1])
+    for button in ("move_model", None):
+        at = open_page("pages/2_Model.py", tab="Move a model")
+        at.selectbox(key="moved_to").set_value("cpu").run()
+        if button:
+            at.button(key=button).click().run()
+    assert metrics(at)["Tensors moved"] == "0 of 6"
+
+
+def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
+    at = open_page("pages/2_Model.py")
+    if not engine.machine().simulates:
+        pytest.skip("a real accelerator")
+    assert at.selectbox(key="moved_to").value == "sim"
+    said = texts(at.markdown)
+    assert "obeys the rules of a GPU" in said
+    assert "**2 copies**, 50.7 kB in all. The host waits for each of them." in said
+    at.button(key="step_on").click().run()
+    assert "Nothing crosses between host and device" in texts(at.markdown)
+    for forgotten in model_to_page.MOVES:
+        at.toggle(key=f"forget_{forgotten}").set_value(True).run()
+        assert "wrapper_SIM_" in texts(at.error)
+        assert "wrapper_CUDA_" in texts(at.code)
+        at.toggle(key=f"forget_{forgotten}").set_value(False).run()
+    open_tab(at, "Move a model")
+    at.button(key="move_model").click().run()
     assert metrics(at)["Tensors moved"] == "6 of 6"
+    assert metrics(at)["On the device before"] == "0 B"
+    assert "**6 copies**, 438 kB in all." in texts(at.markdown)
+    assert "takes **" not in texts(at.markdown)
+    open_tab(at, "In place, or a copy?")
+    (table,) = (each.value for each in at.table if "AdamW" in each.value)
+    assert list(table["What a step does then"].str[:12]) == [
+        "It works",
+        "It works",
+        "**It fails.*",
+    ]
+    open_tab(at, "What a transfer costs")
+    assert "Only a copy that is **pinned, non_blocking**" in texts(at.markdown)
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():

@@ -5,7 +5,7 @@ batches before it as it had.
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from core import devices
-from core.config import RunConfig
+from core.config import SIMULATED, RunConfig
 from core.data import datasets
 from core.lessons.model.model_result import (
     BatchStage,
@@ -21,6 +21,8 @@ from core.lessons.model.model_result import (
     SteppedBatch,
     TensorSummary,
 )
+from core.lessons.model.transfers import crossing
+from core.sim import ledger, memory
 from core.training import Training
 
 BATCH_SIZE = 64
@@ -73,31 +75,35 @@ def inspect_batch(
         seed=seed,
     )
     with _seeded:
+        allocated = memory.allocated
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
         model, device = training.model, training.device
         optimizer = torch.optim.AdamW(model.parameters())  # with its defaults
         training.optimizer = optimizer
         feed = list(training.feed)
-        for _ in training.train_epoch(feed[: number - 1]):
-            pass
+        deque(training.train_epoch(feed[: number - 1]), maxlen=0)
         model.train()
         inputs, targets = feed[number - 1]
         parameters = dict(model.named_parameters())
-        before = {name: p.detach().clone() for name, p in parameters.items()}
+        before = {
+            name: p.detach().to("cpu", copy=True) for name, p in parameters.items()
+        }
         stages, tensors = [], dict[str, Tensor]()
-        for made in walk(model, inputs, targets, training.criterion, optimizer, device):
+        walked = walk(model, inputs, targets, training.criterion, optimizer, device)
+        for made, counts in counted(walked):
             tensors |= made
             gradients = {
                 name: None if p.grad is None else p.grad.norm().item()
                 for name, p in parameters.items()
             }
             moved = {
-                name: (p.detach() - before[name]).norm().item()
+                name: (p.detach().cpu() - before[name]).norm().item()
                 for name, p in parameters.items()
             }
             summaries = tuple(summary(*item) for item in made.items())
-            memories = held(model, tensors, optimizer)
-            stages.append(BatchStage(memories, summaries, gradients, moved))
+            memories = held(model, tensors, optimizer, allocated)
+            crossed = crossing(counts) if device.type == SIMULATED else None
+            stages.append(BatchStage(memories, summaries, gradients, moved, crossed))
         outputs = tensors["outputs"].detach()[:SAMPLES].cpu()
     return SteppedBatch(
         tuple(stages),
@@ -110,10 +116,29 @@ def inspect_batch(
     )
 
 
+def counted(
+    steps: Iterator[dict[str, Tensor]],
+) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
+    """What each step has made, and what the simulated accelerator counted in it."""
+    while True:
+        with ledger.counting() as counts:
+            made = next(steps, None)
+        if made is None:
+            return
+        yield made, counts
+
+
 def held(
-    model: nn.Module, tensors: Mapping[str, Tensor], optimizer: Optimizer
+    model: nn.Module,
+    tensors: Mapping[str, Tensor],
+    optimizer: Optimizer,
+    allocated: int,
 ) -> tuple[Held, ...]:
-    """The bytes in the memories. AdamW counts its steps on the host."""
+    """The bytes in the memories. AdamW counts its steps on the host.
+
+    What else the simulated accelerator has allocated, of `allocated` bytes before the
+    model was made, autograd has saved for the backward pass.
+    """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()
     grads = (p.grad for p in model.parameters())
@@ -126,6 +151,12 @@ def held(
     sizes = Counter[tuple[str, str]]()
     for name, tensor in named:
         sizes[name, str(tensor.device)] += tensor.nbytes
+        if tensor.device.type == SIMULATED:
+            blocks = -(-tensor.untyped_storage().nbytes() // memory.GRANULE)
+            allocated += blocks * memory.GRANULE
+    device = next(model.parameters()).device
+    if device.type == SIMULATED and memory.allocated > allocated:
+        sizes["activations", str(device)] = memory.allocated - allocated
     return tuple(Held(*place, size) for place, size in sizes.items())
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core.lessons.model import transfers_page
 from core.lessons.model.model_result import Held, SteppedBatch
-from core.ui import charts, figures, format, wall
+from core.ui import charts, figures, format, simulated, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask, explained
 from core.ui.source import body
@@ -22,7 +23,7 @@ MOST_BATCHES = 100  # as core.lessons.model.batch_steps has them
 # The picture of the memories, from top to bottom; lengths are pixels.
 ROWS = (
     *("model", "inputs", "targets", "outputs", "loss"),
-    *("gradients", "optimizer state", "step counts"),
+    *("gradients", "optimizer state", "step counts", "activations"),
 )
 WIDTH, BOX, TOP, ROW = 460, 196, 40, 32
 HEIGHT = TOP + ROW * len(ROWS) + 8
@@ -38,15 +39,12 @@ def batch(task: str, model: str, device: str, number: int) -> SteppedBatch:
     )
 
 
-def draw(task: str, model: str, device: str, virtual: bool) -> None:
-    """Introduce and draw the batch; `virtual`: `device` stands in for another."""
-    where = (
-        words("batch.virtual") if virtual else f" on {format.NAMES.get(device, device)}"
-    )
-    model_name = format.NAMES[model]
-    task_name = format.NAMES[task]
-    st.markdown(words("batch.intro", task=task_name, model=model_name, where=where))
-    stepper(task, model, device)
+def draw(task: str, model: str, device: str) -> None:
+    """Introduce and draw the batch."""
+    names = {"task": format.NAMES[task], "model": format.NAMES[model]}
+    with simulated.outline("batch", explained=True, device=device):
+        st.markdown(words("batch.intro", device=device, **names))
+        stepper(task, model, device)
 
 
 @st.fragment
@@ -266,13 +264,18 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
     now = stepped.stages[place].held
     before = stepped.stages[place - 1].held if place else ()
     device = "With an accelerator" if one_memory else f"Device: {backend}"
+    virtual = one_memory or stepped.environment.is_simulated
     st.image(
-        picture(now, before, device, one_memory, charts.palette()),
+        picture(now, before, device, one_memory, charts.palette(), virtual),
         alt=in_words(now, one_memory),
         width="stretch",
     )
     if one_memory:
         st.markdown(words("batch.one_memory"))
+    if crossed := stepped.stages[place].crossed:
+        st.markdown(transfers_page.in_words(crossed))
+    if any(held.name == "activations" for held in now):
+        st.markdown(words("batch.activations"))
 
 
 def on_host(held: Held, one_memory: bool) -> bool:
@@ -296,14 +299,16 @@ def picture(
     device: str,
     one_memory: bool,
     colors: Palette,
+    virtual: bool,
 ) -> str:
     """SVG: the host on the left, the device on the right; what is new stands out.
 
-    Without anything `before`, the batch moves over from the host.
+    A device that is not really there has a dashed outline. Without anything `before`,
+    the batch moves over from the host.
     """
     parts = [
         _memory(0, "Host: CPU", colors.cpu, colors, dashed=False),
-        _memory(DEVICE_X, device, colors.accelerator, colors, dashed=one_memory),
+        _memory(DEVICE_X, device, colors.accelerator, colors, dashed=virtual),
     ]
     names_before, names = ({held.name for held in some} for some in (before, now))
     parts += [
@@ -375,6 +380,8 @@ def _box(held: Held, host: bool, look: str, ink: str) -> str:
 def _arrow(held: Held, colors: Palette) -> str:
     middle = _y(held) + (ROW - 6) / 2
     return (
+        f'<text x="{WIDTH / 2}" y="{middle - 5}" text-anchor="middle" font-size="12" '
+        f'fill="{colors.text}">{format.size(held.bytes)}</text>'
         f'<path d="M{BOX - 8} {middle}H{DEVICE_X + 6}m-7 -5l7 5l-7 5" fill="none" '
         f'stroke="{colors.text}" stroke-width="1.5"/>'
     )

@@ -7,6 +7,16 @@ from core.measure.environment import Environment
 
 
 @dataclass(frozen=True)
+class Crossing:
+    """What the simulated accelerator counts of some lines of code."""
+
+    copies: int  # between host and device
+    bytes: int
+    waits: int  # of the host for the device
+    lines: tuple[int, ...] = ()  # of the file, that waited
+
+
+@dataclass(frozen=True)
 class MovedTensor:
     """A parameter or buffer of a model that was moved."""
 
@@ -27,6 +37,7 @@ class Move:
     allocated_before: int | None  # bytes of tensors on the device; None: not counted
     allocated_after: int | None
     environment: Environment
+    crossed: Crossing | None = None  # None where nothing counts
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class OptimizerFinding:
     target: str  # device or dtype
     when: str  # the optimizer was built "after" the move, "before", or "used" before
     holds_the_parameters: bool  # those that the model has after the move
-    weights_changed: bool | None  # by a step after the move; None on meta
+    weights_changed: bool  # by a step after the move
     error: str  # raised by that step; empty if there was none
 
 
@@ -86,6 +97,7 @@ class BatchStage:
     tensors: tuple[TensorSummary, ...]
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
     moved: dict[str, float]  # distance of each parameter from before the batch
+    crossed: Crossing | None = None  # None where nothing counts
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from core import devices, models
+from core.config import SIMULATED
 from core.lessons.model.model_result import (
     Forgotten,
     Move,
@@ -14,26 +15,24 @@ from core.lessons.model.model_result import (
     MoveTime,
     OptimizerFinding,
 )
+from core.lessons.model.transfers import crossing
 from core.measure import timing
 from core.models import ANN
+from core.sim import ledger
 
 REPEATS = 20
 Values = dict[str, object]  # by expression
 
 
-def resolve(name: str) -> torch.device:
-    """The device called `name`; "meta" too, where tensors have shapes but no data."""
-    return torch.device("meta") if name == "meta" else devices.resolve(name)
-
-
 def move(model_name: str, device_name: str) -> Move:
     """A new model moved from the host to a device, tensor by tensor."""
-    device = resolve(device_name)
+    device = devices.resolve(device_name)
     model = models.build(model_name)
     before = {name: t.device for name, t in model.state_dict().items()}
     allocated_before = devices.allocated(device)
 
-    moved = model.to(device)
+    with ledger.counting() as counts:  # the simulated accelerator does
+        moved = model.to(device)
 
     parameters = dict(model.named_parameters())
     return Move(
@@ -52,12 +51,13 @@ def move(model_name: str, device_name: str) -> Move:
         allocated_before,
         devices.allocated(device),
         devices.environment(device),
+        crossing(counts) if device.type == SIMULATED else None,
     )
 
 
 def time_move(model_name: str, device_name: str) -> MoveTime:
     """Seconds of `model.to(device)`, with a new model on the host for each repeat."""
-    device = resolve(device_name)
+    device = devices.resolve(device_name)
     built = [models.build(model_name) for _ in range(REPEATS + 1)]
     timed = timing.measure(lambda: built.pop().to(device), device, REPEATS)
     return MoveTime(timed.seconds, devices.environment(device))
@@ -100,7 +100,7 @@ def what_a_module_moves(device: torch.device) -> Values:
 
 def tried(device_name: str) -> dict[str, dict[str, str]]:
     """Evaluate the expressions of the functions above on this device."""
-    device = resolve(device_name)
+    device = devices.resolve(device_name)
     demonstrations = (copy_of_a_tensor, module_in_place, what_a_module_moves)
     return {
         demonstration.__name__: {
@@ -113,17 +113,12 @@ def tried(device_name: str) -> dict[str, dict[str, str]]:
 def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
     """Try AdamW on a model that is moved: built before, used before, built after.
 
-    On the CPU, where nothing moves, the model goes to the meta device and to float64:
-    `.to(dtype)` goes through a module in the same way.
+    On the CPU, where nothing moves, the model goes to float64: `.to(dtype)` goes
+    through a module in the same way.
     """
-    targets: tuple[torch.device | torch.dtype, ...] = (resolve(device_name),)
-    if device_name in ("cpu", "meta"):
-        targets = (torch.device("meta"), torch.float64)
-    return tuple(
-        find_out(target, when)
-        for target in targets
-        for when in ("after", "before", "used")
-    )
+    device = devices.resolve(device_name)
+    target = torch.float64 if device.type == "cpu" else device
+    return tuple(find_out(target, when) for when in ("after", "before", "used"))
 
 
 def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
@@ -154,7 +149,7 @@ def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
         str(target).removeprefix("torch."),
         when,
         held is model.weight,
-        None if weights.is_meta else not torch.equal(weights, model.weight),
+        not torch.equal(weights, model.weight),
         error,
     )
 
@@ -181,7 +176,7 @@ def step(device: torch.device, moved: set[str]) -> None:
 
 def attempt(device_name: str, moved: Collection[str]) -> Forgotten:
     """Run `step` with these moves; return its error, if any, and the line of it."""
-    device = resolve(device_name)
+    device = devices.resolve(device_name)
     try:
         step(device, set(moved))
         devices.synchronize(device)

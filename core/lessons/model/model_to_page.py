@@ -7,15 +7,17 @@ from typing import Any
 
 import streamlit as st
 
+from core.config import SIMULATED
 from core.jobs.job import Job
+from core.lessons.model import transfers_page
 from core.lessons.model.model_result import (
     Forgotten,
     Move,
     MoveTime,
     OptimizerFinding,
 )
-from core.measure.environment import Environment
-from core.ui import controls, figures, format, server
+from core.measure.environment import Environment, Machine
+from core.ui import controls, figures, format, server, simulated
 from core.ui.job_panel import JobPanel, slot
 from core.ui.server import engine, explained
 from core.ui.source import code_tabs, marked, source
@@ -24,6 +26,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
+WIDTH = 220  # pixels, for "Simulated accelerator"
 PANEL = JobPanel(
     "core.lessons.model.model_to:time_move",
     "The timing",
@@ -32,20 +35,15 @@ PANEL = JobPanel(
 )
 
 
-def settings(devices: Sequence[str]) -> tuple[str, str]:
+def settings(machine: Machine) -> tuple[str, str]:
     """Draw the choice of a model and a device for the whole page."""
+    devices = [SIMULATED] if machine.simulates else []  # where something moves first
+    devices += [device.device for device in machine.devices]
     with controls.row():
         model = controls.model("moved_model")
-        device = controls.choice(
-            "Device",
-            "moved_to",
-            [*devices, "meta"],
-            index=0 if len(devices) > 1 else 1,  # where there is something to move
-        )
-        if device == "meta":
-            real = format.NAMES.get(devices[0], devices[0])
-            with st.popover("What is `meta`?"):
-                st.markdown(words("meta", real=real))
+        device = controls.choice("Device", "moved_to", devices, width=WIDTH)
+    if machine.why_not:
+        st.caption(machine.why_not)
     return model, device
 
 
@@ -59,17 +57,22 @@ def draw(model: str, device: str) -> None:
         st.session_state.moved = job.arguments
     if pressed:
         st.session_state.moved = (model, device)
-        if panel.job is None:
+        if panel.job is None and device != SIMULATED:  # its time is no figure
             panel.submit(model, device)
     if st.session_state.get("moved") != (model, device):
         st.code(f"model = {format.NAMES[model]}()\nmodel.to({device!r})")
         return
-    with explained("The model was not moved"):
+    outline = simulated.outline("move", explained=True, device=device)
+    with outline, explained("The model was not moved"):
         move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
         left, right = st.columns([6, 4])
         with right:
             weight(move)
-            panel.follow(lambda job: time(job, move))
+            if move.crossed:
+                st.markdown(transfers_page.in_words(move.crossed))
+                st.markdown(words("move.rounded"))
+            else:
+                panel.follow(lambda job: time(job, move))
         with left:
             figures.table(
                 [
@@ -128,8 +131,6 @@ def time(job: Job, move: Move) -> None:
             f": the time it takes to check. The tensors are on the {device.upper()} "
             "already, so nothing is copied."
         )
-    elif device == "meta":
-        why = ". Nothing is copied: meta keeps shapes and drops values."
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
         why = (
@@ -145,7 +146,8 @@ def time(job: Job, move: Move) -> None:
 
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what that means for an optimizer."""
-    with explained("The lab has no answer"):
+    outline = simulated.outline("in_place", explained=True, device=device)
+    with outline, explained("The lab has no answer"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
         with st.expander("What if you built the optimizer before the move?"):
@@ -171,8 +173,8 @@ def demonstration(name: str, device: str) -> None:
 def optimizer(device: str, environment: Environment) -> None:
     """What a step does with an optimizer that was built before the move."""
     st.markdown(words("optimizer.text"))
-    if device in ("cpu", "meta"):
-        st.markdown(words("optimizer.stand_ins"))
+    if device == "cpu":
+        st.markdown(words("optimizer.stand_in"))
     findings: Sequence[OptimizerFinding] = ask(
         "core.lessons.model.model_to:optimizer_findings", device
     )
@@ -185,6 +187,8 @@ def optimizer(device: str, environment: Environment) -> None:
         },
         "What an optimizer does after its model was moved",
     )
+    for error in {finding.error for finding in findings if device == SIMULATED}:
+        simulated.cuda_wording(error)
     st.caption(f"Tried just now with torch {environment.torch}.")
     st.markdown(words("optimizer.remedy"))
 
@@ -206,8 +210,7 @@ def outcome(finding: OptimizerFinding) -> str:
         return f"**It fails.** {finding.error}"
     if not finding.holds_the_parameters:
         return "**The model does not learn**: AdamW has the old tensors"
-    unchanged = finding.weights_changed is False
-    return "The step changes nothing" if unchanged else "It works"
+    return "It works" if finding.weights_changed else "The step changes nothing"
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner=False)
@@ -226,7 +229,8 @@ def forget(device: str) -> None:
             for move in MOVES
             if not st.toggle(f"Forget the {move}", key=f"forget_{move}")
         )
-    with explained("The step was not tried"):
+    outline = simulated.outline("forget", device=device)
+    with outline, explained("The step was not tried"):
         end = attempt(device, moved)
         code, answer = st.columns([6, 5])
         code.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
@@ -237,6 +241,8 @@ def forget(device: str) -> None:
                     title="It fails at the arrow",
                     icon=":material/error:",
                 )
+                if device == SIMULATED:
+                    simulated.cuda_wording(end.error)
                 st.markdown(words("forget.look"))
             elif device == "cpu":
                 st.success(words("forget.cpu"))
@@ -244,8 +250,6 @@ def forget(device: str) -> None:
                 st.success(words("forget.all"))
             else:
                 st.success(f"All four are on `{device}`: it works.")
-            if device == "meta":
-                st.markdown(words("forget.meta"))
 
 
 def code() -> None:

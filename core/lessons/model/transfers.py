@@ -5,14 +5,16 @@ its first byte. So sizes from 4 KB to 256 MB are measured.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from core import devices
 from core.errors import ExplainedError, is_out_of_memory
-from core.lessons.model.model_result import Transfer, Transfers
+from core.lessons.model.model_result import Crossing, Transfer, Transfers
 from core.measure import timing
+from core.sim import ledger
 from core.watch import UNWATCHED, Watch
 
 SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
@@ -48,6 +50,33 @@ def measure(
     if not measured:
         raise ExplainedError("There was no size to measure.")
     return Transfers(tuple(measured), devices.environment(device))
+
+
+def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing]:
+    """What each kind of copy does on the simulated accelerator, which counts it.
+
+    Its lines are those of `device_copies`, from 1.
+    """
+    counted = {}
+    first = device_copies.__code__.co_firstlineno
+    for kind, copy in device_copies(size, devices.resolve(device_name)).items():
+        with ledger.counting() as counts:
+            copy()
+        crossed = crossing(counts)
+        lines = tuple(line - first + 1 for line in crossed.lines)
+        counted[kind] = replace(crossed, lines=lines)
+    return counted
+
+
+def crossing(counts: ledger.Counts) -> Crossing:
+    """The copies between host and device, and the waits, of these counts."""
+    between = [each for each in counts.copies if each.what != ledger.WITHIN]
+    return Crossing(
+        sum(counts.copies[each] for each in between),
+        sum(counts.copied[each] for each in between),
+        counts.waits.total(),
+        tuple(each.line for each in counts.waits),
+    )
 
 
 def copies(size: int, device: torch.device) -> Copies:

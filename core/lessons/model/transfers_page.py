@@ -7,15 +7,16 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.config import SIMULATED
 from core.jobs.job import Job
-from core.lessons.model.model_result import Transfer, Transfers
+from core.lessons.model.model_result import Crossing, Transfer, Transfers
 from core.measure.environment import Machine
 from core.measure.speedup import agree
-from core.ui import charts, format
+from core.ui import charts, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
-from core.ui.server import engine
-from core.ui.source import show
+from core.ui.server import engine, explained
+from core.ui.source import marked, show, source
 
 GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
@@ -33,6 +34,43 @@ def show_copies() -> None:
         show("core.lessons.model.transfers:host_copies")
 
 
+def in_words(crossed: Crossing) -> str:
+    """What the simulated accelerator has counted of one step, or of one move."""
+    if not crossed.copies:
+        return "Nothing crosses between host and device, and the host doesn't wait."
+    waits = f"waits {format.counted(crossed.waits, 'time')}."
+    if crossed.waits == crossed.copies > 1:
+        waits = "waits for each of them."
+    copies = format.counted(crossed.copies, "copy", "copies")
+    return f"**{copies}**, {format.size(crossed.bytes)} in all. The host {waits}"
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def counted() -> dict[tuple[str, str], Crossing]:
+    """The same for every visitor."""
+    return engine().ask("core.lessons.model.transfers:count", SIMULATED)
+
+
+def draw_counted() -> None:
+    """Each kind of copy on the simulated accelerator, and who waited in which line."""
+    copies = counted()
+    free = {memory for (_, memory), crossed in copies.items() if not crossed.waits}
+    st.markdown(
+        f"Only a copy that is **{' or '.join(sorted(free))}** lets the host go on at "
+        "once. In the lines with an arrow the host waits until all bytes have arrived."
+    )
+    figures.table(
+        [
+            (*kind, crossed.copies, format.size(crossed.bytes), crossed.waits)
+            for kind, crossed in copies.items()
+        ],
+        ["Direction", "Host memory", "Copies", "Bytes", "The host waits"],
+        "Copies, bytes and waits of the host for each kind of copy",
+    )
+    lines = {line for crossed in copies.values() for line in crossed.lines}
+    st.code(marked(source("core.lessons.model.transfers:device_copies"), lines))
+
+
 class TransfersLab(Lab):
     key, idle = "measure_transfers", True
     event, noun = Transfer, "timing"
@@ -40,6 +78,13 @@ class TransfersLab(Lab):
         ("The copies", show_copies),
         ("The timer", "core.measure.timing:measure_side_by_side"),
     )
+
+    def draw(self, machine: Machine) -> None:
+        if machine.simulates:
+            outline = simulated.outline("transfers", explained=True)
+            with outline, explained("The copies were not counted"):
+                draw_counted()
+        super().draw(machine)
 
     def more(self, machine: Machine) -> str | None:
         return self.words["within"] if len(machine.devices) == 1 else None

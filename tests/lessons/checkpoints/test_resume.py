@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
+from core.devices import other_than_cpu
 from core.errors import CancelledError
 from core.lessons.checkpoints import resume
 from core.lessons.checkpoints.checkpoints_result import PartLosses, Resumed
@@ -79,7 +80,7 @@ def test_resuming_is_cancelled() -> None:
 
 @pytest.mark.gpu
 def test_resuming_on_the_accelerator() -> None:
-    found = resume.compare(replace(CNN, device="auto"))
+    found = resume.compare(replace(CNN, device=other_than_cpu().type))
     assert found.greatest_loss_difference < found.weights_only_difference
     assert found.greatest_loss_difference < 0.05
     assert "device_random" in found.contents

@@ -9,6 +9,7 @@ import torch
 from core import loops, models
 from core.data import batches, datasets
 from core.lessons.model import batch_steps
+from core.sim import simulation
 from core.ui.source import source
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -73,6 +74,28 @@ def test_a_batch_is_the_same_each_time(second):
     again = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 2)
     assert again.stages == second.stages
     assert (again.logits == second.logits).all()
+
+
+@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+@pytest.mark.parametrize("model", ["ann", "cnn"])
+def test_a_batch_on_the_simulated_accelerator(model):
+    simulated, here = (
+        batch_steps.inspect_batch("sprites", model, device, 0, 3)
+        for device in ("sim", "cpu")
+    )
+    assert (simulated.logits == here.logits).all()
+    assert [stage.moved for stage in simulated.stages] == [
+        stage.moved for stage in here.stages
+    ]
+    held = [{each.name: each for each in stage.held} for stage in simulated.stages]
+    batch = held[MOVE]["inputs"].bytes + held[MOVE]["targets"].bytes
+    move, *others = (stage.crossed for stage in simulated.stages)
+    assert (move.copies, move.bytes, move.waits) == (2, batch, 2)
+    assert {(each.copies, each.waits) for each in others} == {(0, 0)}
+    activations = [step for step in range(6) if "activations" in held[step]]
+    assert activations == [FORWARD, LOSS]
+    assert held[LOSS]["activations"].bytes > held[MOVE]["inputs"].bytes
+    assert {each.device for each in held[STEP].values()} == {"sim:0", "cpu"}
 
 
 def test_batches_follow_each_other_as_in_training():

@@ -16,7 +16,9 @@ STATE = (Held("optimizer state", "cuda:0", 875_000), Held("step counts", "cpu", 
 
 def picture(now: tuple[Held, ...], before: tuple[Held, ...] = ()) -> ET.Element:
     """The picture of a machine with a card; it is well-formed."""
-    return ET.fromstring(batch_steps_page.picture(now, before, "CUDA", False, LIGHT))
+    return ET.fromstring(
+        batch_steps_page.picture(now, before, "CUDA", False, LIGHT, False)
+    )
 
 
 def test_a_tensor_stands_where_it_is():
@@ -33,6 +35,8 @@ def test_the_batch_is_seen_to_move_once():
     first, second = picture((MODEL, *BATCH)), picture((MODEL, *BATCH), (MODEL, *BATCH))
     moves = "{http://www.w3.org/2000/svg}animateTransform"
     assert [len([*each.iter(moves)]) for each in (first, second)] == [2, 0]
+    sizes = [[each.text for each in it.iter()].count("512 B") for it in (first, second)]
+    assert sizes == [2, 1]  # the arrow has it too
 
 
 def test_what_is_gone_leaves_its_place():
@@ -44,5 +48,5 @@ def test_what_is_gone_leaves_its_place():
 def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
     here = Held("model", "cpu", 438_000)
     assert "of the host: nothing" in batch_steps_page.in_words((here,), one_memory=True)
-    drawn = batch_steps_page.picture((here,), (here,), "An accelerator", True, LIGHT)
+    drawn = batch_steps_page.picture((here,), (here,), "One", True, LIGHT, True)
     assert "stroke-dasharray" in drawn

@@ -15,15 +15,17 @@ from core.ui.source import source
 MOVES = ("model", "inputs", "labels", "loss")
 FORWARD, LOSS = "outputs = model(inputs)", "loss = criterion(outputs, labels)"
 HERE = other_than_cpu()
-DEVICE = HERE.type if HERE else "meta"
+DEVICE = HERE.type if HERE else ""
+THERE = f"{DEVICE}:0"
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_parameter_and_buffer_is_moved(name):
-    moved = model_to.move(name, "meta")
+    moved = model_to.move(name, DEVICE)
     state = models.build(name).state_dict()
     assert [each.name for each in moved.tensors] == list(state)
-    assert {(each.before, each.after) for each in moved.tensors} == {("cpu", "meta")}
+    assert {(each.before, each.after) for each in moved.tensors} == {("cpu", THERE)}
     assert sum(each.bytes for each in moved.tensors) == sum(
         tensor.numel() * tensor.element_size() for tensor in state.values()
     )
@@ -36,43 +38,47 @@ def test_buffers_are_told_from_parameters():
     assert {e.kind for e in model_to.move("ann", "cpu").tensors} == {"parameter"}
 
 
+@pytest.mark.gpu
 def test_a_tensor_is_copied_and_a_module_is_moved_in_place():
-    found = model_to.tried("meta")
+    found = model_to.tried(DEVICE)
     assert found["copy_of_a_tensor"]["x.device"] == "cpu"
     assert found["copy_of_a_tensor"]["y is x"] == "False"
     assert found["module_in_place"]["moved is model"] == "True"
-    assert found["module_in_place"]["model.weight.device"] == "meta"
+    assert found["module_in_place"]["model.weight.device"] == THERE
 
 
+@pytest.mark.gpu
 def test_a_module_moves_its_parameters_and_buffers_and_nothing_else():
-    found = model_to.tried("meta")["what_a_module_moves"]
+    found = model_to.tried(DEVICE)["what_a_module_moves"]
     places = [found[f"module.{name}.device"] for name in ("scale", "mean", "note")]
-    assert places == ["meta", "meta", "cpu"]
+    assert places == [THERE, THERE, "cpu"]
     assert found["list(module.state_dict())"] == "['scale', 'mean']"
 
 
-def test_an_optimizer_is_found_out_not_asserted():
-    findings = {
-        (each.target, each.when): each for each in model_to.optimizer_findings("cpu")
-    }
-    assert len(findings) == 6
-    for (target, when), each in findings.items():
-        if when == "after":
-            assert each.holds_the_parameters
-            assert not each.error
-            assert each.weights_changed is (None if target == "meta" else True)
+@pytest.mark.parametrize("device", ["cpu", pytest.param(DEVICE, marks=pytest.mark.gpu)])
+def test_an_optimizer_is_found_out_not_asserted(device):
+    found = {each.when: each for each in model_to.optimizer_findings(device)}
+    assert all(each.holds_the_parameters for each in found.values())
+    works = {when: not found[when].error for when in found}
+    assert works == {"after": True, "before": True, "used": False}
+    assert all(found[when].weights_changed for when in found if works[when])
 
 
 def test_an_optimizer_that_lost_its_parameters_is_noticed():
-    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    future = torch.__future__
+    swaps = future.get_swap_module_params_on_conversion()  # beside the simulated device
+    future.set_swap_module_params_on_conversion(False)
+    future.set_overwrite_module_params_on_conversion(True)
     try:
         finding = model_to.find_out(torch.float64, "before")
     finally:
-        torch.__future__.set_overwrite_module_params_on_conversion(False)
+        future.set_overwrite_module_params_on_conversion(False)
+        future.set_swap_module_params_on_conversion(swaps)
     assert not finding.holds_the_parameters
     assert finding.weights_changed is False
 
 
+@pytest.mark.gpu
 def test_each_repeat_of_the_timing_moves_a_model(monkeypatch):
     built = []
 
@@ -81,9 +87,9 @@ def test_each_repeat_of_the_timing_moves_a_model(monkeypatch):
         return built[-1]
 
     monkeypatch.setattr(model_to.models, "build", build)
-    timed = model_to.time_move("ann", "meta")
+    timed = model_to.time_move("ann", DEVICE)
     assert len(timed.seconds) == model_to.REPEATS
-    assert all(next(model.parameters()).is_meta for model in built)
+    assert all(next(model.parameters()).device.type == DEVICE for model in built)
     assert len(built) == model_to.REPEATS + 1
 
 
@@ -94,12 +100,16 @@ def test_a_device_that_is_not_there_is_a_sentence():
 
 @pytest.mark.gpu
 def test_a_move_to_the_accelerator_takes_its_memory():
-    device = str(torch.accelerator.current_accelerator())
-    moved = model_to.move("ann", device)
+    moved = model_to.move("ann", DEVICE)
     grown = moved.allocated_after - moved.allocated_before
-    assert grown >= sum(each.bytes for each in moved.tensors)
+    size = sum(each.bytes for each in moved.tensors)
+    assert grown >= size
+    if moved.environment.is_simulated:
+        assert moved.crossed.copies == moved.crossed.waits == len(moved.tensors)
+        assert moved.crossed.bytes == size
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     ("forgotten_move", "line"),
     [("model", FORWARD), ("inputs", FORWARD), ("labels", LOSS), ("loss", LOSS)],
@@ -115,6 +125,7 @@ def test_a_forgotten_move_fails_where_two_devices_meet(
     assert lines[end.line - 1].strip() == line
 
 
+@pytest.mark.gpu
 def test_all_or_none_work_and_nothing_between() -> None:
     some = chain.from_iterable(combinations(MOVES, n) for n in range(1, 4))
     assert all(model_to.attempt(DEVICE, moved).error for moved in some)
