@@ -89,8 +89,8 @@ def resolve_timed(name: str) -> torch.device:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has finished its queue; CPU and meta have none."""
-    if device.type not in ("cpu", "meta"):
+    """Wait until the device has finished its queue; the CPU has none."""
+    if device.type != "cpu":
         torch.accelerator.synchronize(device)
 
 
@@ -213,8 +213,6 @@ def allocated(device: torch.device) -> int | None:
 
 def environment(device: torch.device) -> Environment:
     """What to read a number with that is measured on the device now."""
-    if device.type == "meta":  # it computes nothing, the host takes the time
-        device = torch.device("cpu")
     return Environment(
         device=str(device),
         device_name=name(device),

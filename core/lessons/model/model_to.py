@@ -57,7 +57,7 @@ def move(model_name: str, device_name: str) -> Move:
 
 def time_move(model_name: str, device_name: str) -> MoveTime:
     """Seconds of `model.to(device)`, with a new model on the host for each repeat."""
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     built = [models.build(model_name) for _ in range(REPEATS + 1)]
     timed = timing.measure(lambda: built.pop().to(device), device, REPEATS)
     return MoveTime(timed.seconds, devices.environment(device))

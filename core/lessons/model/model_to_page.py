@@ -42,8 +42,7 @@ def settings(machine: Machine) -> tuple[str, str]:
     with controls.row():
         model = controls.model("moved_model")
         device = controls.choice("Device", "moved_to", devices, width=WIDTH)
-    if machine.why_not:
-        st.caption(machine.why_not)
+    simulated.tell_why_not(machine)
     return model, device
 
 

@@ -32,7 +32,7 @@ def measure(
 
     A size that does not fit into memory ends the measurement, which keeps the others.
     """
-    device = devices.resolve(device_name)
+    device = devices.resolve_timed(device_name)
     measured: list[Transfer] = []
     for size in sizes:
         try:
