@@ -34,6 +34,7 @@ from core.lessons.speed.copies_result import (
     Copied,
     CopiesLab,
     Fetched,
+    Waited,
 )
 from core.lessons.speed.loader_result import LoaderCell, LoaderLab, LoaderPlan
 from core.lessons.speed.memory_result import (
@@ -286,6 +287,11 @@ COPIES = CopiesLab(
     ),
     environment=CARD,
     date=DATE,
+)
+COPIES_ON_CPU = replace(
+    COPIES,
+    environment=PROCESSOR,
+    waited=(Waited("pageable", 100, 100), Waited("pinned", 0, 100)),
 )
 TRANSFERS = Transfers(
     tuple(

@@ -10,7 +10,7 @@ from tests.samples import CLIMBED, EPOCHS
 MEASURED = (
     *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, CLIMBED),
     *(samples.LOADER, samples.MEMORY, samples.VECTORIZED, samples.COPIES),
-    samples.MEMORY_ON_CPU,
+    *(samples.MEMORY_ON_CPU, samples.COPIES_ON_CPU),
 )
 
 

@@ -90,7 +90,15 @@ def test_vectorize_and_copies_say_by_how_much():
     said = texts(at.markdown)
     assert "`.item()` in every step takes **0.10 times** as long" in said
     assert "then the device idles until the host gives it more" in said
+    assert "simulated" not in said
     assert len(at.get("vega_lite_chart")) == 2
+
+
+def test_who_waits_is_told_of_the_simulated_accelerator():
+    at = show_lab("copies", samples.COPIES_ON_CPU, "About as long")
+    said = texts(at.markdown)
+    assert "pinned: the host waits 0 times for 100 copies, otherwise 100" in said
+    assert len(at.get("vega_lite_chart")) == 3
 
 
 # The ladder

@@ -2,19 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import torch
 from torch import Tensor
 
 from core import devices
-from core.lessons.speed.copies_result import CPU, ITEM, ONCE, Copied, CopiesLab, Fetched
+from core.config import SIMULATED
+from core.lessons.speed.copies_result import (
+    CPU,
+    ITEM,
+    ONCE,
+    Copied,
+    CopiesLab,
+    Fetched,
+    Waited,
+)
 from core.measure import timing
 from core.measure.environment import now
+from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 
 BYTES = 16 * 2**20
 PIECES = (1, 10, 100, 1_000, 10_000)
-STEPS = 500
+BATCHES, STEPS = 100, 500
 WIDTH, BATCH_SIZE = 64, 64  # small: launching a step takes most of its time
 REPEATS = 10
 
@@ -45,7 +56,32 @@ def measure(
     taken = in_turn([partial(fetch, step, steps) for fetch in WAYS.values()])
     fetched = [Fetched(way, steps, s) for way, s in zip(WAYS, taken, strict=True)]
     environment = devices.environment(device)
-    return CopiesLab(tuple(copied), tuple(fetched), environment, now())
+    waited = count_waits(steps) if simulation.works() else ()
+    return CopiesLab(tuple(copied), tuple(fetched), environment, now(), waited)
+
+
+def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
+    """How often the host waits to move batches and to fetch numbers."""
+    device, waited = torch.device(SIMULATED), []
+    pageable = torch.rand(BATCHES, BATCH_SIZE, WIDTH)
+    memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
+    for (memory, batches), on in product(memories.items(), (False, True)):
+        with ledger.counting() as counts:
+            move(batches, device, on)
+        way = f"{memory}, non_blocking={on}"
+        waited.append(Waited(way, counts.waits.total(), BATCHES))
+    for way, fetch in WAYS.items():
+        step = make_step(device)
+        with ledger.counting() as counts:
+            fetch(step, steps)
+        waited.append(Waited(way, counts.waits.total(), steps))
+    return tuple(waited)
+
+
+def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
+    """The host goes on only where the batch is pinned and the copy is non-blocking."""
+    for batch in batches:
+        batch.to(device, non_blocking=non_blocking)
 
 
 def copy_pieces(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:

@@ -1,15 +1,17 @@
 """Small copies against large ones, as the Speed page shows them."""
 
+from collections.abc import Sequence
 from statistics import median
 
 import altair as alt
+import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
-from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab
+from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
 from core.measure.environment import Machine
 from core.measure.speedup import paired
-from core.ui import charts, figures, format, guess
+from core.ui import charts, figures, format, guess, simulated
 from core.ui.lab import SIDES, Finding, Guess, Lab
 
 GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
@@ -22,6 +24,7 @@ class Copies(Lab):
         (".item()", "core.lessons.speed.copies:fetch_items"),
         (".cpu()", "core.lessons.speed.copies:fetch_with_cpu"),
         ("Once", "core.lessons.speed.copies:fetch_once"),
+        ("Pinned", "core.lessons.speed.copies:move"),
     )
 
     def more(self, machine: Machine) -> str | None:
@@ -110,6 +113,25 @@ class Copies(Lab):
             "long as fetching all numbers at the end (middle half of the pairs: "
             f"{low} to {high}). {why}"
         )
+        if lab.waited:
+            with simulated.outline(f"copies{self.suffix}", explained=True):
+                self.draw_waits(lab.waited)
+
+    def draw_waits(self, waited: Sequence[Waited]) -> None:
+        """A bar for each way to move batches or to fetch numbers."""
+        least = min(waited, key=lambda each: each.waits)
+        st.markdown(
+            f"**{least.way}: the host waits {least.waits} times for {least.times} "
+            f"copies, otherwise {waited[0].waits} times**"
+        )
+        rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
+        x = alt.X("waits:Q").title("Waits of the host")
+        color = alt.value(charts.palette().further[1])
+        st.altair_chart(
+            charts.bars(rows, x, "waits:Q", 28, color=color),
+            alt="How often the host waits, for each way to move and to fetch",
+        )
+        st.markdown(self.words["waits"])
 
     def caption(self, lab: CopiesLab) -> str:
         return (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.measure.environment import Environment
-from core.measure.rows import Row, pick, row
+from core.measure.rows import Row, counted, pick, row
 
 ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetched once"
 
@@ -27,6 +27,15 @@ class Fetched:
 
 
 @dataclass(frozen=True)
+class Waited:
+    """How often the host waits for the simulated accelerator."""
+
+    way: str
+    waits: int
+    times: int  # copies or steps
+
+
+@dataclass(frozen=True)
 class CopiesLab:
     """Both halves: to the device in pieces, and back from it."""
 
@@ -34,15 +43,27 @@ class CopiesLab:
     fetched: tuple[Fetched, ...]
     environment: Environment
     date: str
+    waited: tuple[Waited, ...] = ()  # moved, then fetched; none beside a real one
 
     def rows(self) -> list[Row]:
         """A row for each number of pieces, then for each way to fetch."""
         about = pick(self, "environment date")
         none: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
-        return [
-            row("copies", copy.seconds, **none | pick(copy, "pieces bytes"), **about)
-            for copy in self.copied
-        ] + [
-            row("steps, fetched", f.seconds, **none | pick(f, "way steps"), **about)
-            for f in self.fetched
-        ]
+        return (
+            [
+                row(
+                    "copies", copy.seconds, **none | pick(copy, "pieces bytes"), **about
+                )
+                for copy in self.copied
+            ]
+            + [
+                row("steps, fetched", f.seconds, **none | pick(f, "way steps"), **about)
+                for f in self.fetched
+            ]
+            + [
+                counted(
+                    "waits of the host", **about, **none | pick(w, "way waits times")
+                )
+                for w in self.waited
+            ]
+        )

@@ -30,3 +30,11 @@ def test_every_way_fetches_the_same_numbers():
     for fetch in copies.WAYS.values():
         numbers = iter(torch.arange(5.0, device=device))
         assert fetch(lambda numbers=numbers: next(numbers), 5) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.gpu
+def test_the_host_goes_on_only_with_pinned_memory_and_non_blocking():
+    *moved, item, cpu, once = copies.measure("cpu", size=9, steps=3, repeats=1).waited
+    assert [each.waits for each in moved] == [100, 100, 100, 0]
+    assert moved[-1].way == "pinned, non_blocking=True"
+    assert [each.waits for each in (item, cpu, once)] == [3, 3, 1]
