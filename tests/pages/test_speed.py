@@ -97,7 +97,7 @@ def test_vectorize_and_copies_say_by_how_much():
 def test_who_waits_is_told_of_the_simulated_accelerator():
     at = show_lab("copies", samples.COPIES_ON_CPU, "About as long")
     said = texts(at.markdown)
-    assert "pinned: the host waits 0 times for 100 copies, otherwise 100" in said
+    assert "pinned: the host waits for 0 of 100 copies, otherwise for 100" in said
     assert len(at.get("vega_lite_chart")) == 3
 
 
