@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from core.config import SIMULATED
 from core.lessons.checkpoints import download_page, round_trip_page, upload_page
 from core.runs import export
 from core.runs import finished_run_page as finished_run
@@ -13,6 +14,8 @@ from core.ui.server import engine
 frame.begin("Checkpoints")
 machine = engine().machine()
 devices = [device.device for device in machine.devices] if machine else ["cpu"]
+if machine and machine.simulates:
+    devices.insert(0, SIMULATED)
 run, _ = finished_run.choose()
 
 

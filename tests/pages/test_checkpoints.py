@@ -82,9 +82,16 @@ def test_a_file_of_another_model_is_listed(run_id, engine):
     assert any(column.startswith("Unexpected") for column in columns)
 
 
-def test_a_round_trip_is_exact_here(engine, run_id):
+@pytest.mark.parametrize("saved_on", ["cpu", "sim"])
+def test_a_round_trip_is_exact_here(engine, run_id, saved_on):
     at = open_checkpoints(run_id, "Round trip")
-    at.selectbox(key="save_on").set_value("cpu")
+    if saved_on == "sim":
+        if not engine.machine().simulates:
+            pytest.skip("a real accelerator")
+        assert "(tagged with sim:0)" in texts(at.code)
+        assert "on a CUDA device" in texts(at.code)
+        assert "It works: the tensors are on `cpu`." in texts(at.success)
+    at.selectbox(key="save_on").set_value(saved_on)
     at.selectbox(key="load_on").set_value("cpu")
     press(at, engine, "round_trip", "core.lessons.checkpoints.round_trip:measure")
     assert metrics(at)["Logits that differ"] == "0 of 20,000"

@@ -4,6 +4,7 @@ Files that strangers sent are opened in upload, training is resumed in
 core.lessons.checkpoints.resume.
 """
 
+import io
 from typing import Any
 
 import safetensors.torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from core import devices, loops, models, state_dict
 from core.config import RunConfig
 from core.data import batches, datasets
+from core.jobs import sandbox
 from core.lessons.checkpoints.checkpoints_result import RoundTrip, TensorInfo
 from core.watch import UNWATCHED, Watch
 
@@ -63,6 +65,43 @@ def to_safetensors(checkpoint: bytes) -> bytes:
     """The same tensors in a format that can hold nothing but tensors."""
     tensors, _ = read(checkpoint)
     return safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
+
+
+def saved_on(device: torch.device) -> bytes:
+    model = nn.Linear(3, 2).to(device)
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    return file.getvalue()
+
+
+def load_as_saved(file: bytes) -> torch.device:
+    state = torch.load(io.BytesIO(file))
+    return state["weight"].device
+
+
+def load_on_the_cpu(file: bytes) -> torch.device:
+    state = torch.load(io.BytesIO(file), map_location="cpu")
+    return state["weight"].device
+
+
+def load_elsewhere(device_name: str) -> dict[str, str]:
+    """How each of these loads ends, in a process without the device.
+
+    The file was saved on the device. Where it can be loaded, its tensors' new device.
+    """
+    file = saved_on(devices.resolve(device_name))
+    address = f"{__name__}:load_both_ways"
+    return sandbox.call(address, file, hostile=True)  # which hides a real device
+
+
+def load_both_ways(file: bytes) -> dict[str, str]:
+    ends = {}
+    for load in (load_as_saved, load_on_the_cpu):
+        try:
+            ends[load.__name__] = str(load(file))
+        except RuntimeError as error:
+            ends[load.__name__] = f"{type(error).__name__}: {error}"
+    return ends
 
 
 def measure(

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.config import RunConfig
+from core.config import SIMULATED, RunConfig
 from core.jobs.job import Job
 from core.lessons.checkpoints.checkpoints_result import (
     RESUME_IMAGES,
@@ -17,12 +17,12 @@ from core.lessons.checkpoints.checkpoints_result import (
     RoundTrip,
 )
 from core.runs import finished_run_page as finished_run
-from core.ui import charts, controls, figures, format
+from core.ui import charts, controls, figures, format, simulated
 from core.ui.charts import LATER, LINES, Chart, Palette
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
-from core.ui.server import engine
-from core.ui.source import show
+from core.ui.server import engine, explained
+from core.ui.source import show, source
 from core.words import Words
 
 words = Words(__file__)
@@ -58,6 +58,8 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
     else:
         _save_and_load(run, devices)
     show("core.lessons.checkpoints.round_trip:measure")
+    if len(devices) > 1:
+        _elsewhere(devices[0])
     st.subheader(words("resume.heading"))
     st.markdown(words("resume.text"))
     if run is None:
@@ -83,6 +85,32 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
     panel.follow(_trip)
 
 
+@st.cache_data(ttl=600, show_spinner=False)
+def load_elsewhere(device: str) -> dict[str, str]:
+    """The same for every visitor."""
+    return engine().ask("core.lessons.checkpoints.round_trip:load_elsewhere", device)
+
+
+def _elsewhere(device: str) -> None:
+    """A file that was saved on the device, where there is no such device."""
+    st.subheader(words("elsewhere.heading"))
+    outline = simulated.outline("elsewhere", explained=True, device=device)
+    with outline, explained("The file was not loaded"):
+        st.markdown(words("elsewhere.text", device=device))
+        for name, end in load_elsewhere(device).items():
+            code, answer = st.columns([3, 2])
+            code.code(source(f"core.lessons.checkpoints.round_trip:{name}"))
+            with answer:
+                if "Error" not in end:
+                    st.success(words("elsewhere.loads", device=end))
+                    continue
+                st.markdown(words("elsewhere.fails"))
+                st.code(end, language=None, wrap_lines=True)
+                if device == SIMULATED:
+                    st.caption(words("elsewhere.on_cuda"))
+                    st.code(words("elsewhere.cuda"), language=None, wrap_lines=True)
+
+
 def _trip(job: Job) -> None:
     """How far the answers of both models are apart."""
     trip: RoundTrip | None = job.value
@@ -90,6 +118,12 @@ def _trip(job: Job) -> None:
         if not job.ended:
             slot("Saving, loading, and answering all test images twice.")
         return
+    device = SIMULATED if SIMULATED in job.arguments else ""
+    with simulated.outline("trip", device=device):
+        _compared(trip)
+
+
+def _compared(trip: RoundTrip) -> None:
     figures.metrics(
         {
             "Greatest difference": f"{trip.greatest_difference:.3g}",
@@ -150,6 +184,8 @@ def _resumed(job: Job) -> None:
         for step, loss in report.losses
     ]
     resumed: Resumed | None = job.value
+    if config.device == SIMULATED:
+        simulated.badge()
     if resumed is not None:
         _in_words(resumed)
     elif not job.ended:

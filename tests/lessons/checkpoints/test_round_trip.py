@@ -57,6 +57,13 @@ def test_a_rounded_file_is_seen() -> None:
 
 
 @pytest.mark.gpu
+def test_a_file_can_be_mapped_where_its_device_is_missing() -> None:
+    ends = round_trip.load_elsewhere(str(other_than_cpu()))
+    assert "RuntimeError" in ends["load_as_saved"]
+    assert ends["load_on_the_cpu"] == "cpu"
+
+
+@pytest.mark.gpu
 def test_a_round_trip_between_devices_is_nearly_exact() -> None:
     there = str(other_than_cpu())
     config = RunConfig(task="sprites", model="cnn")
