@@ -8,7 +8,13 @@ from tests import samples
 from tests.samples import CLIMBED, EPOCHS
 
 MEASURED = (
-    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, CLIMBED),
+    *(
+        samples.RACE,
+        samples.CROSSOVER,
+        samples.TIMING,
+        samples.PROFILE,
+        samples.CLIMBED_ON_CPU,
+    ),
     *(samples.LOADER, samples.MEMORY, samples.VECTORIZED, samples.COPIES),
     *(samples.MEMORY_ON_CPU, samples.COPIES_ON_CPU),
 )

@@ -153,6 +153,13 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
     assert "You guessed: more than that." in texts(at.info)
 
 
+def test_what_the_host_waits_for_is_told_while_the_climb_goes_on():
+    counts = samples.CLIMBED_ON_CPU.counts
+    said = texts(climb("running", 1, *counts).markdown)
+    assert "The textbook loop: 48 waits of the host for 1,024 images" in said
+    assert "No .item() in the loop: none" in said
+
+
 def test_one_switch_shows_all_results_and_only_then_there_are_files():
     at = climb("finished", 14)
     assert "results are waiting for your guess" in texts(at.info)

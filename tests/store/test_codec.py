@@ -14,7 +14,12 @@ from tests import samples
 
 KEPT = [
     *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE),
-    *(samples.CLIMBED, samples.LOADER, samples.MEMORY_ON_CPU, samples.COPIES_ON_CPU),
+    *(
+        samples.CLIMBED_ON_CPU,
+        samples.LOADER,
+        samples.MEMORY_ON_CPU,
+        samples.COPIES_ON_CPU,
+    ),
     samples.VECTORIZED,
     samples.machine("CUDA", "CPU"),
     RunConfig(model="cnn", epochs=3, learning_rate=3e-4),

@@ -7,8 +7,9 @@ the rung that it changes; at the end those of the best in turn with the textbook
 import gc
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -17,6 +18,7 @@ import torch
 from torch import nn
 
 from core import devices, loops, models
+from core.config import SIMULATED
 from core.data import batches, datasets
 from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
 from core.lessons.speed import climb_result, roofline, rungs
@@ -25,13 +27,16 @@ from core.lessons.speed.climb_result import (
     TEXTBOOK,
     Climb,
     Climbed,
+    Counts,
     Direct,
     DirectProgress,
+    Kept,
     Progress,
     Result,
 )
 from core.measure import peak_memory
 from core.measure.environment import now
+from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 from core.words import Words
 
@@ -52,6 +57,7 @@ def climb(
     datasets.load(wanted.task)  # if that fails, no rung is to blame
     limit = roofline.measure(wanted.task, wanted.model, device)
     watch.report(limit)
+    counts = tuple(count(wanted, watch)) if simulation.works() else ()
     results = list(done)
     base: PreparedRung | None = None
     try:
@@ -81,7 +87,34 @@ def climb(
     finally:
         torch.compiler.reset()  # compiled code holds on to its model
     environment = devices.environment(device)
-    return Climbed(wanted, limit, tuple(results), direct, environment, now())
+    return Climbed(wanted, limit, tuple(results), direct, environment, now(), counts)
+
+
+def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
+    """Waits, copies and operations of each rung, by itself; reports each.
+
+    A rung that fails is left out: it will say why when it is timed.
+    """
+    device = torch.device(SIMULATED)
+    split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
+    for rung in climb_result.RUNGS:
+        watch.check()
+        if rung.obstacle(devices.backend(device), wanted.model):
+            continue
+        with suppress(RuntimeError, OSError):
+            model = models.build(wanted.model).to(device)
+            epoch = getattr(rungs, rung.name)(split, model, device, Kept())
+            with ledger.counting() as found:
+                deque(epoch(), maxlen=0)
+            counts = Counts(
+                rung.name,
+                found.waits.total(),
+                ledger.total(found.copies, ledger.TO_DEVICE),
+                ledger.total(found.copied, ledger.TO_DEVICE),
+                found.operations.total(),
+            )
+            watch.report(counts)
+            yield counts
 
 
 def why(error: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
-from core.measure.rows import Row, pick, row
+from core.measure.rows import Row, counted, pick, row
 from core.measure.speedup import (
     FEWEST_REPEATS,
     Speedup,
@@ -53,6 +53,7 @@ TEXTBOOK = RUNGS[0].name
 DEFAULTS = {"ann": (3, 60_000), "cnn": (2, 10_000)}
 RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
 FIRST_STEPS = 5  # before the epochs that are timed
+COUNTED_IMAGES = 1024  # in the epoch whose waits are counted
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,17 @@ class DirectProgress:
     pair: int  # number of this pair of epochs, from 1
     pairs: int
     step: int  # in this epoch
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What an epoch of a rung asks of the simulated accelerator and of the host."""
+
+    rung: str
+    waits: int  # of the host
+    copies: int  # to the device
+    bytes: int  # of those
+    operations: int
 
 
 # One rung
@@ -331,6 +343,7 @@ class Climbed:
     direct: Direct | None  # None where no rung could be measured
     environment: Environment
     date: str
+    counts: tuple[Counts, ...] = ()  # none beside a real accelerator
 
     def __post_init__(self) -> None:
         if self.direct and self.direct.rung not in measured(self.results):
@@ -381,6 +394,13 @@ class Climbed:
             )
             for what, result, limit in epochs
             for gain in [result.gain(by_rung.get(result.base))]
+        ] + [
+            counted(
+                f"epoch of {COUNTED_IMAGES} images",
+                **pick(self, "environment date task=climb.task model=climb.model"),
+                **pick(each, "rung waits copies bytes operations"),
+            )
+            for each in self.counts
         ]
 
 

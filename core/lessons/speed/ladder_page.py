@@ -13,11 +13,13 @@ from core.jobs.job import Job
 from core.lessons.speed import climb_result, rungs_page
 from core.lessons.speed.climb_result import (
     BY_NAME,
+    COUNTED_IMAGES,
     DEFAULTS,
     FIRST_STEPS,
     RUNGS,
     Climb,
     Climbed,
+    Counts,
     DirectProgress,
     Progress,
     Result,
@@ -33,6 +35,7 @@ from core.ui import (
     format,
     job_panel,
     last_measurement,
+    simulated,
 )
 from core.ui.job_panel import JobPanel, latest, reported
 from core.ui.lab import SIDES
@@ -178,6 +181,9 @@ def draw_climb(job: Job, backend: str) -> None:
         if any(result.measured for result in shown):
             st.caption(words("ladder.bars", n=wanted.epochs))
             draw_waterfall(shown, results, backend)
+    if counts := job.value.counts if job.value else reported(job, Counts):
+        with simulated.outline("ladder", explained=True):
+            draw_counts(counts, wanted.model)
     with st.expander("All figures", icon=":material/table:"):
         draw_table(shown, results)
         if job.value is not None:
@@ -288,6 +294,38 @@ def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Re
     """The kept rungs, from the textbook to the first that is not shown yet."""
     until = takewhile(lambda result: result in shown, results)
     return [result for result in until if result.measured and result.kept]
+
+
+def draw_counts(counts: Sequence[Counts], model: str) -> None:
+    """What the host waits for on each rung, where that can be counted."""
+    first = f"{BY_NAME[counts[0].rung].title}: {counts[0].waits} waits of the host"
+    never = (BY_NAME[each.rung].title for each in counts if not each.waits)
+    st.markdown(
+        f"**{first} for {COUNTED_IMAGES:,} images. "
+        f"{next((f'{title}: none' for title in never), '')}**"
+    )
+    most = max(each.waits for each in counts)
+    figures.table(
+        (
+            (
+                *(BY_NAME[each.rung].title, each.waits, each.copies),
+                *(each.bytes / 1e6, each.operations),
+            )
+            for each in counts
+        ),
+        ("Rung", "Host waits", "Copies", "MB copied", "Operations"),
+        alt="Waits, copies, bytes and operations of each rung",
+        column_config={
+            "Host waits": st.column_config.ProgressColumn(
+                format="%d", min_value=0, max_value=most or 1
+            ),
+            "MB copied": st.column_config.NumberColumn(format="%.1f"),
+        },
+    )
+    absent = {each.title: each.obstacle("Simulated", model) for each in RUNGS}
+    reasons = (f"{title}: {why}" for title, why in absent.items() if why)
+    st.markdown(words("ladder.counts"))
+    st.caption(f"Left out. {' '.join(reasons)}")
 
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:

@@ -23,6 +23,7 @@ from core.lessons.speed.climb_result import (
     verdict,
 )
 from core.measure.speedup import times
+from core.sim import simulation
 from core.watch import Watch
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
@@ -42,6 +43,7 @@ def small(monkeypatch):
     limit = Roofline(1.0, 1.0, 1.0, {"float32": (1.0,)}, (1.0,), (1.0,))
     monkeypatch.setattr(climb.roofline, "measure", lambda *_: limit)
     monkeypatch.setattr(climb, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(simulation, "why_not", "Its counts have a test of their own.")
 
 
 @pytest.fixture
@@ -81,6 +83,23 @@ def test_it_comes_to_the_end():
     assert direct.rung == climb_result.best(done.results).rung
     assert found is None or found.n == len(direct.limits) == pairs(WANTED) == 3
     assert set(psutil.Process().children(recursive=True)) <= before, "left behind"
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("few")
+def test_what_a_rung_asks_of_the_host_is_counted(monkeypatch):
+    monkeypatch.setattr(simulation, "why_not", "")
+    events = []
+    counts = {each.rung: each for each in climb.count(WANTED, Watch(events.append))}
+    assert tuple(events) == tuple(counts.values())
+    steps = IMAGES // 64
+    waits = {rung: each.waits for rung, each in counts.items()}
+    assert waits["textbook"] == 3 * steps  # inputs, targets, the loss
+    assert waits["pinned"] == waits["on_the_device"] == steps  # the loss
+    assert waits["no_waiting"] == waits["fused"] == 0
+    assert counts["textbook"].bytes == IMAGES * (4 * 28 * 28 + 8)
+    assert counts["on_the_device"].copies == 0
+    assert "graphed" not in counts
 
 
 @pytest.mark.usefixtures("few")
