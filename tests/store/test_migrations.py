@@ -79,7 +79,8 @@ def renamed(text: str) -> str:
     return re.sub(form, lambda name: ADDRESSES.get(name[0], name[0]), text)
 
 
-ADDED = {"item_each_step", "traffic", "cards"}  # fields that today's version had not
+# Fields that today's version had not.
+ADDED = {"item_each_step", "traffic", "cards", "waited", "counts"}
 
 
 def is_kept(value: Any, text: str) -> bool:
