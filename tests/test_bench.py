@@ -1,4 +1,5 @@
 import json
+import sys
 from functools import partial
 
 import pytest
@@ -11,8 +12,17 @@ from core.jobs import measurements
 from core.lessons.compare import crossover, step_profile, timing_pitfalls
 from core.lessons.speed import climb_result, copies, memory, vectorize
 from core.lessons.speed.loader_result import LoaderPlan
+from core.sim import simulation
 
 FEW = {1: 2}  # points, and repeats
+
+
+@pytest.fixture(scope="module", autouse=True)
+def not_simulated():
+    """The benchmark's own process has no simulated accelerator."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "why_not", "Nobody has offered it.")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +155,10 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     }
     assert found["loader"]["budget_seconds"] == 0.5
     assert all(row["n"] >= 2 and row["torch"] for row in found["figures"])
+
+
+def test_the_simulated_accelerator_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bench", "--device", "sim", "--json"])
+    with pytest.raises(SystemExit, match="2"):
+        bench.main()
+    assert "nothing is timed on it" in capsys.readouterr().err
