@@ -8,16 +8,56 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.config import SIMULATED
 from core.jobs.job import Job
-from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
+from core.lessons.evaluate.evaluate_result import (
+    ForwardMemory,
+    ModeCost,
+    PrecisionCost,
+)
 from core.measure.speedup import Speedup, paired
-from core.ui import charts, format, guess
+from core.ui import charts, figures, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
+from core.ui.server import engine, explained
+from core.ui.source import show
+from core.words import Words
+
+words = Words(__file__)
 
 MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
 SAME = 1.1  # a ratio that is no difference to speak of
 CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def forward_memory() -> tuple[ForwardMemory, ...]:
+    """The same for every visitor."""
+    address = "core.lessons.evaluate.evaluation:forward_memory"
+    return engine().ask(address, SIMULATED)
+
+
+def draw_forward_memory() -> None:
+    """What `no_grad` saves, by the accounts of the simulated accelerator."""
+    outline = simulated.outline("forward_memory", explained=True)
+    with outline, explained("The memory was not counted"):
+        found = forward_memory()
+        kept = {each.mode: each.kept for each in found if each.model == "cnn"}
+        recorded, plain = (format.size(kept[mode]) for mode in ("gradients", "no_grad"))
+        st.markdown(words("forward.kept", recorded=recorded, plain=plain))
+        figures.table(
+            [
+                (
+                    *(format.NAMES[each.model], each.mode),
+                    *(format.size(each.peak), format.size(each.kept)),
+                )
+                for each in found
+            ],
+            ["Model", "Mode", "Peak", "Kept afterwards"],
+            "Memory of a forward pass in each autograd mode",
+        )
+        with st.expander("The code that ran", icon=":material/code:"):
+            show("core.lessons.evaluate.evaluation:forward_memory")
 
 
 class Modes(Lab):
@@ -82,6 +122,11 @@ class Modes(Lab):
             text += compared("`inference_mode`", times, "recording gradients")
             lines.append(text)
         return lines
+
+    def below(self, _: tuple[ModeCost, ...]) -> None:
+        machine = engine().machine()
+        if machine and machine.simulates and not self.suffix:
+            draw_forward_memory()
 
     def caption(self, costs: tuple[ModeCost, ...]) -> str:
         return (

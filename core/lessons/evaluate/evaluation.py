@@ -15,9 +15,15 @@ from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
 from core.errors import ExplainedError
-from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation, ModeCost
+from core.lessons.evaluate.evaluate_result import (
+    ClassScore,
+    Evaluation,
+    ForwardMemory,
+    ModeCost,
+)
 from core.measure import peak_memory, timing
 from core.measure.peak_memory import MODES
+from core.sim import memory
 from core.watch import UNWATCHED, Watch
 
 MODE_IMAGES = 2000
@@ -129,6 +135,23 @@ def _check_answers(outputs: Tensor) -> None:
             "so there is nothing to judge it by. Some of its weights are far too "
             "large: train it again, with a smaller learning rate."
         )
+
+
+def forward_memory(device_name: str) -> tuple[ForwardMemory, ...]:
+    """What the simulated accelerator allocates for a forward pass in each mode."""
+    device, found = devices.resolve(device_name), []
+    inputs = torch.rand(64, 1, 28, 28).to(device)
+    for name in IMAGE_MODELS:
+        model = models.build(name).to(device).eval()
+        for mode, context in MODES.items():
+            before = memory.allocated
+            memory.reset_peak()
+            with context():
+                outputs = model(inputs)
+            peak, kept = memory.peak - before, memory.allocated - before
+            found.append(ForwardMemory(name, mode, peak, kept))
+            del outputs
+    return tuple(found)
 
 
 def compare_modes(

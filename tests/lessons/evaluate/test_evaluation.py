@@ -14,6 +14,7 @@ from core.errors import ExplainedError
 from core.lessons.evaluate import evaluation
 from core.lessons.evaluate.evaluate_result import Evaluation
 from core.results import RunResult
+from core.sim import simulation
 from core.training import run
 from tests.process import python
 
@@ -100,6 +101,16 @@ def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     for other in others:
         assert (recorded is None) == (other is None)
         assert recorded is None or other is None or recorded > 1.2 * other
+
+
+@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+def test_only_gradients_keep_memory_after_a_forward_pass() -> None:
+    found = evaluation.forward_memory("sim")
+    assert found == evaluation.forward_memory("sim")
+    outputs = 64 * 10 * 4  # bytes
+    for each in found:
+        assert (each.kept == outputs) == (each.mode != "gradients")
+        assert each.peak >= each.kept >= outputs
 
 
 def test_results_are_read_without_torch(result: RunResult, found: Evaluation) -> None:
