@@ -74,7 +74,7 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
     panel = replace(TRIP, about=lambda *arguments: arguments[:2] == model)
     with controls.row():
         ends = [
-            controls.choice(label, key, options, width=170)
+            controls.choice(label, key, options, width=220)
             for label, key, options in (
                 ("Saved on", "save_on", devices),
                 ("Loaded on", "load_on", devices[::-1]),

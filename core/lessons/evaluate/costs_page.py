@@ -123,9 +123,10 @@ class Modes(Lab):
             lines.append(text)
         return lines
 
-    def below(self, _: tuple[ModeCost, ...]) -> None:
-        machine = engine().machine()
-        if machine and machine.simulates and not self.suffix:
+    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+        super().show(job, guessed)
+        is_own = job.value and not guess.missing(guessed) and not self.suffix
+        if is_own and (machine := engine().machine()) and machine.simulates:
             draw_forward_memory()
 
     def caption(self, costs: tuple[ModeCost, ...]) -> str:
