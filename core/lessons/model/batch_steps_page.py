@@ -42,7 +42,7 @@ def batch(task: str, model: str, device: str, number: int) -> SteppedBatch:
 def draw(task: str, model: str, device: str) -> None:
     """Introduce and draw the batch."""
     names = {"task": format.NAMES[task], "model": format.NAMES[model]}
-    with simulated.outline("batch", explained=True, device=device):
+    with simulated.outline("batch", device=device):
         st.markdown(words("batch.intro", device=device, **names))
         stepper(task, model, device)
 

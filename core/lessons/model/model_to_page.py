@@ -228,7 +228,7 @@ def forget(device: str) -> None:
             for move in MOVES
             if not st.toggle(f"Forget the {move}", key=f"forget_{move}")
         )
-    outline = simulated.outline("forget", device=device)
+    outline = simulated.outline("forget", explained=True, device=device)
     with outline, explained("The step was not tried"):
         end = attempt(device, moved)
         code, answer = st.columns([6, 5])
