@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes import script_page
-from core.ui import frame
+from core.ui import frame, simulated
 from core.ui.server import engine
 
 frame.begin("Mistakes")
@@ -16,8 +16,8 @@ with left:
 with right:
     mistakes.card(chosen)
     machine = engine().machine()
-    if machine and machine.why_not:
-        st.caption(machine.why_not)
+    if machine:
+        simulated.tell_why_not(machine)
     with st.expander("The code behind this page", icon=":material/code:"):
         mistakes.code()
 

@@ -16,6 +16,7 @@ CUDA_WORDS = (  # what the simulated device says, and what CUDA says in its plac
     ("simFloatType", "torch.cuda.FloatTensor"),
     ("torch.sim.", "torch.cuda."),
     ("SIM ", "CUDA "),
+    ("'sim'", "'cuda'"),
     ("sim:", "cuda:"),
 )
 words = Words(__file__)

@@ -101,6 +101,11 @@ def test_a_pasted_error_brings_its_mistake_to_the_top():
     assert any("first_label=1" in each.value for each in at.code)
     find_mistake(at, "Expected a 'cuda' device type for generator but found 'cpu'")
     assert "generator=torch.Generator(device)" in texts(at.info)
+    find_mistake(at, "RuntimeError: Cannot re-initialize SIM in forked subprocess.")
+    assert "num_workers" in texts(at.info)
+    message = "Input type (simFloatType) and weight type (torch.FloatTensor) should be"
+    find_mistake(at, f"RuntimeError: {message} the same")
+    assert opened(at) == "model_not_moved"
 
 
 @pytest.mark.parametrize("text", ["ModuleNotFoundError: No module named 'x'", "$ <b>"])

@@ -82,7 +82,8 @@ def searched() -> list[str]:
         if st.form_submit_button("Find the mistake", icon=":material/search:"):
             state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
             st.query_params.pop("mistake", None)
-    text = state.get("searched_error", "")
+    # The wordings that are known are CUDA's.
+    text = simulated.in_cuda_words(state.get("searched_error", ""))
     return _fitting(learning, text) if text else []
 
 
@@ -189,9 +190,11 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     run = job.value if job else None
     told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
     machine = engine().machine()
-    outline: AbstractContextManager = st.container(border=True)
+    outline: AbstractContextManager
     if mistake.broken_on == OTHER and machine and machine.simulates:
         outline = simulated.outline(f"mistake_{slug}", explained=not opened)
+    else:
+        outline = st.container(border=True)
     with outline:
         with st.container(horizontal=True, vertical_alignment="center"):
             heading = words("card.which_is_to_blame")
@@ -331,6 +334,8 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         st.metric(mistake.figure.label, value, border=True)
     elif not fixed:
         text = words("card.no_error", result=outcome.result)
+        if mistake.broken_on == OTHER and outcome.device == "cpu":
+            text += words("card.one_device")
         st.info(text, icon=":material/info:")
     else:
         closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
