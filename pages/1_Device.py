@@ -7,7 +7,7 @@ import streamlit as st
 from core.lessons.device import diagnosis_page as diagnosis
 from core.lessons.device import machine_page as machine
 from core.lessons.device.diagnosis import diagnose
-from core.ui import frame
+from core.ui import frame, simulated
 from core.ui.lab import labs
 from core.ui.server import engine, explained
 
@@ -36,9 +36,10 @@ def ask() -> None:
     machine.trap(answers, devices[0])
     here = engine().machine()
     if here and here.simulates:
-        machine.simulated_idioms(machine.simulated_answers())
-    elif here and here.why_not:
-        st.caption(here.why_not)
+        with explained("The simulated accelerator could not be asked"):
+            machine.simulated_idioms(answers, machine.simulated_answers())
+    elif here:
+        simulated.tell_why_not(here)
 
 
 def why() -> None:

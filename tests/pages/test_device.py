@@ -1,6 +1,7 @@
 """The Device page: verdict, devices, answers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -44,7 +45,8 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
         "core.jobs.sandbox:call", "core.lessons.device.facts:probe", seconds=60
     )
     assert diagnose(known).verdict in shown
-    assert "Only `torch.accelerator` finds" in shown
+    if engine.machine().simulates:
+        assert "| **torch.accelerator** | `cpu` | `sim` |" in shown
     shown = texts(open_tab(at, "This machine").markdown)
     assert "Memory free" in shown
     for device in engine.ask("core.lessons.device.hardware:describe"):
@@ -59,6 +61,7 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     open_tab(at, "A default device")
     at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
     assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
+    assert "Expected a 'cuda' device type for generator" in texts(at.code)
     open_tab(at, "Why a GPU is fast")
     at.radio(key="multiply_guess").set_value("Less than 10 times").run()
     press(at, engine, "multiply", "core.lessons.device.parallel:measure")
@@ -100,6 +103,31 @@ def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     open_tab(at, "The diagnosis", "code_The check")
     assert f"`{cause}`" in texts(at.markdown)
     assert all(f"`{each.__name__}`" in texts(at.markdown) for each in CAUSES)
+
+
+def test_a_simulated_accelerator_that_can_not_be_asked_is_a_sentence(
+    monkeypatch, device_page
+):
+    def fail() -> None:
+        raise ExplainedError("Its process was ended by SIGSEGV.")
+
+    device_page()
+    monkeypatch.setattr(machine, "simulated_answers", KeptAnswer(fail, 60))
+    at = open_page("pages/1_Device.py")
+    assert not at.exception
+    assert "SIGSEGV" in texts(at.error)
+
+
+def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, engine):
+    here = engine.machine()
+    gpu = replace(here.devices[0], device="cuda", backend="CUDA")
+    why_not = "The simulated accelerator is not offered beside a real one."
+    found = replace(here, simulates=False, why_not=why_not, devices=(gpu,))
+    for page in ("pages/1_Device.py", "pages/9_Mistakes.py"):
+        for devices_, told in ((found.devices, False), (here.devices, True)):
+            seen = replace(found, devices=devices_)
+            monkeypatch.setattr(engine, "machine", lambda seen=seen: seen)
+            assert (why_not in texts(open_page(page).caption)) == told
 
 
 def test_a_worker_that_does_not_answer_is_a_sentence(monkeypatch, device_page):

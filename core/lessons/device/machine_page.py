@@ -130,15 +130,15 @@ def idioms(answers: dict[str, str]) -> None:
             st.markdown(texts["misses"])
 
 
-def simulated_idioms(answers: dict[str, str]) -> None:
-    """What the three answer in a process that has the simulated accelerator."""
+def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
+    """What the three answer here, and in a process with the simulated accelerator."""
     with simulated.outline("idioms", explained=True):
         st.markdown(words("simulated.text"), width=frame.PROSE)
-        for name, texts in words.table("idioms").items():
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"**{texts['label']}** answers")
-                color: frame.Color = "blue" if answers[name] == "cpu" else "orange"
-                st.badge(answers[name], color=color)
+        rows = [
+            f"| **{texts['label']}** | `{answers[name]}` | `{with_sim[name]}` |"
+            for name, texts in words.table("idioms").items()
+        ]
+        st.markdown("\n".join([words("simulated.head"), *rows]))
         st.markdown(words("simulated.why"), width=frame.PROSE)
 
 
@@ -185,6 +185,9 @@ def default_places(compared: dict[str, Any]) -> None:
         return
     with simulated.outline("default_device", device=device):
         _places(compared, guessed)
+    without, with_setting = map(format.precise, compared["cost"])
+    price = words("default_device.price", without=without, setting=with_setting)
+    st.markdown(price, width=frame.PROSE)
 
 
 def _places(compared: dict[str, Any], guessed: str | None) -> None:
@@ -214,11 +217,10 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
         f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
         f"| Afterwards | `{block['after']}` | `{setting['after']}` |"
     )
-    without, with_setting = map(format.precise, compared["cost"])
-    price = words("default_device.price", without=without, setting=with_setting)
-    st.markdown(price, width=frame.PROSE)
     if compared["shuffle"]:
-        st.markdown(words("default_device.shuffle", error=compared["shuffle"]))
+        st.markdown(words("default_device.shuffle"))
+        simulated.message(compared["shuffle"])
+        st.markdown(words("default_device.generator"))
         st.code(
             f"generator = torch.Generator({device!r})\n"
             "DataLoader(data, shuffle=True, generator=generator)"

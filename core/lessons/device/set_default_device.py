@@ -78,14 +78,17 @@ def shuffle(generator: torch.Generator | None = None) -> str:
     return ""
 
 
-def seconds_a_call(device: str) -> list[float]:
-    """The shortest of a small addition on the CPU, without the setting and with it."""
+def seconds_a_call() -> list[float]:
+    """The shortest of a small addition on the CPU, without the setting and with it.
+
+    With the CPU as the default device: the price is that of any setting.
+    """
 
     def add() -> None:
         for _ in range(CALLS):
             existing + existing
 
-    seconds: dict[str | None, list[float]] = {None: [], device: []}
+    seconds: dict[str | None, list[float]] = {None: [], "cpu": []}
     for _ in range(ROUNDS):  # in turn: what else the machine does hits both
         for default, readings in seconds.items():
             torch.set_default_device(default)
@@ -106,8 +109,8 @@ def compare() -> dict[str, Any]:
     before = {"device": device, "plain": places(), "block": with_block(device)}
     try:
         setting = with_setting(device)
-        cost = seconds_a_call(device)
         said, mended = shuffle(), shuffle(torch.Generator(device))
+        cost = seconds_a_call()
     finally:
         torch.set_default_device(None)
     after = {"cost": cost, "shuffle": said, "generator": mended}

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from core import devices
+from core.errors import ExplainedError
 from core.jobs import sandbox
 from core.lessons.device import idioms
 
@@ -43,9 +44,10 @@ def test_the_idioms_answer_with_devices() -> None:
 
 
 def test_only_torch_accelerator_finds_the_simulated_one() -> None:
-    answers = sandbox.call("core.lessons.device.idioms:simulated_answers")
     if devices.accelerator() is not None:
-        assert answers == {}
+        with pytest.raises(ExplainedError, match="beside a real one"):
+            sandbox.call("core.lessons.device.idioms:simulated_answers")
         return
+    answers = sandbox.call("core.lessons.device.idioms:simulated_answers")
     assert answers["any_accelerator"] == "sim"
     assert answers["classic"] == answers["with_mps"] == "cpu"
