@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
+from core.config import CHOICES, FAST, RECIPES, SIMULATED, RunConfig, parse
 from core.data import curve
 from core.errors import Parser, explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
@@ -81,9 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
                 if config.has_images
                 else f"test r2 {event.test_r2:.4f}  rmse {event.test_rmse:.4f}"
             )
+            speed = f"{event.samples_per_second:,.0f} samples/s"
+            took = f"  {event.seconds:.2f} s  {speed}"
             print(
-                f"epoch {event.epoch:2}  loss {event.loss:.4f}  {quality}  "
-                f"{event.seconds:.2f} s  {event.samples_per_second:,.0f} samples/s",
+                f"epoch {event.epoch:2}  loss {event.loss:.4f}  {quality}"
+                f"{'' if config.device == SIMULATED else took}",
                 file=sys.stderr,
             )
 

@@ -8,6 +8,7 @@ import pytest
 
 from core import run
 from core.config import FAST, RunConfig
+from core.sim import simulation
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,32 @@ def test_json_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["device"] == found["environment"]["device"]
     assert {"torch", "python", "threads", "device_name"} <= set(found["environment"])
     assert "epoch" in err
+
+
+@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+def test_the_simulated_accelerator_ends_as_the_cpu_does_and_tells_no_times(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run.main([*SPRITES, "--device", "sim", "--json"]) == 0
+    there, err = capsys.readouterr()
+    assert " s  " not in err
+    assert "samples/s" not in err
+    assert run.main([*SPRITES, "--device", "cpu", "--json"]) == 0
+    there, here = json.loads(there), json.loads(capsys.readouterr().out)
+    assert there["test_accuracy"] == here["test_accuracy"]
+    untimed = {"seconds": None, "samples_per_second": None}
+    assert there["history"] == [epoch | untimed for epoch in here["history"]]
+    assert there["seconds"] is None
+    assert there["device"] == "sim"
+
+
+@pytest.mark.parametrize("why", ["It is switched off.", "This process sees cuda."])
+def test_without_the_simulated_accelerator_a_line_says_so(
+    why: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulation, "why_not", why)
+    assert run.main([*SPRITES, "--device", "sim"]) == 1
+    assert capsys.readouterr().err == f"python -m core.run: {why}\n"
 
 
 def test_json_of_regression(capsys: pytest.CaptureFixture[str]) -> None:

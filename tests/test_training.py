@@ -1,3 +1,4 @@
+import gc
 import io
 import re
 from dataclasses import replace
@@ -24,6 +25,7 @@ from core.results import (
     Started,
     StepProgress,
 )
+from core.sim import memory, simulation
 from core.training import REPORT_SECONDS
 from core.watch import Watch
 
@@ -115,6 +117,43 @@ def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> Non
     assert there.losses[0].loss == pytest.approx(result.losses[0].loss, rel=1e-4)
     assert there.test_accuracy == pytest.approx(result.test_accuracy, abs=0.03)
     assert state_dict.load(there.checkpoint, "ann", CPU)
+
+
+simulated = pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+
+
+@simulated
+@pytest.mark.parametrize("item", [False, True])
+def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
+    config = replace(ONCE, augment=False, item_each_step=item)
+    there = training.run(replace(config, device="sim"))
+    assert losses(there) == losses(trained(config))
+    assert there.test_accuracy == trained(config).test_accuracy
+    traffic = there.traffic
+    assert traffic is not None
+    batches = list(in_order(datasets.load("sprites").train, CPU))
+    images, labels = (sum(each[i].nbytes for each in batches) for i in (0, 1))
+    inputs, targets, *fetches = traffic.crossings
+    assert (inputs.code, targets.code) == tuple(
+        f"{name} = {name}.to(device)" for name in ("inputs", "targets")
+    )
+    assert (inputs.to_device, targets.to_device) == (images, labels)
+    assert inputs.waits == targets.waits == traffic.steps
+    assert sum(each.to_host for each in traffic.crossings) == 4 * traffic.steps
+    each_step = [each for each in fetches if "loss.item()" in each.code]
+    assert [each.waits for each in each_step] == [traffic.steps] * item
+    assert trained(config).traffic is None
+
+
+@simulated
+def test_a_run_that_fills_the_device_leaves_it_empty() -> None:
+    config = replace(ONCE, device="sim")
+    before, told = memory.allocated, list[Any]()
+    with memory.limited_to(before + 3 * 2**20), pytest.raises(torch.OutOfMemoryError):
+        training.run(replace(config, feed="device"), Watch(told.append))
+    gc.collect()
+    assert memory.allocated == before
+    assert training.run(config).test_accuracy
 
 
 # What it tells

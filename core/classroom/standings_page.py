@@ -132,6 +132,7 @@ def _gather() -> Standings:
     summaries = store().runs.find(class_id=opened.id, address=runs.RUN, withheld=False)
     best = bests(summaries, names, rules.target)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
+    evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
         opened,
         names,
@@ -139,7 +140,7 @@ def _gather() -> Standings:
         task=task,
         best=best,
         order=ranking(best, task, rules.target),
-        newest=next((run.id for run in summaries if run.accuracy is not None), ""),
+        newest=next(evaluated, ""),
         queue=[job for job in queue() if job.owner],
         guesses=store().answers.of_class(opened.id, guesses.KEYS),
     )

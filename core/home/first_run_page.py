@@ -15,7 +15,16 @@ from core.measure.environment import Machine
 from core.results import WALL
 from core.runs import curves_chart as charts
 from core.ui import charts as base
-from core.ui import class_rules, dataset, hosts, job_panel, polling, runs, wall
+from core.ui import (
+    class_rules,
+    dataset,
+    hosts,
+    job_panel,
+    polling,
+    runs,
+    simulated,
+    wall,
+)
 from core.ui.charts import Chart, palette
 from core.ui.course import HOME, link, page
 from core.ui.runs import Run, run
@@ -96,6 +105,8 @@ def _invitation(shown: Run | None) -> None:
     if not mine:
         doing = "has trained this model" if shown.job.ended else "is training this"
         st.markdown(f":material/group: Somebody in this course {doing}.")
+    if shown.is_simulated:
+        simulated.badge()
     job_panel.slot(*progress.in_short(shown))
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")

@@ -14,6 +14,7 @@ SAME = 1.1  # the ratio up to which two runs took about equally long
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
 # Compare takes turns; runs that somebody starts one after the other can't.
+UNTIMED = "Nothing is timed on the simulated accelerator."
 APART = "They ran at different times, so what else the machine was doing counts too."
 
 
@@ -71,7 +72,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     called = {run.id: name for run, name in zip(runs, names, strict=True)}
     ranked = ranking(runs)
     if not ranked:
-        return ""
+        untimed = [run for run in runs if run.result is not None]
+        parts = [f"{called[run.id]}: {_reached(run)}" for run in untimed]
+        return f"**{_capital('; '.join(parts))}.** {UNTIMED}" if parts else ""
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
     cost = _cost(best)
@@ -111,9 +114,12 @@ def _quality(run: Run) -> float:
 
 def _cost(run: Run) -> str:
     assert run.result is not None
-    noun = " accuracy" * run.config.has_images
-    seconds = format.duration(run.result.seconds)
-    return f"{format.quality(run.result)}{noun} in {seconds}"
+    return f"{_reached(run)} in {format.duration(run.result.seconds)}"
+
+
+def _reached(run: Run) -> str:
+    assert run.result is not None
+    return format.quality(run.result) + " accuracy" * run.config.has_images
 
 
 def _samples(run: Run) -> int:

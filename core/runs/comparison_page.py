@@ -94,6 +94,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
     """Loss or quality of each run, over steps, epochs or seconds."""
     percent = loaded[0].config.has_images
     quality = "Accuracy" if percent else "R²"
+    timed = not all(run.is_simulated for run in loaded)
     shared: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
     with st.container(horizontal=True):
         y = st.segmented_control(
@@ -105,10 +106,10 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
         )
         x = st.segmented_control(
             "Over",
-            list(OVER),
-            default="seconds",
+            list(OVER)[: 3 if timed else 2],
+            default="seconds" if timed else "epoch",
             format_func=OVER.__getitem__,
-            key="runs_axis",
+            key="runs_axis" if timed else "runs_axis_untimed",
             **shared,
         )
     looks = tuple(

@@ -70,6 +70,7 @@ def _label(run: RunSummary) -> str:
         f"{name} · {format.NAMES[run.model]} on {format.NAMES[run.task]}, "
         f"{format.counted(run.epochs, 'epoch')}, "
         f"batch {run.batch_size}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
+        f"{' · simulated' * run.is_simulated}"
     )
 
 

@@ -67,6 +67,7 @@ def draw_empty() -> None:
         return
     name = format.NAMES.get(summary.model or "", summary.model)
     name = f"{name}, {listing.label(summary)}"
+    over = "epoch" if run.is_simulated else "seconds"
     st.markdown(
         f"**The newest run on this server**: {listing.figure(summary)}"
         f"{f' in {format.duration(summary.seconds)}' if summary.seconds else ''}, by "
@@ -75,7 +76,7 @@ def draw_empty() -> None:
     )
     st.vega_lite_chart(
         runs.loss_table([run], [name]),
-        charts.losses(((name, 0),), "seconds", height=charts.HEIGHT, legend=True),
+        charts.losses(((name, 0),), over, height=charts.HEIGHT, legend=True),
         alt="Training loss of the newest run on this server",
     )
 
@@ -238,6 +239,8 @@ def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
     )
     empty = [c for c in ("accuracy", "r2") if table[c].isna().all()]
     same = [c for c in ("task", "model", "device") if table[c].nunique() < 2]
+    if any(run.is_simulated for run in listed) and "device" in same:
+        same.remove("device")  # it is the mark of these runs
     return table.drop(columns=[*empty, *same])
 
 

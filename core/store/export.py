@@ -11,6 +11,7 @@ from typing import Any
 
 from cattrs import Converter
 
+from core.results import without_times
 from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import SETTINGS, RunSummary
@@ -87,7 +88,7 @@ def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
     value = PLAIN.unstructure(run.value)
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if k not in ("history", "losses")}
-    return {
+    whole = {
         **row,
         "arguments": run.arguments,
         "start": run.start,
@@ -96,6 +97,7 @@ def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
         "fit": run.fit,
         "result": value,
     }
+    return without_times(PLAIN.unstructure(whole)) if summary.is_simulated else whole
 
 
 def _row(run: RunSummary, names: Iterable[str] = RUN) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from core.config import RunConfig
+from core.config import SIMULATED, RunConfig
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 
@@ -169,6 +169,11 @@ class RunSummary(Row, kw_only=True):
         if self.settings is None:
             return None
         return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
+
+    @property
+    def is_simulated(self) -> bool:
+        """A training run on the simulated accelerator, whose times are no figures."""
+        return self.device == SIMULATED
 
 
 class EpochOfRun(Row):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.classroom.rules import SHARED, Rules
-from core.config import LABELS, MODELS_FOR, RECIPES
+from core.config import LABELS, MODELS_FOR, RECIPES, SIMULATED
 from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine, room, visitor
@@ -73,7 +73,9 @@ def at_most(setting: str, value: int) -> int:
 def machine(whole: Machine) -> Machine:
     """The machine with its allowed devices; with all, if none is allowed."""
     names = among("device", [device.device for device in whole.devices])
-    return replace(whole, devices=tuple(d for d in whole.devices if d.device in names))
+    simulates = whole.simulates and rules().allows("device", SIMULATED)
+    devices = tuple(d for d in whole.devices if d.device in names)
+    return replace(whole, devices=devices, simulates=simulates)
 
 
 def sentence() -> str:

@@ -46,6 +46,8 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
         (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "not CNN"),
         (LIMITED, (replace(ANN, device="auto"),), "the device may be CPU, not auto"),
         (LIMITED, (ANN, (cpu(1), GPU), 10, 5), "the device may be CPU, not CUDA"),
+        (LIMITED, (replace(ANN, device="sim"),), "not SIM"),
+        (LIMITED, ("sim", 1000), "not SIM"),
         (LIMITED, (replace(CLIMB, device="cuda"), ()), "not CUDA"),
         (LIMITED, (replace(CLIMB, epochs=6), ()), "up to 5 epochs"),
         (LIMITED, ("cuda",), "not CUDA"),

@@ -1,5 +1,6 @@
 """The Train page: settings, addresses, runs, and a machine without the data."""
 
+import json
 import re
 from dataclasses import fields, replace
 
@@ -14,6 +15,8 @@ from core.jobs.job import Jobs, Outcome, PickedUp
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.train import controls_page as controls
 from core.results import LossPoint, StepProgress
+from core.runs.comparison import UNTIMED
+from core.store import export
 from core.ui import dataset, runs, server
 from tests.pages.walk import (
     CURVE,
@@ -30,6 +33,7 @@ from tests.pages.walk import (
     wait,
 )
 
+TIME = re.compile(r'"(?:seconds|samples_per_second)": [^n]')
 LOSSES = (LossPoint(1, 0.1, 2.0),)
 
 
@@ -104,6 +108,41 @@ def test_start_trains_to_the_end(engine):
     open_tab(at, True, "take_home")
     keys = {button.key for button in at.download_button}
     assert keys == {"download_script", "download_notebook", "download_drawing"}
+
+
+def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(
+    engine, monkeypatch
+):
+    if not engine.machine().simulates:
+        pytest.skip("a real accelerator")
+    for module in (server, runs):
+        monkeypatch.setattr(module, "visitor", lambda: "one who simulates")
+    asked = {"task": "sprites", "epochs": "1", "batch_size": "256", "device": "sim"}
+    at = open_page("pages/3_Train.py", **asked, item_each_step="true")
+    open_tab(at, True, controls.OPEN)
+    assert at.selectbox(key="device").options[-1] == "Simulated accelerator"
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    finish(at, engine, run_id)
+    assert "classified correctly" in status(at)
+    asked = [group.proto.options for group in at.get("button_group")]
+    asked = [[option.content for option in options] for options in asked]
+    assert ["Step", "Epoch"] in asked
+    shown = metrics(at)
+    assert {"To the device", "Back to the host", "Waits of the host"} <= set(shown)
+    assert not {"Samples/s", "Elapsed"} & set(shown)
+    for line in ("inputs = inputs.to(device)", "loss.item()", "to the last digit"):
+        assert line in texts(at.markdown)
+    assert float(shown["Waits of the host"]) >= 3
+    told = json.loads(
+        export.runs_json(server.store(), [runs.summary(runs.run(run_id))])
+    )
+    assert TIME.findall(json.dumps(told)) == []
+
+    at = open_page("pages/10_Runs.py", run=run_id)
+    assert UNTIMED in texts(at.markdown)
+    assert list(at.dataframe[0].value["seconds"].dropna()) == []
+    assert set(at.dataframe[0].value["device"]) == {"Simulated accelerator"}
 
 
 def test_an_impossible_setting_starts_nothing(engine):

@@ -27,7 +27,7 @@ def run(
     )
     result = RunResult(
         config=config,
-        environment=PROCESSOR,
+        environment=replace(PROCESSOR, device=config.device),
         parameters=1,
         history=history,
         losses=(),

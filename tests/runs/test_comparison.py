@@ -54,6 +54,16 @@ def test_a_run_that_has_not_finished_is_left_out():
     assert finding(stopped) == ""
 
 
+def test_nothing_is_said_of_the_time_of_a_simulated_run():
+    simulated, here = run("1", 1.0, 0.9, device="sim"), run("2", 2.0, 0.86)
+    assert finding(simulated) == f"**Run 1: 90.00% accuracy.** {comparison.UNTIMED}"
+    assert finding(simulated, here) == finding(here)
+    rows = comparison.differences([simulated, here])
+    times = [row for row in rows if "econds" in row[0]]
+    assert times
+    assert all(row[1] == "–" for row in times)
+
+
 def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
     before, now = run("1", 2.0, 0.86), run("2", 1.0, 0.86, batch_size=256)
     assert "as fast as" in finding(before, now)

@@ -13,7 +13,7 @@ from core.results import training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import curves_chart as charts
 from core.serving.streamlit_patches import give_back_turn
-from core.ui import answers, figures, format, job_panel, polling, wall
+from core.ui import answers, figures, format, job_panel, polling, simulated, wall
 from core.ui.charts import AXES, MIDDLE, palette
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
@@ -148,6 +148,8 @@ def name_it(current: Run) -> None:
         horizontal=True, vertical_alignment="center", height=ROW, border=False
     ):
         st.markdown(line, width="stretch")
+        if current.is_simulated:
+            simulated.badge()
         if controls.differ(current.config):
             st.button(
                 "Use these settings",
@@ -418,15 +420,16 @@ def legend_table(shown: Sequence[Run]) -> pa.Table:
 
 
 def _losses(shown: Sequence[Run]) -> None:
+    timed = not all(run.is_simulated for run in shown)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Training loss**", width="stretch")
         x = st.segmented_control(
             "Over",
-            list(AXES),
+            list(AXES)[: 3 if timed else 2],
             default="step",
             required=True,
             format_func=AXES.__getitem__,
-            key="loss_axis",
+            key="loss_axis" if timed else "loss_axis_untimed",
             label_visibility="collapsed",
             help=words("figures.axis"),
         )

@@ -18,8 +18,9 @@ def draw(run: Run) -> None:
         traffic = told.traffic
     if traffic is None:
         return
+    text = words.table("traffic")
     with simulated.outline("traffic", explained=True):
-        st.markdown(words("traffic.question"))
+        st.markdown(text["question"])
         values = {
             "To the device": format.size(traffic.per_step("to_device")),
             "Back to the host": format.size(traffic.per_step("to_host")),
@@ -27,7 +28,7 @@ def draw(run: Run) -> None:
         }
         figures.metrics(values)
         rows = (
-            f"| `{each.code}` ({each.file}, line {each.line}) "
+            f"| `{each.code.partition('  #')[0]}` ({each.file}, line {each.line}) "
             f"| {format.size(each.to_device / traffic.steps)} "
             f"| {format.size(each.to_host / traffic.steps)} "
             f"| {each.waits / traffic.steps:.2f} |"
@@ -35,4 +36,9 @@ def draw(run: Run) -> None:
         )
         # Markdown fits a phone, where a dataframe is a window to scroll in.
         st.markdown(HEAD + "\n".join(rows))
-        st.markdown(words("traffic.reading"))
+        crossing = [each for each in traffic.crossings if each.to_device]
+        way = "waits" if any(each.waits for each in crossing) else "goes_on"
+        if run.config.feed == "device":
+            way = "lies_there"
+        fetched = "each" if run.config.item_each_step else "together"
+        st.markdown(f"{text[way]} {text[fetched]} {text['same']}")
