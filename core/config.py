@@ -68,7 +68,7 @@ LABELS = {  # on screen and in messages
     "num_workers": "Loader workers",
     "pin_memory": "Pinned memory",
     "non_blocking": "Non-blocking copies",
-    "item_each_step": "`.item()` in each step",
+    "item_each_step": ".item() in each step",
 }
 
 # Each model's default settings, and what they reach: see docs/experiments.md.

@@ -94,7 +94,8 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
     """Loss or quality of each run, over steps, epochs or seconds."""
     percent = loaded[0].config.has_images
     quality = "Accuracy" if percent else "R²"
-    timed = not all(run.is_simulated for run in loaded)
+    simulated = [run for run in loaded if run.is_simulated]
+    timed = len(simulated) < len(loaded)
     shared: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
     with st.container(horizontal=True):
         y = st.segmented_control(
@@ -107,7 +108,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
         x = st.segmented_control(
             "Over",
             list(OVER)[: 3 if timed else 2],
-            default="seconds" if timed else "epoch",
+            default="epoch" if simulated else "seconds",  # all are on the chart
             format_func=OVER.__getitem__,
             key="runs_axis" if timed else "runs_axis_untimed",
             **shared,

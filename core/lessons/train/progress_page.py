@@ -148,8 +148,6 @@ def name_it(current: Run) -> None:
         horizontal=True, vertical_alignment="center", height=ROW, border=False
     ):
         st.markdown(line, width="stretch")
-        if current.is_simulated:
-            simulated.badge()
         if controls.differ(current.config):
             st.button(
                 "Use these settings",
@@ -159,6 +157,8 @@ def name_it(current: Run) -> None:
                 on_click=controls.use,
                 args=(current.config,),
             )
+    if current.is_simulated:
+        simulated.badge()
 
 
 def nothing_yet(task: str, ready: bool) -> None:

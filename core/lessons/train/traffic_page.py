@@ -2,12 +2,11 @@
 
 import streamlit as st
 
-from core.results import Traffic
+from core.results import Crossing, Traffic
 from core.ui import figures, format, simulated
 from core.ui.runs import Run
 from core.words import Words
 
-HEAD = "| Line | To the device | Back | The host waits |\n| --- | --: | --: | --: |\n"
 words = Words(__file__)
 
 
@@ -18,7 +17,7 @@ def draw(run: Run) -> None:
         traffic = told.traffic
     if traffic is None:
         return
-    text = words.table("traffic")
+    text, crossings = words.table("traffic"), traffic.crossings
     with simulated.outline("traffic", explained=True):
         st.markdown(text["question"])
         values = {
@@ -27,18 +26,22 @@ def draw(run: Run) -> None:
             "Waits of the host": f"{traffic.per_step('waits'):.2f}",
         }
         figures.metrics(values)
-        rows = (
-            f"| `{each.code.partition('  #')[0]}` ({each.file}, line {each.line}) "
-            f"| {format.size(each.to_device / traffic.steps)} "
-            f"| {format.size(each.to_host / traffic.steps)} "
-            f"| {each.waits / traffic.steps:.2f} |"
-            for each in traffic.crossings
-        )
-        # Markdown fits a phone, where a dataframe is a window to scroll in.
-        st.markdown(HEAD + "\n".join(rows))
-        crossing = [each for each in traffic.crossings if each.to_device]
-        way = "waits" if any(each.waits for each in crossing) else "goes_on"
+        # A list, since a table of such lines is wider than a phone.
+        st.markdown("\n".join(_line(each, traffic.steps) for each in crossings))
+        waits = any(each.waits for each in crossings if each.to_device)
+        way = "waits" if waits else "goes_on"
         if run.config.feed == "device":
             way = "lies_there"
         fetched = "each" if run.config.item_each_step else "together"
         st.markdown(f"{text[way]} {text[fetched]} {text['same']}")
+
+
+def _line(crossing: Crossing, steps: int) -> str:
+    """`inputs = inputs.to(device)` (core/loops.py, line 30): 50 kB there, 1.00 waits"""
+    there, back = crossing.to_device / steps, crossing.to_host / steps
+    parts = [f"{format.size(there)} to the device"] if there else []
+    parts += [f"{format.size(back)} back"] if back else []
+    parts += [f"{crossing.waits / steps:.2f} waits"] if crossing.waits else []
+    code = crossing.code.partition("  #")[0]
+    where = f"{crossing.file}, line {crossing.line}"
+    return f"- `{code}` ({where}): **{', '.join(parts)}**"
