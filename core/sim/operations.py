@@ -150,6 +150,23 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         return target
 
 
+def to_copy(
+    tensor: Tensor,
+    *,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+    **options: Any,
+) -> Tensor:
+    """What `.to` does: into pinned memory where the host goes on meanwhile."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        memory_format = memory_format or torch.preserve_format
+        options = {name: options.get(name) for name in ("dtype", "device")}
+        target = torch.empty_like(tensor, memory_format=memory_format, **options)
+        if non_blocking and target.is_cpu:
+            target = pin(target)
+        return target.copy_(tensor, non_blocking)
+
+
 def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         host = to_host(tensor).resize_(size, memory_format=memory_format)
@@ -205,6 +222,7 @@ DESCRIBE = (
 OWN = {
     **{name: partial(describe, operation(name)) for name in DESCRIBE},
     "_copy_from": copy,
+    "_to_copy": to_copy,
     "_copy_from_and_resize": lambda source, to: copy(source, resize(to, source.shape)),
     "resize_": resize,
     "convolution_overrideable": partial(fallback, aten.convolution.default),

@@ -106,9 +106,11 @@ def work(name: str, out: Path, tiny: bool, seconds: float) -> None:
     from importlib import import_module
 
     from core import devices
+    from core.sim import simulation
     from tools.accelerator.step import Results, Setting
 
     device = devices.resolve("auto")
+    simulation.offer()  # as the app's workers do
     results = Results(out / f"{name}.json", device, tiny)
     setting = Setting(device, out, tiny, time.monotonic() + seconds)
     devices.leave_a_core()

@@ -11,7 +11,7 @@ from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES, Failure, MistakeR
 from core.lessons.mistakes.search import Index
 from tools.accelerator.step import Part, Results, Setting, WrongError, work_through
 
-UNTRIED = "the messages of an accelerator: moves go to the meta device."
+UNTRIED = "the messages of an accelerator: moves go to the simulated one."
 TINY = ("data_not_moved", "softmax_before_loss")
 SECONDS = 40.0  # for one, both halves
 

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import IMAGE_MODELS
+from core.config import IMAGE_MODELS, SIMULATED
 from core.jobs import sandbox
 from core.lessons.compare.candidates import candidates, default_pair
 from core.lessons.device import diagnosis, facts, hardware, idioms, parallel
@@ -68,9 +68,9 @@ def optimizer(device: str) -> Any:
 def with_one_forgotten(device: str) -> dict[str, Any]:
     """A step with all four moves, and with each of them forgotten.
 
-    Without an accelerator to the meta device, as the page has it.
+    Without an accelerator to the simulated one, as the page has it.
     """
-    there = "meta" if device == "cpu" else device
+    there = SIMULATED if device == "cpu" else device
     lacking: dict[str, tuple[str, ...]] = {"none": MOVES}
     lacking |= {name: tuple(m for m in MOVES if m != name) for name in MOVES}
     found = {name: model_to.attempt(there, moved) for name, moved in lacking.items()}

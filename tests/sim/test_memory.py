@@ -1,0 +1,69 @@
+"""Memory is counted to the byte, and given back at once."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from core.sim import memory
+from core.sim.memory import GRANULE
+
+
+def rounded(size: int) -> int:
+    return -(-size // GRANULE) * GRANULE
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=20))
+def test_what_is_allocated_is_what_is_alive(made: list[tuple[int, bool]]) -> None:
+    before, alive = memory.allocated, []
+    for size, keeps in made:
+        tensor = torch.empty(size, dtype=torch.uint8, device="sim")
+        if keeps:
+            alive.append(tensor)
+        del tensor
+        assert memory.allocated - before == sum(rounded(t.numel()) for t in alive)
+    views = [each[1:] for each in alive if len(each)]
+    assert memory.allocated - before == sum(rounded(t.numel()) for t in alive)
+    del alive, views
+    tensor = None  # noqa: F841
+    assert memory.allocated == before
+
+
+def test_a_job_leaves_nothing_behind() -> None:
+    before = memory.allocated
+    for _ in range(2):
+        model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).to("sim")
+        optimizer = torch.optim.Adam(model.parameters())
+        model(torch.ones(4, 8, device="sim")).sum().backward()
+        optimizer.step()
+        assert memory.allocated > before
+        del model, optimizer
+        assert memory.allocated == before
+
+
+def test_the_peak_is_kept_until_it_is_reset() -> None:
+    memory.reset_peak()
+    low = memory.peak
+    torch.empty(10_000, device="sim")
+    assert memory.peak == low + rounded(40_000)
+    memory.reset_peak()
+    assert memory.peak == memory.allocated
+
+
+def test_a_full_device_refuses_and_goes_on() -> None:
+    with memory.limited_to(memory.allocated + 10 * GRANULE):
+        kept = torch.zeros(GRANULE, device="sim")  # four granules
+        before = memory.allocated
+        for make in (
+            lambda: torch.zeros(8 * GRANULE, device="sim"),
+            lambda: torch.cat([kept] * 2),
+        ):
+            with pytest.raises(torch.OutOfMemoryError, match="SIM out of memory") as e:
+                make()
+            assert "GPU 0 has a total capacity of" in str(e.value)
+            del e
+            assert memory.allocated == before
+        assert (kept + 1).sum() == GRANULE
+    with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
+        torch.empty(10**15, device="sim")

@@ -1,0 +1,210 @@
+"""What is computed on the device is what the CPU computes, to the last digit."""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from core import models
+from core.sim import ledger
+
+GRID = torch.arange(12.0).view(3, 4)
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def trained(name: str, device: str, steps: int = 5) -> list[Tensor]:
+    """The losses of some steps and the parameters after them, on the host."""
+    torch.manual_seed(0)
+    model, dice = models.build(name), torch.Generator().manual_seed(1)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    model.to(device)
+    losses = []
+    for _ in range(steps):
+        images = torch.rand(16, 1, 28, 28, generator=dice)
+        labels = torch.randint(10, (16,), generator=dice)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images.to(device)), labels.to(device))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return [each.cpu() for each in (*losses, *model.parameters())]
+
+
+@pytest.mark.parametrize("name", ["ann", "cnn"])
+def test_training_ends_in_the_digits_of_the_cpu(name: str) -> None:
+    pairs = zip(trained(name, "cpu"), trained(name, "sim"), strict=True)
+    assert all(torch.equal(here, there) for here, there in pairs)
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "linear": (lambda: nn.Linear(4, 3), (5, 4)),
+    "conv1d in groups": (lambda: nn.Conv1d(4, 4, 3, groups=4), (2, 4, 9)),
+    "conv2d": (lambda: nn.Conv2d(3, 4, 3), (2, 3, 8, 8)),
+    "transposed": (lambda: nn.ConvTranspose2d(3, 2, 3), (2, 3, 5, 5)),
+    "batch norm": (lambda: nn.BatchNorm2d(3), (2, 3, 4, 4)),
+    "layer norm": (lambda: nn.LayerNorm(4), (5, 4)),
+    "max pool": (lambda: nn.MaxPool2d(2), (1, 2, 4, 4)),
+    "lstm": (lambda: nn.LSTM(4, 3, num_layers=2), (6, 2, 4)),
+    "lstm without bias": (lambda: nn.LSTM(4, 3, bias=False), (6, 2, 4)),
+    "gru": (lambda: nn.GRU(4, 3), (6, 2, 4)),
+    "attention": (
+        lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
+        (2, 5, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_give_the_cpus_outputs_and_gradients(name: str) -> None:
+    make, shape = LAYERS[name]
+
+    def tried(device: str) -> list[Tensor]:
+        torch.manual_seed(0)
+        layer, inputs = make(), torch.rand(shape)
+        inputs = inputs.to(device).requires_grad_()
+        outputs = layer.to(device)(inputs)
+        outputs = outputs[0] if isinstance(outputs, tuple) else outputs
+        outputs.square().sum().backward()
+        grads = [each.grad for each in layer.parameters()]
+        return [each.cpu() for each in (outputs.detach(), inputs.grad, *grads)]
+
+    for here, there in zip(tried("cpu"), tried("sim"), strict=True):
+        torch.testing.assert_close(there, here)
+
+
+def changed_in_place(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[0].mul_(10)
+    y.t()[1].add_(1)
+    y[y > 50] = 0
+    return y
+
+
+def written_into(x: Tensor) -> Tensor:
+    return torch.add(x, x, out=torch.empty(0, device=x.device))
+
+
+def mapped(x: Tensor) -> Tensor:
+    return torch.vmap(torch.func.grad(lambda row: (row**3).sum()))(x)
+
+
+def twice_derived(x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    return torch.autograd.grad(first.square().sum(), x)[0]
+
+
+EXPRESSIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "views": lambda x: x.t()[1:3, ::2].reshape(-1),
+    "in place": changed_in_place,
+    "out=": written_into,
+    "another dtype": lambda x: x.to(torch.bfloat16) @ x.to(torch.bfloat16).t(),
+    "the bits": lambda x: x.view(torch.int32),
+    "8 bits": lambda x: x.to(torch.float8_e4m3fn).float(),
+    "complex": lambda x: torch.fft.fft(x).abs(),
+    "sorted": lambda x: x.sort(descending=True).values,
+    "top": lambda x: x.topk(2).indices,
+    "indexed by the host": lambda x: x[torch.tensor([2, 0])],
+    "masked": lambda x: x[x > 5],
+    "a number of the host": lambda x: x * torch.tensor(2.0),
+    "set from the host": lambda x: x.clone().index_fill_(0, x[0, :1].long(), 7.0),
+    "resized": lambda x: x.clone().resize_(2, 3),
+    "channels last": lambda x: x.view(1, 3, 2, 2).to(memory_format=torch.channels_last),
+    "gradients of each row": mapped,
+    "second derivatives": twice_derived,
+    "copied deeply": copy.deepcopy,
+    "pickled": lambda x: pickle.loads(pickle.dumps(x)),
+    "one hot": lambda x: F.one_hot(x.long()),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_expressions_give_what_the_cpu_gives(name: str) -> None:
+    there = EXPRESSIONS[name](GRID.to("sim"))
+    assert there.device == torch.device("sim", 0)
+    assert type(there) is Tensor
+    assert torch.equal(there.cpu(), EXPRESSIONS[name](GRID))
+
+
+def test_a_view_is_of_the_same_memory() -> None:
+    x = torch.zeros(2, 3, device="sim")
+    x.view(-1)[4] = 5
+    assert x.untyped_storage().data_ptr() == x[1].untyped_storage().data_ptr()
+    assert x.cpu().tolist() == [[0, 0, 0], [0, 5, 0]]
+
+
+def test_the_optimizer_made_before_the_move_trains_what_was_moved() -> None:
+    layer = nn.Linear(3, 2)
+    parameters, optimizer = (
+        list(layer.parameters()),
+        torch.optim.SGD(layer.parameters(), lr=1.0),
+    )
+    layer.to("sim")
+    assert all(a is b for a, b in zip(parameters, layer.parameters(), strict=True))
+    before = layer.weight.detach().clone()
+    layer(torch.ones(1, 3, device="sim")).sum().backward()
+    optimizer.step()
+    assert (before - layer.weight).abs().min() == 1
+
+
+@pytest.mark.parametrize(
+    ("pinned", "non_blocking", "waits"),
+    [(False, False, 1), (False, True, 1), (True, False, 1), (True, True, 0)],
+)
+def test_the_host_waits_for_copies(
+    pinned: bool, non_blocking: bool, waits: int
+) -> None:
+    host = GRID.pin_memory() if pinned else GRID
+    assert host.is_pinned() == pinned
+    with ledger.counting() as counts:
+        moved = host.to("sim", non_blocking=non_blocking)
+    assert sum(counts.waits.values()) == waits
+    assert ledger.total(counts.copied, ledger.TO_DEVICE) == GRID.nbytes
+    with ledger.counting() as counts:
+        back = moved.to("cpu", non_blocking=non_blocking)
+    assert sum(counts.waits.values()) == (not non_blocking)
+    assert back.is_pinned() == non_blocking
+    assert torch.equal(back, GRID)
+    assert torch.equal(moved.to("cpu", torch.int64, non_blocking=True), GRID.long())
+
+
+def test_a_loader_pins_and_works_in_processes() -> None:
+    data = TensorDataset(torch.arange(8.0))
+    for options in ({}, {"pin_memory": True}, {"num_workers": 1}):
+        batches = [each.to("sim") for (each,) in DataLoader(data, 4, **options)]
+        assert torch.cat(batches).tolist() == list(range(8))
+
+
+def test_files_remember_the_device(tmp_path) -> None:
+    file = tmp_path / "x.pt"
+    for here, there in (("sim", None), ("sim", "cpu"), ("cpu", "sim")):
+        torch.save(GRID.to(here), file)
+        loaded = torch.load(file, map_location=there)
+        assert loaded.device.type == (there or here)
+        assert torch.equal(loaded.cpu(), GRID)
+
+
+def test_a_checkpointed_step_gives_the_same_gradient() -> None:
+    grads = []
+    for call in (
+        lambda f, x: f(x),
+        partial(torch.utils.checkpoint.checkpoint, use_reentrant=False),
+    ):
+        x = GRID.to("sim").requires_grad_()
+        call(lambda x: x.sin().exp(), x).sum().backward()
+        grads.append(x.grad.cpu())
+    assert torch.equal(*grads)
+
+
+def test_printing_shows_the_device() -> None:
+    assert "device='sim:0'" in repr(GRID.to("sim"))
+    file = io.StringIO()
+    print(GRID.to("sim").sum().item(), file=file)
+    assert file.getvalue() == "66.0\n"

@@ -1,0 +1,142 @@
+"""What the device refuses, and in whose words."""
+
+import multiprocessing
+import subprocess
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+HOST = torch.rand(4, 3)
+THERE = HOST.to("sim")
+LABELS = torch.tensor([0, 1, 2, 0])
+
+BOTH = "found at least two devices, sim:0 and cpu!"
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "a sum": (lambda: THERE + HOST, BOTH),
+    "a sum, the other way": (lambda: HOST + THERE, BOTH),
+    "a comparison": (lambda: THERE == HOST, BOTH),
+    "in place": (lambda: THERE.clone().add_(HOST), BOTH),
+    "where": (lambda: torch.where(THERE > 0, THERE, HOST), BOTH),
+    "a product": (
+        lambda: THERE @ HOST.t(),
+        "got mat2 is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM_mm)",
+    ),
+    "a batch that was not moved": (
+        lambda: nn.Linear(3, 2).to("sim")(HOST),
+        "got mat1 is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM_addmm)",
+    ),
+    "labels that were not moved": (
+        lambda: F.cross_entropy(THERE, LABELS),
+        "got target is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM_nll_loss_forward)",
+    ),
+    "weights of a loss": (
+        lambda: nn.CrossEntropyLoss(torch.ones(3))(THERE, LABELS.to("sim")),
+        "got weight is on cpu",
+    ),
+    "an embedding": (
+        lambda: nn.Embedding(4, 2).to("sim")(LABELS),
+        "wrapper_SIM__index_select",
+    ),
+    "joined": (lambda: torch.cat([THERE, HOST]), "wrapper_SIM_cat"),
+    "an image for a convolution": (
+        lambda: nn.Conv2d(1, 16, 3).to("sim")(torch.rand(64, 1, 28, 28)),
+        "Input type (torch.FloatTensor) and weight type (simFloatType)",
+    ),
+    "a state on the host": (
+        lambda: nn.LSTM(3, 2).to("sim")(THERE, (torch.zeros(1, 2), torch.zeros(1, 2))),
+        "hidden tensor at cpu",
+    ),
+    "a generator of the host": (
+        lambda: torch.rand(2, device="sim", generator=torch.Generator()),
+        "Expected a 'sim' device type for generator but found 'cpu'",
+    ),
+    "numpy": (THERE.numpy, "can't convert sim:0 device type tensor to numpy"),
+    "an array of losses": (
+        lambda: np.array([THERE.sum()]),
+        "can't convert sim:0 device type tensor to numpy",
+    ),
+    "a second device": (
+        lambda: HOST.to("sim:1"),
+        "SIM error: invalid device ordinal",
+    ),
+    "pinned on the device": (THERE.pin_memory, "only dense CPU tensors can be pinned"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    action, words = REFUSED[name]
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        action()
+    assert words in str(caught.value)
+
+
+def test_a_program_that_says_cuda_gets_the_true_error() -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError), match=r"CUDA|NVIDIA"):
+            nn.Linear(3, 2).cuda()
+
+
+def test_an_optimizers_state_stays_where_it_was_made() -> None:
+    layer = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    layer(HOST).sum().backward()
+    optimizer.step()
+    layer.to("sim")
+    layer(THERE).sum().backward()
+    with pytest.raises(RuntimeError, match="at least two devices"):
+        optimizer.step()
+
+
+MIXED: dict[str, Callable[[], Tensor]] = {
+    "a number": lambda: THERE * torch.tensor(2.0),
+    "an index": lambda: THERE[LABELS],
+    "a mask": lambda: THERE[HOST > 0.5],
+    "a copy": lambda: torch.empty_like(THERE).copy_(HOST),
+    "an assignment": lambda: THERE.clone().index_put_((LABELS,), THERE[0]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_may_mix(name: str) -> None:
+    assert MIXED[name]().device.type == "sim"
+
+
+def in_a_fork(pipe) -> None:
+    try:
+        torch.zeros(1, device="sim")
+    except RuntimeError as error:
+        pipe.send(str(error))
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="nothing forks here"
+)
+def test_a_fork_has_no_device() -> None:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=in_a_fork, args=(theirs,))
+    child.start()
+    said = ours.recv() if ours.poll(60) else "nothing"
+    child.join(60)
+    assert "Cannot re-initialize SIM in forked subprocess" in said
+
+
+def test_a_file_of_the_device_needs_it(tmp_path) -> None:
+    file = tmp_path / "x.pt"
+    torch.save(THERE, file)
+    script = f"import torch; torch.load({str(file)!r})"
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert "don't know how to restore data location" in done.stderr
+    assert "tagged with sim:0" in done.stderr

@@ -1,0 +1,22 @@
+"""The device's own check finds what is wrong."""
+
+import pytest
+import torch
+
+from core.sim import selfcheck
+
+
+def test_it_finds_nothing_here() -> None:
+    selfcheck.check()
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (lambda: None, "it says 'nothing'"),
+        (lambda: torch.zeros(2) + torch.zeros(3), "it says 'The size of tensor"),
+    ],
+)
+def test_a_mistake_that_goes_through_is_found(action, said: str) -> None:
+    with pytest.raises(RuntimeError, match=said):
+        selfcheck.refuses("same device", action)

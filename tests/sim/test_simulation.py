@@ -1,0 +1,61 @@
+"""Where the device is offered, and the sentence where it is not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OFFER = "from core.sim import simulation; print(simulation.offer(), simulation.works())"
+PATCHES = {
+    "real": (
+        "import torch; torch.accelerator.is_available = lambda: True; "
+        "torch.accelerator.current_accelerator = lambda: torch.device('cuda'); ",
+        "not offered beside a real one: this process has cuda. False",
+    ),
+    "old": (
+        "import torch; torch.__version__ = '2.9.1'; ",
+        "needs torch 2.10 or later. This is torch 2.9.1. False",
+    ),
+    "changed": (
+        "from core.sim import memory; memory.Block.__del__ = lambda self: None; ",
+        "memory is not given back False",
+    ),
+    "new, and fits": ("import torch; torch.__version__ = '9.0.0'; ", "True"),
+}
+
+
+def said(script: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_it_is_offered_where_it_fits(name: str) -> None:
+    patch, words = PATCHES[name]
+    assert said(patch + OFFER).endswith(words)
+
+
+def test_it_can_be_switched_off() -> None:
+    assert "switched off" in said(OFFER, SIMULATED_ACCELERATOR="0")
+
+
+def test_the_cpu_computes_as_without_it() -> None:
+    script = (
+        "import torch; from core import models; torch.set_num_threads(1); "
+        "torch.manual_seed(0); model = models.build('ann'); "
+        "loss = model(torch.rand(8, 1, 28, 28)).square().sum(); loss.backward(); "
+        "optimizer = torch.optim.AdamW(model.parameters()); optimizer.step(); "
+        "print(sum(p.double().sum().item() for p in model.parameters()))"
+    )
+    assert said(script) == said(f"{OFFER}; {script}")
