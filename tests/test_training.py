@@ -141,7 +141,9 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
     assert inputs.waits == targets.waits == traffic.steps
     assert sum(each.to_host for each in traffic.crossings) == 4 * traffic.steps
     each_step = [each for each in fetches if "loss.item()" in each.code]
-    assert [each.waits for each in each_step] == [traffic.steps] * item
+    # The newest report may come before the last step's `.item()`.
+    assert len(each_step) == item
+    assert all(traffic.steps - each.waits <= 1 for each in each_step)
     assert trained(config).traffic is None
 
 

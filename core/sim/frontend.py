@@ -34,9 +34,27 @@ def install() -> None:
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
-    # Without this, model.to("sim") would make new parameters, and an optimizer that was
-    # made before would train none of them. On CUDA a move keeps them.
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
+
+
+def keeping_parameters(apply: Any) -> Any:
+    """Module._apply, by which a module moves, that keeps the parameters it has.
+
+    As on CUDA: with new ones, an optimizer that was made before would train nothing.
+    """
+
+    def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
+        future = torch.__future__
+        before = future.get_swap_module_params_on_conversion()
+        moved = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
+        is_ours = any(each.device.type == SIMULATED for each in moved)
+        future.set_swap_module_params_on_conversion(before or is_ours)
+        try:
+            return apply(module, fn, recurse)
+        finally:
+            future.set_swap_module_params_on_conversion(before)
+
+    return applied
 
 
 class Guard(torch._C._acc.DeviceGuard):

@@ -137,6 +137,8 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
+        if not source.numel():
+            return target
         way, host = ledger.WITHIN, None
         if source.is_cpu:
             way, host = ledger.TO_DEVICE, source

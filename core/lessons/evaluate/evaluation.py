@@ -138,7 +138,7 @@ def _check_answers(outputs: Tensor) -> None:
 
 
 def forward_memory(device_name: str) -> tuple[ForwardMemory, ...]:
-    """What the simulated accelerator allocates for a forward pass in each mode."""
+    """What the device allocates for a forward pass in each mode."""
     device, found = devices.resolve(device_name), []
     inputs = torch.rand(64, 1, 28, 28).to(device)
     for name in IMAGE_MODELS:
