@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.config import SIMULATED
+from core.errors import quoted
 from core.measure.environment import Machine
 from core.words import Words
 
@@ -19,26 +20,29 @@ CUDA_WORDS = (  # what the simulated device says, and what CUDA says in its plac
     ("'sim'", "'cuda'"),
     ("sim:", "cuda:"),
 )
+MOST_QUOTED = 600  # characters of a message
 words = Words(__file__)
 
 
 @contextmanager
 def outline(
-    key: str, explained: bool = False, device: str = SIMULATED
+    key: str, explained: bool = False, device: str = SIMULATED, badged: bool = True
 ) -> Iterator[None]:
     """Draw what is inside in the outline, if that is of the simulated `device`.
 
-    The first outline on a page is `explained`.
+    The first outline on a page is `explained`. One that is not `badged` has the badge
+    in what is drawn.
     """
     if device != SIMULATED:
         yield
         return
     st.html(STYLE)
     with st.container(border=True, key=f"simulated_{key}"):
-        badge()
-        if explained:
-            st.markdown(words("simulated.explained"))
+        if badged:
+            badge()
         yield
+        if explained:  # below what it is about, which stays above the fold
+            st.caption(words("simulated.explained"))
 
 
 def badge() -> None:
@@ -73,5 +77,5 @@ def message(raised: str) -> None:
 def cuda_wording(raised: str) -> None:
     """What CUDA says in its place, where that is different."""
     if (cuda := in_cuda_words(raised)) != raised:
-        st.caption(words("simulated.in_cuda_words"))
-        st.code(cuda, language=None, wrap_lines=True)
+        said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
+        st.caption(words("simulated.in_cuda_words", said=said))

@@ -191,8 +191,10 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
     machine = engine().machine()
     outline: AbstractContextManager
-    if mistake.broken_on == OTHER and machine and machine.simulates:
-        outline = simulated.outline(f"mistake_{slug}", explained=not opened)
+    on_simulated = mistake.broken_on == OTHER and machine and machine.simulates
+    if on_simulated:
+        key = f"mistake_{slug}"
+        outline = simulated.outline(key, explained=not opened, badged=False)
     else:
         outline = st.container(border=True)
     with outline:
@@ -202,6 +204,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
                 heading = words("card.which_raises")
             heading = mistake.title if told else heading
             st.markdown(f"**{heading}**", width="stretch")
+            if on_simulated:
+                simulated.badge()
             if not told:
                 st.button(
                     "Just show me",
@@ -340,7 +344,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     else:
         closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
         result = textwrap.shorten(outcome.result, 60, placeholder=f" ...{closing}")
-        text = f"It returns `{result}` on {_device(outcome)}."
+        text = f"It returns `{result}`."
         st.success(text, icon=":material/check:")
 
 
