@@ -36,7 +36,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
     assert at.selectbox(key="moved_to").value == "sim"
-    said = texts(at.markdown)
+    said = texts(at.markdown) + texts(at.caption)
     assert "obeys the rules of a GPU" in said
     assert "**2 copies**, 50.7 kB in all. The host waits for each of them." in said
     at.button(key="step_on").click().run()
@@ -44,7 +44,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     for forgotten in model_to_page.MOVES:
         at.toggle(key=f"forget_{forgotten}").set_value(True).run()
         assert "wrapper_SIM_" in texts(at.error)
-        assert "wrapper_CUDA_" in texts(at.code)
+        assert "wrapper_CUDA_" in texts(at.caption)
         at.toggle(key=f"forget_{forgotten}").set_value(False).run()
     open_tab(at, "Move a model")
     at.button(key="move_model").click().run()
