@@ -1,0 +1,245 @@
+"""A process for a script that a stranger wrote: with limits, and between walls.
+
+Confined, by bubblewrap and core.jobs.seccomp, it has no network, no second process, no
+file but those of Python, its packages and core/, none to write, no device, and sends
+signals to nobody. Without walls, on the learner's own machine, it has limits alone.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from core.errors import ExplainedError
+from core.jobs.sandbox import NO_DEVICES
+
+ROOT = Path(__file__).parents[2]
+ANSWER_FD = "ANSWER_FD"  # environment variable: the number of the answer's descriptor
+ANSWER_BYTES = 1_000_000
+MOST_THREADS = 100
+LOOK_SECONDS = 0.1  # between two looks at its memory
+TRY_SECONDS = 60.0
+OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
+
+# What can be read besides Python and its packages; torch asks about the processor.
+FILES = ("/lib", "/lib64", "/usr/lib", "/etc/ld.so.cache", "/proc/cpuinfo")
+DEVICES = ("/dev/null", "/dev/urandom")
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",  # never slow down a training run that is measured
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",  # what it printed before it was ended arrives
+}
+ENVIRONMENT = {
+    "HOME": "/",
+    "LANG": "C.UTF-8",
+    "TORCHINDUCTOR_CACHE_DIR": "/tmp",  # torch wants one, even if it can't write there
+    "USER": "visitor",
+    **NO_DEVICES,
+    **SETTINGS,
+}
+
+# Linux ends a process with the thread that started it, so this one stays.
+_starter = ThreadPoolExecutor(1, "confined")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of a process; what it wrote is cut where it is too long."""
+
+    status: int | None  # exit status; None: it was ended, and `why` says by what
+    output: bytes
+    errors: bytes
+    answer: bytes
+    why: str = ""
+
+
+class Confined:
+    """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments.
+
+    It starts at once, so that it may load what it needs before somebody asks.
+    """
+
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        confine: bool,
+        seconds: float = 10,
+        memory_bytes: int = 1_500_000_000,
+        output_bytes: int = 64_000,
+    ) -> None:
+        """ExplainedError where it is to be confined and this machine can't."""
+        if confine and (why := problem()):
+            raise ExplainedError(why)
+        self._confine, self._seconds, self._memory = confine, seconds, memory_bytes
+        self._most = dict.fromkeys(("output", "errors"), output_bytes)
+        self._most["answer"] = ANSWER_BYTES
+        self._folder = tempfile.TemporaryDirectory()  # to work in, without walls
+        command = walled(argv, memory_bytes) if confine else [sys.executable, *argv]
+        plain = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+        pipes = {name: os.pipe() for name in self._most}
+        answer = pipes["answer"][1]
+        self._process = _starter.submit(
+            subprocess.Popen,
+            command,
+            stdin=subprocess.PIPE,
+            stdout=pipes["output"][1],
+            stderr=pipes["errors"][1],
+            pass_fds=[answer],
+            cwd=self._folder.name,
+            env={**(ENVIRONMENT if confine else plain), ANSWER_FD: str(answer)},
+            start_new_session=True,
+        ).result()
+        assert self._process.stdin
+        self._stdin = self._process.stdin
+        self._pipes = {name: ours for name, (ours, _) in pipes.items()}
+        for _, its in pipes.values():
+            os.close(its)
+
+    def ask(self, request: bytes) -> Ended:
+        """What it does with the request on its standard input; it has ended then.
+
+        Its seconds begin here.
+        """
+        deadline = time.monotonic() + self._seconds
+        write = threading.Thread(target=_write, args=(self._stdin, request))
+        write.start()
+        said = {name: b"" for name in self._most}
+        try:
+            why = self._read(said, deadline)
+            status = self._process.poll()
+        finally:
+            self.end()
+        said = {name: text[: self._most[name]] for name, text in said.items()}
+        if status and self._confine and 128 < status <= 192:
+            status = 128 - status  # how bubblewrap tells of a signal
+        if not why and status and status < 0:
+            why = f"It was ended by a signal: {signal.strsignal(-status)}."
+        elif not why and status and any(w in said["errors"] for w in OUT_OF_MEMORY):
+            why = self._too_much
+        return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
+
+    def _read(self, said: dict[str, bytes], deadline: float) -> str:
+        """Add what it says until it ends; returns the limit that it passed, or ""."""
+        with selectors.DefaultSelector() as ready:
+            for name, pipe in self._pipes.items():
+                ready.register(pipe, selectors.EVENT_READ, name)
+            while True:
+                has_ended = self._process.poll() is not None
+                events = ready.select(0 if has_ended else LOOK_SECONDS)
+                for key, _ in events:
+                    if chunk := os.read(key.fd, 2**16):
+                        said[key.data] += chunk
+                    else:
+                        ready.unregister(key.fd)
+                why = self._excess(said, deadline)
+                if why or (has_ended and not events):
+                    return why
+
+    def _excess(self, said: dict[str, bytes], deadline: float) -> str:
+        for name, most in self._most.items():
+            if len(said[name]) > most:
+                return f"It wrote more than {most // 1000:,} kB and was ended."
+        if time.monotonic() > deadline:
+            return f"It took more than {self._seconds:g} seconds and was ended."
+        memory = threads = 0
+        for process in self._members():
+            with suppress(psutil.Error):
+                memory += process.memory_info().rss
+                threads += process.num_threads()
+        if threads > MOST_THREADS:
+            return f"It had more than {MOST_THREADS} threads and was ended."
+        return self._too_much if memory > self._memory else ""
+
+    @property
+    def _too_much(self) -> str:
+        return f"It took more than {self._memory / 1e9:g} GB of memory and was ended."
+
+    def _members(self) -> list[psutil.Process]:
+        """The process and those that it has started; none once it has ended."""
+        with suppress(psutil.Error):
+            first = psutil.Process(self._process.pid)
+            return [first, *first.children(recursive=True)]
+        return []
+
+    def end(self) -> None:
+        """End it and what it has started; a second time changes nothing."""
+        pipes, self._pipes = self._pipes, {}
+        if not pipes:
+            return
+        for process in self._members():
+            with suppress(psutil.Error):
+                process.kill()
+        with suppress(ProcessLookupError, PermissionError):  # what outlives its parent
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in pipes.values():
+            os.close(pipe)
+        _write(self._stdin)
+        self._folder.cleanup()
+
+
+def _write(pipe: IO[bytes], request: bytes = b"") -> None:
+    """Write it if it is read, and close the pipe."""
+    with suppress(OSError, ValueError), pipe:
+        pipe.write(request)
+
+
+def walled(argv: list[str], memory_bytes: int) -> list[str]:
+    """The command that runs Python with `argv` where nothing else is in reach."""
+    python = os.path.realpath(sys.executable)
+    packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    code = str(ROOT / "core")
+    files = sorted({*FILES, *packages, f"{sys.base_prefix}/lib", python, code})
+    return [
+        shutil.which("bwrap") or "bwrap",
+        *("--unshare-all", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"),
+        *(part for file in files for part in ("--ro-bind-try", file, file)),
+        *(part for file in DEVICES for part in ("--dev-bind", file, file)),
+        *("--dir", "/tmp", "--remount-ro", "/", "--chdir", "/"),
+        *("--setenv", "PYTHONPATH", os.pathsep.join((str(ROOT), *packages))),
+        *(python, "-m", "core.jobs.seccomp", str(memory_bytes), *argv),
+    ]
+
+
+@cache
+def problem() -> str:
+    """Why this machine can't confine a process, in a sentence; "" if it can.
+
+    It is tried, once, by attempts that must fail.
+    """
+    if sys.platform != "linux":
+        return "Only Linux can confine what visitors write."
+    if not shutil.which("bwrap"):
+        return "bubblewrap is not installed."
+    code = f"from core.jobs import seccomp; seccomp.attempt({str(ROOT / 'app.py')!r})"
+    try:
+        tried = subprocess.run(
+            walled(["-c", code], 10**9),
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TRY_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap can't be used here: {error}."
+    if tried.returncode:
+        return f"bubblewrap can't be used here: {tried.stderr.strip()[-200:]}."
+    done = ", ".join(tried.stdout.splitlines())
+    return f"A process between walls can still {done}." if done else ""

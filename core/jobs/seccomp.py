@@ -1,0 +1,146 @@
+"""What a process gives up for good before it runs what a stranger wrote.
+
+    python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
+    python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
+
+go on in the same process as Python would: it can't start another one by then. Of the
+kernel's some 400 calls those stay that Python and torch need to compute; all others are
+PermissionError. core.jobs.confined starts this between walls.
+"""
+
+import ctypes
+import errno
+import os
+import resource
+import runpy
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+CALLS = """
+access brk chdir clock_getres clock_gettime clock_nanosleep close close_range dup dup2
+dup3 exit exit_group faccessat faccessat2 fcntl fstat fstatfs futex futex_waitv getcpu
+getcwd getdents64 getegid geteuid getgid getgroups getitimer getpgid getpgrp getpid
+getppid getrandom getresgid getresuid getrlimit getrusage getsid gettid gettimeofday
+getuid lseek lstat madvise membarrier mprotect mremap munmap nanosleep newfstatat open
+openat pause pipe pipe2 poll ppoll pread64 preadv pselect6 pwrite64 read readlink
+readlinkat readv restart_syscall rseq rt_sigaction rt_sigpending rt_sigprocmask
+rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_getaffinity sched_getparam
+sched_getscheduler sched_yield select set_robust_list set_tid_address setitimer
+sigaltstack stat statfs statx sysinfo time times umask uname wait4 waitid write writev
+arch_prctl
+"""
+
+# Numbers of <seccomp.h> and of the kernel's headers, the same on all processors.
+ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
+MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100  # memory that RLIMIT_DATA doesn't count
+CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
+WHOLE = 2**64 - 1
+IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B  # for ioctl
+SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41  # for prctl
+
+LIBRARIES_BYTES = 16 * 2**30  # of address space, for files that torch maps
+
+
+class _Compare(ctypes.Structure):
+    """A condition on an argument: with EQUAL its second number is not used."""
+
+    _fields_ = [
+        ("argument", ctypes.c_uint),
+        ("how", ctypes.c_int),
+        ("a", ctypes.c_uint64),
+        ("b", ctypes.c_uint64),
+    ]
+
+
+def limit(memory_bytes: int) -> None:
+    """No byte into a file, no core dump, and so much memory for all it has."""
+    for name, most in {
+        "AS": memory_bytes + LIBRARIES_BYTES,
+        "CORE": 0,
+        "CPU": 120,
+        "DATA": memory_bytes,
+        "FSIZE": 0,
+        "MEMLOCK": 0,
+        "NOFILE": 64,
+        "NPROC": 64,  # threads
+    }.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
+
+def give_up_calls() -> None:
+    """Let the kernel refuse all but CALLS, by libseccomp."""
+    library = ctypes.CDLL("libseccomp.so.2")
+    library.seccomp_init.restype = ctypes.c_void_p
+    rules = ctypes.c_void_p(library.seccomp_init(REFUSE | errno.EPERM))
+
+    def add(action: int, name: str, *conditions: tuple[int, int, int, int]) -> None:
+        number = library.seccomp_syscall_resolve_name(name.encode())
+        if number < 0:  # this processor has no such call
+            return
+        array = (_Compare * len(conditions))(*(_Compare(*each) for each in conditions))
+        done = library.seccomp_rule_add_array(
+            rules, ctypes.c_uint32(action), number, len(conditions), array
+        )
+        if done:
+            raise OSError(-done, f"seccomp: {name}")
+
+    for name in CALLS.split():
+        add(ALLOW, name)
+    # Without an own answer the C library would not try clone, which can be looked into.
+    add(REFUSE | errno.ENOSYS, "clone3")
+    add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
+    add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))
+    for own in ("kill", "tgkill"):
+        add(ALLOW, own, (0, EQUAL, os.getpid(), 0))
+    add(ALLOW, "prlimit64", (0, EQUAL, 0, 0))
+    for number in (IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ):
+        add(ALLOW, "ioctl", (1, EQUAL, number, 0))
+    for number in (SET_NAME, GET_NAME, NAME_MEMORY):
+        add(ALLOW, "prctl", (0, EQUAL, number, 0))
+    if done := library.seccomp_load(rules):
+        raise OSError(-done, "seccomp: the kernel takes no filter")
+
+
+def attempt(outside: str) -> None:
+    """Print what this process can do although it must not.
+
+    `outside` is a file elsewhere. RuntimeError where it can't have threads, which torch
+    needs.
+    """
+    threading.Thread(target=int).start()
+    deeds: dict[str, Callable[[], Any]] = {
+        "open a socket": socket.socket,
+        "start a process": lambda: os.fork() or os._exit(0),
+        "start a program": lambda: os.execv(sys.executable, ["python", "-V"]),
+        "read another file": lambda: os.open(outside, os.O_RDONLY),
+        "read of processes": lambda: os.listdir("/proc/1"),
+        "write a file": lambda: os.open("/tmp", os.O_TMPFILE | os.O_WRONLY),
+        "signal to others": lambda: os.kill(1, 0),
+        "see a GPU": lambda: os.stat("/dev/nvidiactl"),
+    }
+    for name, deed in deeds.items():
+        with suppress(OSError):
+            deed()
+            print(name)
+
+
+def main() -> None:
+    """See above; what sys.argv holds then is as if Python had been started so."""
+    _, memory, how, what, *arguments = sys.argv
+    limit(int(memory))
+    give_up_calls()
+    tempfile.tempdir = "/tmp"  # libraries name one, and here is none to write to
+    sys.argv = [how, *arguments]
+    if how == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""What a stranger's script can't do, tried for real, and how its process ends."""
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from core.errors import ExplainedError
+from core.jobs import confined
+from core.jobs.confined import Confined, Ended
+from tests.jobs import attacks
+from tests.process import HOUR, ROOT, that_go_on
+
+ATTACKS = Path(attacks.__file__).read_text("utf-8")
+ECHO = "import os, sys; os.write(int(os.environ['ANSWER_FD']), sys.stdin.buffer.read())"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows runs no visitor's code"
+)
+walls = pytest.mark.skipif(bool(confined.problem()), reason=confined.problem())
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What an attack may reach for; nothing of it has changed afterwards."""
+    file = tmp_path / "secret"
+    file.write_text("as it was")
+    with ExitStack() as open_sockets:
+        server = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
+        abstract = open_sockets.enter_context(socket.socket(socket.AF_UNIX))
+        abstract.bind(f"\0{tmp_path}")
+        abstract.listen()
+        yield {
+            "file": str(file),
+            "folder": str(tmp_path),
+            "root": str(ROOT),
+            "port": server.getsockname()[1],
+            "abstract": str(tmp_path),
+            "parent": os.getpid(),
+        }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert list(that_go_on(left, 5)) == []
+
+
+def run(deed: str, there: dict[str, Any], confine: bool = True, **limits: Any) -> Ended:
+    """What comes of a deed, which is an expression in tests/jobs/attacks.py."""
+    code = f"{ATTACKS}\nattempt({deed}, {there!r})"
+    limits = {"seconds": HOUR, **limits}
+    return Confined(["-c", code], confine=confine, **limits).ask(b"")
+
+
+@walls
+@pytest.mark.parametrize("name", attacks.REFUSED)
+def test_an_attempt_is_refused(name: str, there: dict[str, Any]) -> None:
+    ended = run(f"REFUSED[{name!r}]", there)
+    assert ended.status == 0, ended
+    assert ended.output, ended
+    assert b"DONE" not in ended.output, ended
+    assert [each.name for each in Path(there["folder"]).iterdir()] == ["secret"]
+    assert Path(there["file"]).read_text() == "as it was"
+
+
+CAN_ELSEWHERE = " ".join(attacks.CAN_ELSEWHERE.split()).split(", ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the attempts are of Linux")
+@pytest.mark.parametrize("name", CAN_ELSEWHERE)
+def test_without_walls_it_goes_through(name: str, there: dict[str, Any]) -> None:
+    assert b"DONE" in run(f"REFUSED[{name!r}]", there, confine=False).output
+
+
+@walls
+def test_calls_past_python_are_refused(there: dict[str, Any]) -> None:
+    ended = run("all_calls", there)
+    assert ended.output == b"DONE\n"
+
+
+@walls
+@pytest.mark.parametrize("name", attacks.ENDED)
+def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
+    why, _ = attacks.ENDED[name]
+    limits = {"seconds": 0.5 if why == "seconds" else HOUR, "memory_bytes": 2 * 10**8}
+    ended = run(f"ENDED[{name!r}][1]", there, **limits)
+    assert why in ended.why + ended.errors.decode(errors="replace"), ended
+    assert len(ended.output) <= 64_000
+    assert len(ended.errors) <= 64_000
+    assert len(ended.answer) <= confined.ANSWER_BYTES
+
+
+modes = pytest.mark.parametrize(
+    "confine",
+    [pytest.param(True, marks=walls, id="walls"), pytest.param(False, id="no")],
+)
+
+
+def asked(
+    code: str, request: bytes = b"", confine: bool = False, **limits: Any
+) -> Ended:
+    limits = {"seconds": HOUR, **limits}
+    return Confined(["-c", code], confine=confine, **limits).ask(request)
+
+
+@modes
+@pytest.mark.parametrize("size", [0, 10, 900_000])
+def test_it_answers(confine: bool, size: int) -> None:
+    request = os.urandom(size)
+    assert asked(ECHO, request, confine) == Ended(0, b"", b"", request)
+
+
+@modes
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("import os, sys; os.write(1, bytes(range(256))); sys.exit(7)", 7),
+        ("import os; os.write(1, bytes(range(256))); os._exit(200)", 200),
+        ("import os; os.write(1, bytes(range(256))); os.closerange(0, 64)", 0),
+    ],
+)
+def test_how_it_ends_is_told(confine: bool, code: str, status: int) -> None:
+    """Also where it doesn't read its request, and prints no text."""
+    ended = asked(code, b"x" * 10**6, confine)
+    assert ended == Ended(status, bytes(range(256)), b"", b"")
+
+
+@walls
+def test_it_knows_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COOKIE_SECRET", "x" * 32)
+    ended = asked("import os; print(*os.environ)", confine=True)
+    known = {*confined.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
+    assert set(ended.output.decode().split()) <= known
+
+
+@modes
+@pytest.mark.slow
+def test_torch_computes_in_it(confine: bool) -> None:
+    """Each backward pass has a thread of its own, an optimizer loads half of torch."""
+    code = """
+import torch
+torch.set_num_threads(2)
+x = torch.randn(500, 500, requires_grad=True)
+optimizer = torch.optim.Adam([x])
+(x @ x).sum().backward()
+optimizer.step()
+print(torch.cuda.is_available() or x.grad.shape)
+"""
+    ended = asked(code, confine=confine)
+    assert ended.output == b"torch.Size([500, 500])\n", ended
+    if confine:
+        assert asked("import torch; torch.ones(2**33)", confine=True).why
+    ended = asked("import torch; torch.ones(2**29)", confine=confine)
+    assert "1.5 GB of memory" in ended.why
+
+
+@modes
+def test_one_that_nobody_asks_can_be_ended(confine: bool) -> None:
+    process = Confined(["-c", ECHO], confine=confine)
+    process.end()
+    process.end()
+
+
+@modes
+def test_it_outlives_the_thread_that_started_it(confine: bool) -> None:
+    started: list[Confined] = []
+    thread = threading.Thread(
+        target=lambda: started.append(Confined(["-c", ECHO], confine=confine))
+    )
+    thread.start()
+    thread.join()
+    time.sleep(0.1)
+    assert started[0].ask(b"x").answer == b"x"
+
+
+def test_its_children_end_with_it(tmp_path: Path) -> None:
+    code = f"""
+import subprocess, sys, time
+program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open({str(tmp_path / "id")!r}, "w").write(str(program.pid))
+time.sleep(60)
+"""
+    assert asked(code, seconds=1).why
+    with suppress(psutil.NoSuchProcess):
+        program = psutil.Process(int((tmp_path / "id").read_text()))
+        assert list(that_go_on([program], 5)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (None, "not installed"),
+        ("echo 'bwrap: No permissions' >&2; exit 1", "bwrap: No permissions"),
+        # One that builds no walls: it drops its options and runs the rest.
+        (
+            'while [ "$1" != -m ]; do [ "$1" = --setenv ] && export "$2=$3"; '
+            'last=$1; shift; done; exec "$last" "$@"',
+            "can still read another file",
+        ),
+    ],
+)
+def test_without_walls_nothing_is_confined(
+    program: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if program:
+        (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    confined.problem.cache_clear()
+    try:
+        assert said in confined.problem()
+        with pytest.raises(ExplainedError):
+            Confined(["-c", ECHO], confine=True)
+    finally:
+        confined.problem.cache_clear()
