@@ -1,0 +1,91 @@
+"""Whether code that visitors write is run here, and how: RUN_CODE, and who can come."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import psutil
+import streamlit as st
+
+from core.errors import ExplainedError
+
+LOOK_AGAIN_SECONDS = 60.0
+# A proxy adds one of these to what it hands on.
+HANDED_ON = ("forwarded", "via", "x-real-ip")
+NOT_OWN = (
+    "Others can reach this server too, and it is not set up for code that visitors "
+    "write."
+)
+SWITCHED_OFF = "Whoever runs this server has switched that off."
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a visitor's code is run; where it is "off", a sentence why."""
+
+    kind: Literal["here", "confined", "off"]
+    why: str = ""
+
+
+def mode(ask: Callable[..., Any]) -> Mode:
+    """For the visitor whose page is drawn; `ask` is the engine's.
+
+    "here" is the visitor's own machine: nobody else can reach the app, and no proxy
+    has handed this request on. Where that isn't sure, it is not.
+    """
+    wish = os.environ.get("RUN_CODE", "")
+    if wish == "off":
+        return Mode("off", SWITCHED_OFF)
+    if wish not in ("", "confined"):
+        return Mode("off", f"RUN_CODE is {wish!r}; it can be confined or off.")
+    try:
+        if wish:
+            why = _problem(ask)
+            return Mode("off", why) if why else Mode("confined")
+    except ExplainedError as error:  # there are no workers now
+        return Mode("off", str(error))
+    if sys.platform == "win32":
+        return Mode("off", "On Windows code runs only in WSL: start the app in there.")
+    is_own = is_for_this_machine() and is_direct(st.context.headers)
+    return Mode("here") if is_own else Mode("off", NOT_OWN)
+
+
+@st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
+def _problem(_ask: Callable[..., Any]) -> str:
+    """Why the machine where the code would run can't confine it."""
+    return str(_ask("core.jobs.confined:problem", seconds=60.0))
+
+
+@st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
+def is_for_this_machine() -> bool:
+    """Only programs of this machine can reach the app, and it has its own workers."""
+    sockets = psutil.Process().net_connections("tcp")
+    listening = [each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN]
+    is_own = listening and all(ip_address(each).is_loopback for each in listening)
+    return bool(is_own) and "DASK_SCHEDULER_ADDRESS" not in os.environ
+
+
+def is_direct(headers: Mapping[str, str]) -> bool:
+    """Whether a browser of this machine sent a request with these headers itself.
+
+    The address in it is this machine's, also that of the page which sent it: a page of
+    somebody else may give a name of its own to this machine.
+    """
+    names = {name.lower() for name in headers}
+    if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):
+        return False
+    sender = headers.get("Origin", f"//{headers.get('Host', '')}")
+    return is_loopback(f"//{headers.get('Host', '')}") and is_loopback(sender)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the host in it is this machine, by its own name for itself."""
+    with suppress(ValueError):
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    return False
