@@ -33,6 +33,7 @@ ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two looks at its memory
 TRY_SECONDS = 60.0
+CPU_SECONDS = 120
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # What can be read besides Python and its packages; torch asks about the processor.
@@ -103,9 +104,13 @@ class Confined:
             cwd=self._folder.name,
             env={**(ENVIRONMENT if confine else plain), ANSWER_FD: str(answer)},
             start_new_session=True,
+            bufsize=0,
         ).result()
         assert self._process.stdin
         self._stdin = self._process.stdin
+        if sys.platform == "linux" and not confine:  # in case nobody is left to end it
+            limit = psutil.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)
+            psutil.Process(self._process.pid).rlimit(*limit)
         self._pipes = {name: ours for name, (ours, _) in pipes.items()}
         for _, its in pipes.values():
             os.close(its)
@@ -116,8 +121,8 @@ class Confined:
         Its seconds begin here.
         """
         deadline = time.monotonic() + self._seconds
-        write = threading.Thread(target=_write, args=(self._stdin, request))
-        write.start()
+        given = (self._stdin, request)
+        threading.Thread(target=_write, args=given, daemon=True).start()
         said = {name: b"" for name in self._most}
         try:
             why = self._read(said, deadline)
