@@ -110,7 +110,8 @@ class Confined:
         self._stdin = self._process.stdin
         if sys.platform == "linux" and not confine:  # in case nobody is left to end it
             limit = psutil.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)
-            psutil.Process(self._process.pid).rlimit(*limit)
+            with suppress(psutil.Error):
+                psutil.Process(self._process.pid).rlimit(*limit)
         self._pipes = {name: ours for name, (ours, _) in pipes.items()}
         for _, its in pipes.values():
             os.close(its)
