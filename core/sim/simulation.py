@@ -29,6 +29,14 @@ from pathlib import Path
 VARIABLE = "SIMULATED_ACCELERATOR"  # of the environment; "0": never
 OFF = ("0", "false", "no", "off")
 OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tried with
+CUDA_WORDS = (  # what the device says, and what CUDA says in its place
+    ("wrapper_SIM_", "wrapper_CUDA_"),
+    ("simFloatType", "torch.cuda.FloatTensor"),
+    ("torch.sim.", "torch.cuda."),
+    ("SIM ", "CUDA "),
+    ("'sim'", "'cuda'"),
+    ("sim:", "cuda:"),
+)
 
 why_not: str | None = None  # "": it works; None: nobody has asked for it yet
 
@@ -77,3 +85,10 @@ def _install() -> str:
             f"The simulated accelerator doesn't fit torch {torch.__version__}: {error}"
         )
     return ""
+
+
+def in_cuda_words(message: str) -> str:
+    """What CUDA says where the device says `message`."""
+    for ours, theirs in CUDA_WORDS:
+        message = message.replace(ours, theirs)
+    return message

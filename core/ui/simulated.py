@@ -9,17 +9,10 @@ import streamlit as st
 from core.config import SIMULATED
 from core.errors import quoted
 from core.measure.environment import Machine
+from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
-CUDA_WORDS = (  # what the simulated device says, and what CUDA says in its place
-    ("wrapper_SIM_", "wrapper_CUDA_"),
-    ("simFloatType", "torch.cuda.FloatTensor"),
-    ("torch.sim.", "torch.cuda."),
-    ("SIM ", "CUDA "),
-    ("'sim'", "'cuda'"),
-    ("sim:", "cuda:"),
-)
 MOST_QUOTED = 600  # characters of a message
 words = Words(__file__)
 
@@ -59,13 +52,6 @@ def tell_why_not(machine: Machine) -> None:
     """Why a machine without an accelerator has no simulated one either."""
     if machine.why_not and machine.devices[0].backend == "CPU":
         st.caption(machine.why_not)
-
-
-def in_cuda_words(message: str) -> str:
-    """What CUDA says where the simulated device says `message`."""
-    for ours, theirs in CUDA_WORDS:
-        message = message.replace(ours, theirs)
-    return message
 
 
 def message(raised: str) -> None:

@@ -27,6 +27,7 @@ from core.lessons.mistakes.catalogue import (
 )
 from core.lessons.mistakes.search import MOST_CHARACTERS, Index, message_in
 from core.script.rules import RULES
+from core.sim.simulation import in_cuda_words
 from core.ui import answers, charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
@@ -83,7 +84,7 @@ def searched() -> list[str]:
             state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
             st.query_params.pop("mistake", None)
     # The wordings that are known are CUDA's.
-    text = simulated.in_cuda_words(state.get("searched_error", ""))
+    text = in_cuda_words(state.get("searched_error", ""))
     return _fitting(learning, text) if text else []
 
 

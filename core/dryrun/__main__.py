@@ -1,0 +1,89 @@
+"""Would this script run on CUDA? Found out on a machine without it.
+
+    python -m core.dryrun train.py --epochs 10 --steps 3 --memory 8GB
+
+Options that are not of the dry run are the script's, and so is all after "--".
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from core.dryrun.report import NOT_SIMULATED, Report, Request, told
+from core.errors import Parser
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+ROOT = str(Path(__file__).parents[2])
+SECONDS_MORE = 30  # to start, and to write the report
+
+
+def size(text: str) -> int:
+    """Bytes: "8GB", "64 MiB", "1500000"."""
+    match = re.fullmatch(r"([\d.]+)\s*([KMG]?)(i?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 8GB")
+    number, unit, binary = match.groups()
+    factor = UNITS[unit.upper()]
+    exponent = len(str(factor)) // 3
+    return int(float(number) * (1024**exponent if binary else factor))
+
+
+def options() -> tuple[argparse.Namespace, list[str]]:
+    """Those of the dry run, and the script's."""
+    about = str(__doc__).partition("\n")[0]
+    parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
+    parser.add_argument("script", type=Path, help="a script or a notebook")
+    parser.add_argument("--steps", type=int, default=3, help="to look at closely")
+    parser.add_argument("--memory", type=size, help="of the GPU, such as 8GB")
+    parser.add_argument("--seconds", type=float, default=60, help="at the most")
+    parser.add_argument("--json", action="store_true", help="the report for a program")
+    ours = sys.argv[1:]
+    rest = ours[ours.index("--") :] if "--" in ours else []
+    known, unknown = parser.parse_known_args(ours[: len(ours) - len(rest)])
+    return known, unknown + rest[1:]
+
+
+def dry_run(request: Request) -> dict:
+    """The report, as JSON has it."""
+    command = [sys.executable, "-m", "core.dryrun.child"]
+    path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    text = json.dumps(dataclasses.asdict(request)) + "\n"
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode(),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            timeout=request.seconds + SECONDS_MORE,
+        )
+        return json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        why = f"It did not end within {request.seconds:.0f} s."
+    except ValueError:
+        why = f"Its process ended with exit status {done.returncode} and no report."
+    return json.loads(Report(NOT_SIMULATED, notes=[why]).to_json())
+
+
+def main() -> None:
+    given, of_script = options()
+    try:
+        text = given.script.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{given.script} can't be read: {error}")
+    report = dry_run(
+        Request(
+            *(str(given.script), text, of_script),
+            *(given.steps, given.memory, given.seconds),
+        )
+    )
+    print(json.dumps(report) if given.json else "\n".join(told(report)))
+    sys.exit(report["status"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""CUDA's names, which lead to the simulated device in the process of a dry run.
+
+The script says "cuda", and is answered as by a machine that has one: `torch.cuda`, the
+type of a device, `is_cuda`, files. What one simulated device can't stand for ends the
+run with a sentence that names it.
+"""
+
+import ctypes
+import threading
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
+
+from core.config import SIMULATED
+from core.sim import frontend, memory
+
+asked = False  # whether the script has asked for CUDA
+compiled = False  # whether it has asked for torch.compile, which is left out
+
+type_of: Any = torch.device.__dict__["type"].__get__  # the true one
+IMMUTABLE, FLAGS_AT = 1 << 8, 168  # of a PyTypeObject, bytes from its beginning
+
+
+class CannotSimulateError(BaseException):
+    """Not an Exception, so that no script takes it for an error of its own."""
+
+
+class Kind(str):
+    """The type of the device: "cuda" to the script, "sim" to the simulation."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return other in ("cuda", SIMULATED)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+KIND = Kind("cuda")
+
+
+def to_simulated(value: Any) -> Any:
+    """A device of CUDA, or its name, as the simulated one; anything else as it is."""
+    global asked
+    index: Any
+    if isinstance(value, torch.device) and type_of(value) == "cuda":
+        index = value.index
+    elif isinstance(value, str) and value.partition(":")[0] == "cuda":
+        index = value.partition(":")[2] or None
+    else:
+        return value
+    asked = True
+    if index is None:
+        return torch.device(SIMULATED)
+    if int(index) > 0:
+        raise CannotSimulateError(f"a second GPU, cuda:{index}")
+    return torch.device(SIMULATED, 0)
+
+
+def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a function of torch, with the simulated device in the place of CUDA."""
+    if function is Tensor.cuda:
+        function, place = Tensor.to, args[1] if len(args) > 1 else None
+        place = kwargs.pop("device", place)
+        place = "cuda" if place is None else place
+        if isinstance(place, int):
+            place = f"cuda:{place}"
+        args = (args[0], place)
+    elif getattr(function, "__self__", None) is Tensor.is_cuda:
+        return args[0].device.type == SIMULATED
+    if function is Tensor.type and len(args) == 1 and not kwargs:
+        return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
+    args = tuple(map(to_simulated, args))
+    kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
+    return function(*args, **kwargs)
+
+
+def install(mode: Callable[[], TorchFunctionMode]) -> None:
+    """Once in a process that has the simulated device, for good.
+
+    `mode` calls torch's functions by `call`. A thread of the script's gets its own.
+    """
+    _name_the_device()
+    for name, function in (frontend.FUNCTIONS | ANSWERS).items():
+        setattr(torch.cuda, name, function)
+    torch.cuda.is_available = _is_available
+    torch.cuda._lazy_init = _refuse("CUDA's own library")
+    torch.cuda.Event = frontend.Event  # type: ignore[misc,assignment]
+    for name, what in REFUSED.items():
+        setattr(torch.cuda, name, _refuse(what))
+    torch.compile = _left_out
+    torch.serialization.register_package(1, _tag, _restore)
+    torch.distributed.init_process_group = _refuse("several processes")
+    parallel: Any = nn.DataParallel
+    parallel.scatter = _scatter
+    autocast: Any = torch.autocast
+    init = autocast.__init__
+
+    def with_device(this: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        device_type = SIMULATED if device_type == "cuda" else device_type
+        init(this, device_type, *args, **kwargs)
+
+    autocast.__init__ = with_device
+    thread_class: Any = threading.Thread
+    start = thread_class.start
+
+    def start_with_mode(thread: Any) -> None:
+        run = thread.run
+
+        def run_with_mode() -> None:
+            with mode():
+                run()
+
+        thread.run = run_with_mode
+        start(thread)
+
+    thread_class.start = start_with_mode
+
+
+def _name_the_device() -> None:
+    """Let torch.device say "cuda", which Python allows of no type that is made in C."""
+    cls: Any = torch.device
+    texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
+    flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
+    flags.value &= ~IMMUTABLE
+    try:
+        cls.type = property(
+            lambda device: KIND if type_of(device) == SIMULATED else type_of(device)
+        )
+        for name, text in texts.items():
+            setattr(cls, name, _saying_cuda(text))
+    finally:
+        flags.value |= IMMUTABLE
+
+
+def _saying_cuda(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda device: text(device).replace(SIMULATED, "cuda")
+
+
+def _is_available() -> bool:
+    global asked
+    asked = True
+    return True
+
+
+def _refuse(what: str) -> Callable:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise CannotSimulateError(what)
+
+    return refuse
+
+
+def _left_out(model: Any = None, **_: Any) -> Any:
+    """torch.compile, which changes how fast a model is, and not what moves where."""
+    global compiled
+    compiled = True
+    return (lambda function: function) if model is None else model
+
+
+def _tag(storage: Any) -> str | None:
+    return "cuda:0" if type_of(storage.device) == SIMULATED else None
+
+
+def _restore(storage: Any, location: str) -> Any:
+    name = location.replace("cuda", SIMULATED, 1)
+    return frontend.restore(storage, name) if name != location else None
+
+
+def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
+    """What nn.DataParallel does with one GPU: move what it is called with."""
+    inputs, kwargs = tree_map_only(
+        Tensor, lambda tensor: tensor.to(SIMULATED), (inputs, kwargs)
+    )
+    return (inputs,), (kwargs,)
+
+
+class Stream:
+    """One of the device's queues of work. There is one, and it is always done."""
+
+    device = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def wait_stream(self, _: Any) -> None: ...
+
+    def wait_event(self, _: Any) -> None: ...
+
+    def record_event(self, event: Any = None) -> Any:
+        event = event or frontend.Event()
+        event.record()
+        return event
+
+    def synchronize(self) -> None:
+        frontend.FUNCTIONS["synchronize"]()
+
+    def query(self) -> bool:
+        return True
+
+
+def _properties(_: Any = None) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        name="Simulated accelerator",
+        total_memory=memory.capacity,
+        major=8,
+        minor=0,
+        multi_processor_count=1,
+    )
+
+
+ANSWERS: dict[str, Any] = {
+    "init": lambda: None,
+    "get_device_properties": _properties,
+    "get_device_capability": lambda _=None: (8, 0),
+    "get_arch_list": lambda: ["sm_80"],
+    "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
+    "memory_cached": lambda _=None: memory.allocated,
+    "reset_max_memory_allocated": lambda _=None: memory.reset_peak(),
+    "set_per_process_memory_fraction": lambda *_: None,
+    "ipc_collect": lambda: None,
+    "seed": lambda: None,
+    "seed_all": lambda: None,
+    "Stream": Stream,
+    "current_stream": Stream,
+    "default_stream": Stream,
+    "stream": lambda _: nullcontext(),
+    "device": lambda _: nullcontext(),
+    "set_stream": lambda _: None,
+    "get_rng_state_all": lambda: [frontend.FUNCTIONS["get_rng_state"]()],
+    "set_rng_state_all": lambda new: frontend.FUNCTIONS["set_rng_state"](new[0]),
+}
+REFUSED = {
+    "CUDAGraph": "CUDA graphs",
+    "graph": "CUDA graphs",
+    "make_graphed_callables": "CUDA graphs",
+}

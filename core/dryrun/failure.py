@@ -1,0 +1,123 @@
+"""An error of the script: whether it is one of devices, and which line is to change."""
+
+import re
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from torch import Tensor, nn
+
+from core.dryrun import cuda
+from core.dryrun.origins import ARGUMENTS, Origin, Origins
+from core.dryrun.report import Argument, Failure
+from core.dryrun.script import Line
+from core.sim.simulation import in_cuda_words
+
+OF_DEVICES = re.compile(
+    "same device|Input type|can't convert .* device|device type for generator"
+    "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
+    "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
+    "|must be on|cpu and cuda|cuda.* and cpu"
+)
+NOT_BUILT_IN = re.compile(
+    "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
+)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def is_of_devices(error: BaseException) -> bool:
+    is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
+    return is_torch and bool(OF_DEVICES.search(in_cuda_words(str(error))))
+
+
+def what_is_missing(error: BaseException) -> str:
+    """What can't be simulated, "" for any other error."""
+    if isinstance(error, cuda.CannotSimulateError):
+        return str(error)
+    return str(error) if NOT_BUILT_IN.search(str(error)) else ""
+
+
+def explain(error: BaseException, origins: Origins) -> Failure:
+    """The error, its arguments and the line to change."""
+    frames = list(frames_of(error, origins))
+    line, frame = frames[-1] if frames else (None, None)
+    message = in_cuda_words(str(error))
+    tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
+    arguments = tuple(argument(t, frame, origins) for t in tensors)
+    culprit, why = line, ""
+    hosts = [t for t in tensors if t.is_cpu]
+    hosts = [t for t in hosts if t.dim()] or hosts
+    if "out of memory" in message:
+        why = "the memory was full here"
+    elif hosts and len(hosts) < len(tensors) and line:
+        culprit, why = forgotten(hosts[0], line, origins)
+    elif "can't convert" in message:
+        why = "move the tensor to the CPU first, with .cpu()"
+    return Failure(type(error).__name__, message, line, arguments, culprit, why)
+
+
+def frames_of(
+    error: BaseException, origins: Origins
+) -> Iterator[tuple[Line, FrameType]]:
+    """The script's lines in the traceback, the innermost last."""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if origins.script.owns(frame.f_code.co_filename):
+            yield Line(frame.f_code.co_filename, number), frame
+
+
+def argument(tensor: Tensor, frame: FrameType | None, origins: Origins) -> Argument:
+    origin = origins.of(tensor)
+    name, device = name_in(frame, tensor), str(tensor.device)
+    line = origin.line if origin else None
+    return Argument(name, device, tuple(tensor.shape), line)
+
+
+def name_in(frame: FrameType | None, tensor: Tensor) -> str:
+    """The variable, or the parameter of a module, that is this tensor."""
+    variables: dict[str, Any] = {**frame.f_globals, **frame.f_locals} if frame else {}
+    for name, value in variables.items():
+        if value is tensor:
+            return name
+    for name, value in variables.items():
+        if isinstance(value, nn.Module):
+            for key, parameter in value.named_parameters(name):
+                if parameter is tensor:
+                    return key
+        for key, attribute in getattr(value, "__dict__", {}).items():
+            if attribute is tensor:
+                return f"{name}.{key}"
+    return ""
+
+
+def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
+    """The line that had to move this tensor, which is on the CPU, and why that one."""
+    origin = origins.of(tensor)
+    while origin and origin.line == line and origin.source and not origin.copies:
+        origin = origin.source
+    if origin is None:
+        return line, "this line has a tensor on the CPU"
+    for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
+        if copy() is None:
+            return at, "this copy on the device is not kept: assign it"
+    return place(tensor, origin)
+
+
+def place(tensor: Tensor, origin: Origin) -> tuple[Line, str]:
+    module = origin.module and origin.module()
+    if module is None:
+        what = "these parameters are" if isinstance(tensor, nn.Parameter) else "this is"
+        return origin.line, f"{what} made on the CPU and never moved"
+    registered = [*module.parameters(), *module.buffers()]
+    if any(tensor is each for each in registered):
+        return origin.line, "this model is not moved to the device"
+    return origin.inner, (
+        "the model doesn't know of this tensor, so that moving the model leaves it on "
+        "the CPU: register it as a parameter, a buffer or a module"
+    )

@@ -1,0 +1,149 @@
+"""Where each tensor was made, and so which line forgot to move it.
+
+A mode of PyTorch's sees each function of torch that the script calls, before and after.
+"""
+
+import sys
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from core.dryrun import cuda
+from core.dryrun.script import Line, Script
+from core.dryrun.steps import Steps
+
+ARGUMENTS = "_arguments"  # of an error: the tensors of the call that raised it
+
+
+@dataclass
+class Origin:
+    """Of one tensor. In a module's `__init__`, `line` is where the module is made."""
+
+    tensor: Any  # a weak reference
+    line: Line
+    inner: Line  # in the `__init__`; elsewhere as `line`
+    module: Any = None  # a weak reference to the outermost module that was being made
+    source: "Origin | None" = None  # of a tensor on the CPU that it was computed from
+    copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
+
+
+class Origins:
+    """Of all tensors that the script's calls have given back."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self._of: dict[int, Origin] = {}
+
+    def of(self, tensor: Tensor) -> Origin | None:
+        origin = self._of.get(id(tensor))
+        return origin if origin and origin.tensor() is tensor else None
+
+    def stack(self) -> Iterator[tuple[Line, FrameType]]:
+        """The script's lines that led here, the innermost first."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self.script.owns(frame.f_code.co_filename):
+                yield Line(frame.f_code.co_filename, frame.f_lineno), frame
+            frame = frame.f_back
+
+    def install(self) -> None:
+        """See parameters, which no function of torch makes."""
+        new: Any = nn.Parameter.__new__
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            parameter = new(*args, **kwargs)
+            self._note(parameter, [])
+            return parameter
+
+        nn.Parameter.__new__ = staticmethod(noted)  # type: ignore[method-assign]
+        swap: Any = torch.utils.swap_tensors
+
+        def swapped(one: Tensor, other: Tensor) -> None:
+            origin = self._of.pop(id(one), None)
+            self._of.pop(id(other), None)
+            if origin:
+                origin.tensor = None  # torch swaps no tensors with weak references
+            swap(one, other)
+            if origin:
+                origin.tensor = weakref.ref(one)
+                self._of[id(one)] = origin
+
+        torch.utils.swap_tensors = swapped
+
+    def note(self, result: Any, arguments: list[Tensor]) -> None:
+        """Remember where the tensors in a result were made."""
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
+                self._note(tensor, arguments)
+
+    def _note(self, tensor: Tensor, arguments: list[Tensor]) -> None:
+        line, inner, module = self._place(sys._getframe(1))
+        if line is None or inner is None:
+            return
+        hosts = [a for a in arguments if a.is_cpu and not isinstance(a, nn.Parameter)]
+        source = next(filter(None, map(self.of, hosts)), None)
+        origin = Origin(weakref.ref(tensor), line, inner, module, source)
+        if source and not tensor.is_cpu:
+            source.copies.append((line, origin.tensor))
+            source.copies = source.copies[-4:]
+        self._of[id(tensor)] = origin
+
+    def _place(self, frame: FrameType | None) -> tuple[Line | None, Line | None, Any]:
+        """Where a tensor is made: a batch by the loop, a parameter by its model."""
+        inner, module = 0, None  # the place in `lines`; in whose __init__
+        lines: list[Line] = []
+        model = -1
+        in_loader = False
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.script.owns(file):
+                inner = len(lines) if in_loader else inner
+                in_loader = False
+                if frame.f_code.co_name == "__init__":
+                    this = frame.f_locals.get("self")
+                    if isinstance(this, nn.Module):
+                        model, module = len(lines), weakref.ref(this)
+                lines.append(Line(file, frame.f_lineno))
+            elif "torch/utils/data" in file.replace("\\", "/"):
+                in_loader = True
+            frame = frame.f_back
+        if not lines:
+            return None, None, None
+        outer = max(inner, min(model + 1, len(lines) - 1))
+        return lines[outer], lines[inner], module
+
+
+class Mode(TorchFunctionMode):
+    """Sees each function of torch that the script calls."""
+
+    def __init__(self, origins: Origins, steps: Steps) -> None:
+        super().__init__()
+        self.origins, self.steps = origins, steps
+
+    def __torch_function__(
+        self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        with self.steps.calling(name):
+            try:
+                result = cuda.call(function, args, kwargs)
+            except Exception as error:
+                error.__dict__.setdefault(ARGUMENTS, tensors(args, kwargs))
+                raise
+        if name != "__get__":  # which makes nothing
+            given = tensors(args, kwargs)
+            self.origins.note(result, given)
+            self.steps.note(given, result)
+        return result
+
+
+def tensors(*values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]

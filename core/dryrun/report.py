@@ -1,0 +1,192 @@
+"""What a dry run finds, and how it is told."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.dryrun.script import Line
+
+OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+VERDICTS = (
+    "No error of devices.",
+    "An error of devices.",
+    "The script fails by itself.",
+    "This can't be told.",
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be run, and how."""
+
+    name: str  # of the script's file, or of a notebook's
+    text: str
+    arguments: list[str] = field(default_factory=list)
+    steps: int = 3
+    memory: int | None = None  # bytes
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor that the line with the error was given."""
+
+    name: str  # "" where no variable has it
+    device: str
+    shape: tuple[int, ...]
+    line: Line | None  # where it was made
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error, and what led to it."""
+
+    kind: str
+    message: str  # in CUDA's words
+    line: Line | None
+    arguments: tuple[Argument, ...] = ()
+    culprit: Line | None = None  # the line that has to be changed
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The host waits for the device, so often in each step."""
+
+    line: Line
+    cause: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What goes one way in each step, and whether it is the same each time."""
+
+    line: Line
+    way: str
+    times: int
+    bytes: int
+    same: bool
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Memory that is not given back."""
+
+    bytes_a_step: int
+    line: Line | None  # that made it, or that keeps it
+    keeps_graph: bool
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of tensors on the device; those of CUDA itself come on top."""
+
+    peak: int
+    parts: dict[str, int]
+    limit: int | None
+    fits: bool | None
+    batch_size: int
+    largest_batch: int | None  # an estimate: activations grow with the batch
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a dry run finds."""
+
+    status: int
+    steps: int = 0  # of the optimizer
+    failure: Failure | None = None
+    waits: list[Wait] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    memory: Memory | None = None
+    growth: Growth | None = None
+    on_cpu: Line | None = None  # where the model was made that was never moved
+    notes: list[str] = field(default_factory=list)  # sentences
+
+    def to_json(self) -> str:
+        return json.dumps(_plain(self))
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: a line with its code."""
+    if isinstance(value, Line):
+        return {"file": value.file, "line": value.number, "code": value.code}
+    if dataclasses.is_dataclass(value):
+        names = [each.name for each in dataclasses.fields(value)]
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def told(report: dict[str, Any]) -> list[str]:
+    """The report, read from JSON, in lines for a terminal."""
+    return list(_told(report))
+
+
+def _told(report: dict[str, Any]) -> Iterator[str]:
+    verdict = VERDICTS[report["status"]]
+    yield f"{verdict} Steps of the optimizer: {report['steps']}."
+    if failure := report["failure"]:
+        yield from _failure(failure)
+    if where := report["on_cpu"]:
+        yield "The script asks for the device, but its model is trained on the CPU:"
+        yield f"  {_at(where)}"
+    if report["waits"]:
+        yield "In each step the host waits for the device:"
+        for wait in report["waits"]:
+            yield f"  {wait['times']} × {wait['cause']}: {_at(wait['line'])}"
+    if report["copies"]:
+        yield "In each step goes"
+        for copy in report["copies"]:
+            same = ", the same each time: move it once" if copy["same"] else ""
+            yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
+    if memory := report["memory"]:
+        yield from _memory(memory)
+    if growth := report["growth"]:
+        why = "This line keeps the graph" if growth["keeps_graph"] else "Made here"
+        yield f"Memory grows by {_size(growth['bytes_a_step'])} in each step. {why}:"
+        yield f"  {_at(growth['line'])}"
+    yield from report["notes"]
+
+
+def _failure(failure: dict[str, Any]) -> Iterator[str]:
+    yield f"{_at(failure['line'])}"
+    yield f"  {failure['kind']}: {failure['message']}"
+    for tensor in failure["arguments"]:
+        shape = ", ".join(map(str, tensor["shape"]))
+        name, made = tensor["name"] or "a tensor", _at(tensor["line"])
+        yield f"  {name} ({shape}) is on {tensor['device']}. It was made in {made}"
+    if failure["why"]:
+        yield f"The line to change ({failure['why']}):"
+        yield f"  {_at(failure['culprit'])}"
+
+
+def _memory(memory: dict[str, Any]) -> Iterator[str]:
+    parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
+    yield f"Tensors take {_size(memory['peak'])} of memory at the most: {parts}."
+    if memory["fits"] is not None:
+        fits = "fits" if memory["fits"] else "does not fit"
+        yield f"That {fits} into {_size(memory['limit'])}."
+    if memory["largest_batch"] is not None:
+        yield (
+            f"About {memory['largest_batch']:,} rows in a batch would; "
+            f"here they are {memory['batch_size']:,}."
+        )
+
+
+def _at(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "a line outside of the script"
+    return f"{line['file']}:{line['line']}  {line['code']}"
+
+
+def _size(size: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000  # type: ignore[assignment]
+    return f"{size:.3g} GB"

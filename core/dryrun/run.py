@@ -1,0 +1,146 @@
+"""Run a script on the simulated device, and look at it meanwhile."""
+
+import _thread
+import sys
+import tempfile
+import threading
+import traceback
+import types
+from typing import Any
+
+import psutil
+
+from core.dryrun import cuda, failure
+from core.dryrun.origins import Mode, Origins
+from core.dryrun.report import (
+    DEVICE_ERROR,
+    NOT_SIMULATED,
+    OK,
+    SCRIPT_ERROR,
+    Failure,
+    Report,
+    Request,
+)
+from core.dryrun.script import Line, Script, sources
+from core.dryrun.steps import Steps
+from core.sim import memory
+
+SHARE_OF_MEMORY = 0.8  # of what the machine has left, where no limit is named
+
+
+class Run:
+    """A script on the simulated device."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.script = Script(request.name, request.steps, lambda: self.steps.made)
+        self.origins = Origins(self.script)
+        self.steps = Steps(request.steps, self.origins.stack)
+        memory.capacity = request.memory or int(
+            psutil.virtual_memory().available * SHARE_OF_MEMORY
+        )
+
+    def mode(self) -> Mode:
+        return Mode(self.origins, self.steps)
+
+    def report(self) -> Report:
+        """Run it to its end."""
+        self.script.install()
+        self.origins.install()
+        self.steps.install()
+        cuda.install(self.mode)
+        error = self._run()
+        status, found, notes = OK, None, self._notes()
+        if error is not None:
+            status, found, sentence = self._judge(error)
+            notes += filter(None, [sentence])
+        limit = self.request.memory
+        is_full = found is not None and "out of memory" in found.message
+        return Report(
+            status,
+            self.steps.made,
+            found,
+            self.steps.waits(),
+            self.steps.copies(),
+            self.steps.memory(limit, is_full) if self.steps.peak else None,
+            self.steps.growth(),
+            self._on_cpu(),
+            notes,
+        )
+
+    def _run(self) -> BaseException | None:
+        """The error that it ends with."""
+        main: Any = types.ModuleType("__main__")
+        main.__file__ = self.request.name
+        sys.modules["__main__"] = main
+        sys.argv = [self.request.name, *self.request.arguments]
+        sys.path[0] = self.script.folder
+        sys.pycache_prefix = tempfile.mkdtemp()  # where no file is compiled yet
+        timer = threading.Timer(self.request.seconds, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self.mode():
+                for source in sources(self.request.name, self.request.text):
+                    exec(self.script.compile(source), vars(main))
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                return end
+        except BaseException as error:
+            return error
+        finally:
+            timer.cancel()
+        return None
+
+    def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
+        if what := failure.what_is_missing(error):
+            return NOT_SIMULATED, None, f"A dry run can't simulate {what}."
+        if isinstance(error, KeyboardInterrupt):
+            return OK, None, self._interrupted(error)
+        for each in failure.chain(error):
+            if failure.is_of_devices(each):
+                return DEVICE_ERROR, failure.explain(each, self.origins), ""
+        self._print(error)
+        told = failure.explain(error, self.origins)
+        sentence = ""
+        if isinstance(error, FileNotFoundError):
+            sentence = f"The data isn't there: {error.filename}."
+        elif self.script.shortened:
+            sentence = "It fails after a loop that was shortened."
+        return SCRIPT_ERROR, told, sentence
+
+    def _interrupted(self, error: BaseException) -> str:
+        frames = list(failure.frames_of(error, self.origins))
+        where = f" in line {frames[0][0].number}" if frames else ""
+        return (
+            f"It was ended after {self.request.seconds:.0f} s{where}. What comes after "
+            "that was not run."
+        )
+
+    def _print(self, error: BaseException) -> None:
+        """Its traceback, from the script's first line on."""
+        told = traceback.TracebackException.from_exception(error)
+        owned = [self.script.owns(frame.filename) for frame in told.stack]
+        if True in owned:
+            told.stack[:] = told.stack[owned.index(True) :]
+        sys.stderr.writelines(told.format())
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if cuda.compiled:
+            notes.append("torch.compile was left out: the model ran as it is.")
+        for line in sorted(self.script.shortened):
+            notes.append(f"The loop of line {line.number} was left early.")
+        return notes
+
+    def _on_cpu(self) -> Line | None:
+        """Where the model was made that was trained on the CPU."""
+        if not cuda.asked or self.steps.on_cpu is None:
+            return None
+        origin = self.origins.of(self.steps.on_cpu)
+        return origin.line if origin else None
+
+
+def run(request: Request) -> Report:
+    """Once in a process, which has the simulated device."""
+    return Run(request).report()

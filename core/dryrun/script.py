@@ -1,0 +1,156 @@
+"""The script: read, with its long loops shortened, and compiled.
+
+A training of hours ends after some steps: a loop in which an optimizer has made enough
+of them is left, at its last turn if it counts to a number, and the script goes on with
+what comes after the loop. Lines keep their numbers.
+"""
+
+import ast
+import builtins
+import importlib.machinery
+import json
+import linecache
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+LEAST_SECONDS = 1.0  # of a loop before it is left: short trainings go to their end
+MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
+
+
+class Line(NamedTuple):
+    """A line of the script, or of a file beside it."""
+
+    file: str
+    number: int
+
+    @property
+    def code(self) -> str:
+        return linecache.getline(self.file, self.number).strip()
+
+
+class Source(NamedTuple):
+    """The script, or a cell of a notebook."""
+
+    name: str
+    text: str
+
+
+def sources(name: str, text: str) -> list[Source]:
+    """The script itself, or the cells of a notebook. ValueError where it is neither."""
+    if not name.endswith(".ipynb"):
+        return [Source(name, text)]
+    try:
+        cells = json.loads(text)["cells"]
+        codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a notebook: {error!r}") from None
+    return [
+        Source(f"cell {number}", MAGIC.sub("pass", code))
+        for number, code in enumerate(codes, 1)
+    ]
+
+
+class Script:
+    """Which files belong to it, and how its loops are left."""
+
+    def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
+        """`count` tells how many steps optimizers have made."""
+        self.steps, self.count, self.shortens = steps, count, True
+        self.shortened: set[Line] = set()  # loops that were left
+        self.main: set[str] = set()
+        self.folder = str(Path(name).resolve().parent)
+
+    def owns(self, file: str) -> bool:
+        """Whether a file is the script, or stands beside it and is no library."""
+        if file in self.main:
+            return True
+        beside = file.startswith(self.folder) and "site-packages" not in file
+        return beside and not file.startswith((sys.prefix, sys.base_prefix))
+
+    def compile(self, source: Source) -> CodeType:
+        """SyntaxError is the script's own."""
+        self.main.add(source.name)
+        lines = source.text.splitlines(keepends=True)
+        linecache.cache[source.name] = (len(source.text), None, lines, source.name)
+        return self.code(source.text, source.name)
+
+    def code(self, text: str | bytes, file: str) -> CodeType:
+        tree = ast.parse(text, file)
+        if self.shortens:
+            tree = ast.fix_missing_locations(Loops(file).visit(tree))
+        return compile(tree, file, "exec")
+
+    def install(self) -> None:
+        """Give loops what they call; shorten those of files beside the script, too."""
+        vars(builtins).update(__turns__=self.turns, __more__=self.more)
+        loader: Any = importlib.machinery.SourceFileLoader
+        of_python = loader.source_to_code
+
+        def source_to_code(this: Any, data: bytes, path: str, **options: Any) -> Any:
+            if isinstance(data, bytes) and self.owns(path):
+                return self.code(data, path)
+            return of_python(this, data, path, **options)
+
+        loader.source_to_code = source_to_code
+
+    def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
+        """Its items, until the optimizer has made enough steps since the first."""
+        is_over, item = self._since_now(Line(file, number)), None
+        for item in iterable:
+            yield item
+            if is_over():
+                break
+        if isinstance(iterable, range) and iterable and item != iterable[-1]:
+            yield iterable[-1]
+
+    def more(self, state: dict[str, Any], file: str, number: int) -> bool:
+        """Whether a while loop, which began with an empty state, goes on."""
+        if "is_over" not in state:
+            state["is_over"] = self._since_now(Line(file, number))
+        return not state["is_over"]()
+
+    def _since_now(self, line: Line) -> Callable[[], bool]:
+        steps, began = self.count(), time.monotonic()
+
+        def is_over() -> bool:
+            made = self.count() - steps
+            over = made >= self.steps and time.monotonic() - began > LEAST_SECONDS
+            if over:
+                self.shortened.add(line)
+            return over
+
+        return is_over
+
+
+class Loops(ast.NodeTransformer):
+    """Lets each loop ask whether it goes on."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit_For(self, loop: ast.For) -> ast.AST:
+        self.generic_visit(loop)
+        loop.iter = self._call("__turns__", loop.iter)
+        return loop
+
+    def visit_While(self, loop: ast.While) -> list[ast.AST]:
+        self.generic_visit(loop)
+        state = f"__state_{loop.lineno}__"
+        begin = ast.Assign([ast.Name(state, ast.Store())], ast.Dict([], []))
+        more = self._call("__more__", ast.copy_location(_name(state), loop.test))
+        loop.test = ast.copy_location(ast.BoolOp(ast.And(), [more, loop.test]), more)
+        return [ast.copy_location(begin, loop), loop]
+
+    def _call(self, function: str, first: ast.expr) -> ast.expr:
+        arguments = [first, ast.Constant(self.file), ast.Constant(first.lineno)]
+        call = ast.Call(_name(function), arguments, [])
+        return ast.copy_location(call, first)
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())

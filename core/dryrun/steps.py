@@ -1,0 +1,338 @@
+"""What each step of the optimizer waits for, copies and holds."""
+
+import ast
+import hashlib
+import linecache
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._pytree import tree_leaves
+
+from core.config import SIMULATED
+from core.dryrun.report import Copy, Growth, Memory, Wait
+from core.dryrun.script import Line
+from core.sim import ledger, memory
+
+CAUSES = {  # functions of torch, as a script has them
+    "__bool__": "if",
+    "__repr__": "print",
+    "__format__": "print",
+    "__str__": "print",
+    "__float__": "float()",
+    "__int__": "int()",
+    "__index__": "int()",
+    "__getitem__": "[mask]",
+    "__setitem__": "[mask] =",
+    "__array__": "numpy()",
+}
+PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
+ACTIVATIONS, REST = "activations", "the rest"
+MOST_HASHED = 8 << 20  # bytes of a copy
+MOST_NODES = 20_000  # of a graph
+
+
+Frame = tuple[Line, FrameType]  # of the script
+
+
+class Use(NamedTuple):
+    """A wait or a copy: where, and why or which way."""
+
+    line: Line
+    what: str
+
+
+@dataclass
+class Step:
+    """What happened until an optimizer's step, since the one before."""
+
+    waits: Counter[Use] = field(default_factory=Counter)
+    copies: Counter[Use] = field(default_factory=Counter)
+    copied: Counter[Use] = field(default_factory=Counter)  # bytes
+    contents: dict[Use, str] = field(default_factory=dict)  # digests of what is copied
+    allocated: int = 0  # bytes, at its end
+
+
+@dataclass(eq=False)
+class Piece:
+    """Memory that one tensor takes."""
+
+    size: int
+    line: Line | None
+    step: int  # the one that was under way
+    kind: str = ""
+
+
+class Steps:
+    """Of a script that is being run."""
+
+    def __init__(
+        self, most: int, frames: Callable[[], Iterator[tuple[Line, FrameType]]]
+    ) -> None:
+        """Look closely at `most` steps after the first."""
+        self.most, self.frames = most, frames
+        self.made = 0
+        self.done: list[Step] = []
+        self.current = Step()
+        self.batch = 0  # rows of what the model was called with last
+        self.peak = 0
+        self.at_peak: list[Piece] = []
+        self.peak_step = 0
+        self._graphs: list[dict[Line, int]] = []  # after each step
+        self.name = ""  # of the function of torch that is being called
+        self._live: dict[int, Piece] = {}
+        self.on_cpu: Tensor | None = None  # a parameter, where all that train are there
+        self._optimizer: Any = None  # the one whose steps count
+        self._was_called = False  # whether the model was, in this step
+
+    def here(self) -> Line | None:
+        """The line of the script that is being run."""
+        return next((line for line, _ in self.frames()), None)
+
+    def install(self) -> None:
+        """Look at each optimizer, the device's memory, and its ledger."""
+        register_optimizer_step_pre_hook(self._before)
+        register_optimizer_step_post_hook(self._after)
+        nn.modules.module.register_module_forward_pre_hook(self._called)
+        steps, of_device = self, memory.Block
+
+        class Block(of_device):  # type: ignore[valid-type,misc]
+            """Which is told of here."""
+
+            def __init__(self, storage: torch.UntypedStorage) -> None:
+                super().__init__(storage)
+                self.piece = Piece(self.taken, steps.here(), steps.made)
+                steps._taken(self.piece)
+
+            def __del__(self) -> None:
+                super().__del__()
+                if hasattr(self, "piece"):
+                    steps._live.pop(id(self.piece), None)
+
+        memory.Block = Block  # type: ignore[misc]
+        ledger.wait = self._wait
+        ledger.copy = self._copy
+
+    @contextmanager
+    def calling(self, name: str) -> Iterator[None]:
+        """Inside, the script calls this function of torch."""
+        outer = self.name
+        self.name = outer or name
+        try:
+            yield
+        finally:
+            self.name = outer
+
+    def note(self, given: list[Tensor], result: Any) -> None:
+        """Remember what a copy to the device had in it."""
+        if len(given) != 1 or not isinstance(result, Tensor) or not given[0].is_cpu:
+            return
+        line = self.here()
+        if line and _is_on_device(result) and given[0].nbytes <= MOST_HASHED:
+            rows = given[0].detach().contiguous().view(torch.uint8).numpy()
+            digest = hashlib.blake2b(rows.tobytes()).hexdigest()
+            use = Use(line, ledger.TO_DEVICE)
+            several = self.current.contents.get(use, digest) != digest
+            self.current.contents[use] = "" if several else digest
+
+    def _wait(self, why: str) -> None:
+        if line := self.here():
+            cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
+            if self.name in ("to", "cuda") and why == "copy to device":
+                cause = "a copy that is not pinned"
+            elif why != "synchronize" and self.name in CAUSES:
+                cause = CAUSES[self.name]
+            elif self.name in ("cpu", "tolist", "numpy", "item"):
+                cause = f".{self.name}()"
+            self.current.waits[Use(line, cause)] += 1
+
+    def _copy(self, way: str, size: int) -> None:
+        if (line := self.here()) and way != ledger.WITHIN:
+            self.current.copies[Use(line, way)] += 1
+            self.current.copied[Use(line, way)] += size
+
+    def _taken(self, piece: Piece) -> None:
+        self._live[id(piece)] = piece
+        if memory.allocated > self.peak:
+            self.peak, self.peak_step = memory.allocated, self.made
+            self.at_peak = list(self._live.values())
+
+    def _called(self, module: nn.Module, inputs: tuple) -> None:
+        is_outermost = not self._was_called
+        self._was_called = True
+        batch = inputs[0] if inputs and isinstance(inputs[0], Tensor) else None
+        if is_outermost and module.training and batch is not None and batch.dim():
+            self.batch = batch.shape[0]
+
+    def _before(self, optimizer: Optimizer, *_: Any) -> None:
+        """The gradients are there; they may be gone after the step."""
+        parameters = list(_parameters(optimizer))
+        self.on_cpu = next(iter(parameters), None)
+        for parameter in parameters:
+            if not parameter.is_cpu:
+                self.on_cpu = None
+            _mark(parameter, PARAMETERS)
+            _mark(parameter.grad, GRADIENTS)
+
+    def _after(self, optimizer: Optimizer, *_: Any) -> None:
+        for state in optimizer.state.values():
+            for value in state.values():
+                _mark(value, STATE)
+        if self._optimizer is None:
+            self._optimizer = id(optimizer)
+        if self._optimizer == id(optimizer):
+            self.made += 1
+            self.current.allocated = memory.allocated
+            if len(self.done) <= self.most:
+                self.done.append(self.current)
+            self.current, self._was_called = Step(), False
+            if len(self.done) <= self.most + 1:
+                self._graphs.append(graphs(self.frames()))
+
+    def waits(self) -> list[Wait]:
+        """What the host waits for in each step."""
+        of_steps = [step.waits for step in self.measured()]
+        return [
+            Wait(use.line, use.what, times) for use, times in _in_each(of_steps).items()
+        ]
+
+    def copies(self) -> list[Copy]:
+        """What goes between host and device in each step."""
+        measured = self.measured()
+        sizes = _in_each([step.copied for step in measured])
+        return [
+            Copy(use.line, use.what, times, sizes[use], self._is_the_same(use))
+            for use, times in _in_each([step.copies for step in measured]).items()
+        ]
+
+    def _is_the_same(self, use: Use) -> bool:
+        digests = {step.contents.get(use, "") for step in self.measured()}
+        return len(self.measured()) > 1 and len(digests) == 1 and digests != {""}
+
+    def measured(self) -> list[Step]:
+        """Those after the first, in which optimizers make their state."""
+        return self.done[1:] or self.done
+
+    def growth(self) -> Growth | None:
+        """Memory and graphs that are kept after each step."""
+        ends = [step.allocated for step in self.measured()]
+        more = _differences(ends)
+        keeper = self._keeper()
+        if keeper is None and (len(more) < 2 or min(more) <= 0):
+            return None
+        kept: Counter[Line] = Counter()
+        for piece in list(self._live.values()):
+            if piece.line and not piece.kind and 0 < piece.step < self.made - 1:
+                kept[piece.line] += piece.size
+        line = keeper or max(kept, key=kept.__getitem__, default=None)
+        return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
+
+    def _keeper(self) -> Line | None:
+        """The line that adds each step's graph to those before."""
+        measured = self._graphs[1:]
+        for line in measured[-1] if len(measured) > 1 else ():
+            if min(_differences([sizes.get(line, 0) for sizes in measured])) > 0:
+                return line
+        return None
+
+    def memory(self, limit: int | None, reached: bool) -> Memory:
+        """The peak, and what held it. `reached`: the limit was."""
+        parts: dict[str, int] = defaultdict(int)
+        for piece in self.at_peak:
+            of_step = piece.step == self.peak_step
+            parts[piece.kind or (ACTIVATIONS if of_step else REST)] += piece.size
+        fits = None if limit is None else not reached
+        batch, activations = None, parts.get(ACTIVATIONS, 0)
+        if limit and self.batch and activations:
+            left = limit - (self.peak - activations)
+            batch = max(0, left * self.batch // activations)
+        return Memory(self.peak, dict(parts), limit, fits, self.batch, batch)
+
+
+def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def _differences(numbers: list[int]) -> list[int]:
+    return [b - a for a, b in pairwise(numbers)]
+
+
+def _is_on_device(tensor: Tensor) -> bool:
+    return tensor.device.type == SIMULATED
+
+
+def _mark(tensor: Any, kind: str) -> None:
+    if isinstance(tensor, Tensor) and _is_on_device(tensor):
+        block = getattr(tensor.untyped_storage(), "block", None)
+        if block is not None and hasattr(block, "piece"):
+            block.piece.kind = kind
+
+
+def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
+    """What is in each of them, and how often in the least."""
+    common = set.intersection(*map(set, counters)) if counters else set()
+    return {use: min(c[use] for c in counters) for use in sorted(common)}
+
+
+def graphs(frames: Iterable[Frame]) -> dict[Line, int]:
+    """For each line that adds to a variable: the nodes of graphs that live by that."""
+    sizes: dict[Line, int] = {}
+    for line, frame in frames:
+        for number, target in additions(line.file):
+            try:
+                value = eval(target, frame.f_globals, frame.f_locals)
+            except Exception:
+                continue  # a variable of another function
+            ends = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
+            if nodes := len(nodes_of([t.grad_fn for t in ends])):
+                sizes[Line(line.file, number)] = nodes
+    return sizes
+
+
+def nodes_of(ends: list[Any]) -> set[Any]:
+    """The nodes of autograd's graph from which these come."""
+    nodes: set[Any] = set()
+    waiting = [end for end in ends if end is not None]
+    while waiting and len(nodes) < MOST_NODES:
+        node = waiting.pop()
+        if node not in nodes:
+            nodes.add(node)
+            waiting += [before for before, _ in node.next_functions if before]
+    return nodes
+
+
+@cache
+def additions(file: str) -> list[tuple[int, CodeType]]:
+    """Statements that add to something, as line and what they add to.
+
+    `a += b`, `a = f(a, b)`, `a.append(b)`.
+    """
+    found = []
+    for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+        target: ast.AST | None = None
+        if isinstance(node, ast.AugAssign):
+            target = node.target
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            named = {ast.unparse(part) for part in ast.walk(node.value)}
+            target = target if ast.unparse(target) in named else None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            adds = node.func.attr in ("append", "extend", "add")
+            target = node.func.value if adds else None
+        if target is not None:
+            code = compile(ast.unparse(target), file, "eval")
+            found.append((node.lineno, code))  # type: ignore[attr-defined]
+    return found
