@@ -75,12 +75,15 @@ def main() -> None:
         text = given.script.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         sys.exit(f"{given.script} can't be read: {error}")
-    report = dry_run(
-        Request(
-            *(str(given.script), text, of_script),
-            *(given.steps, given.memory, given.seconds),
-        )
+    request = Request(
+        *(str(given.script), text, of_script),
+        *(given.steps, given.memory, given.seconds),
     )
+    report = dry_run(request)
+    failure = report["failure"]
+    if given.memory and failure and "out of memory" in failure["message"]:
+        unlimited = dry_run(dataclasses.replace(request, limits=False))
+        report["memory"] = unlimited["memory"]  # how much it would have been
     print(json.dumps(report) if given.json else "\n".join(told(report)))
     sys.exit(report["status"])
 

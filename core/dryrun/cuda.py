@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map_only
 
 from core.config import SIMULATED
 from core.sim import frontend, memory
+from core.sim.simulation import in_cuda_words
 
 asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile, which is left out
@@ -66,6 +67,11 @@ def to_simulated(value: Any) -> Any:
     return torch.device(SIMULATED, 0)
 
 
+def worded(said: Any) -> Any:
+    """A part of an error, in CUDA's words."""
+    return in_cuda_words(said) if isinstance(said, str) else said
+
+
 def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call a function of torch, with the simulated device in the place of CUDA."""
     if function is Tensor.cuda:
@@ -77,6 +83,10 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         args = (args[0], place)
     elif getattr(function, "__self__", None) is Tensor.is_cuda:
         return args[0].device.type == SIMULATED
+    elif function is torch.device:
+        return to_simulated(function(*args, **kwargs))
+    elif function is Tensor.record_stream:
+        return None
     if function is Tensor.type and len(args) == 1 and not kwargs:
         return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
     args = tuple(map(to_simulated, args))
@@ -97,6 +107,8 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     torch.cuda.Event = frontend.Event  # type: ignore[misc,assignment]
     for name, what in REFUSED.items():
         setattr(torch.cuda, name, _refuse(what))
+    cudnn: Any = torch.backends.cudnn
+    cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")

@@ -48,6 +48,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     """The error, its arguments and the line to change."""
     frames = list(frames_of(error, origins))
     line, frame = frames[-1] if frames else (None, None)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        line = Line(error.filename, error.lineno)
     message = in_cuda_words(str(error))
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)

@@ -136,6 +136,7 @@ class Mode(TorchFunctionMode):
             try:
                 result = cuda.call(function, args, kwargs)
             except Exception as error:
+                error.args = tuple(map(cuda.worded, error.args))
                 error.__dict__.setdefault(ARGUMENTS, tensors(args, kwargs))
                 raise
         if name != "__get__":  # which makes nothing

@@ -27,6 +27,7 @@ class Request:
     steps: int = 3
     memory: int | None = None  # bytes
     seconds: float = 60.0
+    limits: bool = True  # whether more memory than that is refused
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def _failure(failure: dict[str, Any]) -> Iterator[str]:
 
 def _memory(memory: dict[str, Any]) -> Iterator[str]:
     parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
-    yield f"Tensors take {_size(memory['peak'])} of memory at the most: {parts}."
+    parts = f": {parts}" if parts else ""
+    yield f"Tensors take {_size(memory['peak'])} of memory at the most{parts}."
     if memory["fits"] is not None:
         fits = "fits" if memory["fits"] else "does not fit"
         yield f"That {fits} into {_size(memory['limit'])}."

@@ -36,9 +36,9 @@ class Run:
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
         self.origins = Origins(self.script)
         self.steps = Steps(request.steps, self.origins.stack)
-        memory.capacity = request.memory or int(
-            psutil.virtual_memory().available * SHARE_OF_MEMORY
-        )
+        memory.capacity = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
+        if request.memory and request.limits:
+            memory.capacity = request.memory
 
     def mode(self) -> Mode:
         return Mode(self.origins, self.steps)
@@ -54,15 +54,13 @@ class Run:
         if error is not None:
             status, found, sentence = self._judge(error)
             notes += filter(None, [sentence])
-        limit = self.request.memory
-        is_full = found is not None and "out of memory" in found.message
         return Report(
             status,
             self.steps.made,
             found,
             self.steps.waits(),
             self.steps.copies(),
-            self.steps.memory(limit, is_full) if self.steps.peak else None,
+            self.steps.memory(self.request.memory) if self.steps.peak else None,
             self.steps.growth(),
             self._on_cpu(),
             notes,
@@ -121,8 +119,8 @@ class Run:
         """Its traceback, from the script's first line on."""
         told = traceback.TracebackException.from_exception(error)
         owned = [self.script.owns(frame.filename) for frame in told.stack]
-        if True in owned:
-            told.stack[:] = told.stack[owned.index(True) :]
+        first = owned.index(True) if True in owned else len(owned)
+        told.stack[:] = told.stack[first:]
         sys.stderr.writelines(told.format())
 
     def _notes(self) -> list[str]:

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import linecache
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -141,8 +141,8 @@ class Steps:
             return
         line = self.here()
         if line and _is_on_device(result) and given[0].nbytes <= MOST_HASHED:
-            rows = given[0].detach().contiguous().view(torch.uint8).numpy()
-            digest = hashlib.blake2b(rows.tobytes()).hexdigest()
+            content = given[0].detach().reshape(-1).view(torch.uint8).numpy()
+            digest = hashlib.blake2b(content.tobytes()).hexdigest()
             use = Use(line, ledger.TO_DEVICE)
             several = self.current.contents.get(use, digest) != digest
             self.current.contents[use] = "" if several else digest
@@ -247,18 +247,18 @@ class Steps:
                 return line
         return None
 
-    def memory(self, limit: int | None, reached: bool) -> Memory:
-        """The peak, and what held it. `reached`: the limit was."""
-        parts: dict[str, int] = defaultdict(int)
-        for piece in self.at_peak:
+    def memory(self, limit: int | None) -> Memory:
+        """The peak, what held it, and whether it is within a limit, in bytes."""
+        parts: Counter[str] = Counter()
+        for piece in self.at_peak if self.made else ():
             of_step = piece.step == self.peak_step
             parts[piece.kind or (ACTIVATIONS if of_step else REST)] += piece.size
-        fits = None if limit is None else not reached
-        batch, activations = None, parts.get(ACTIVATIONS, 0)
+        largest, activations = None, parts[ACTIVATIONS]
         if limit and self.batch and activations:
             left = limit - (self.peak - activations)
-            batch = max(0, left * self.batch // activations)
-        return Memory(self.peak, dict(parts), limit, fits, self.batch, batch)
+            largest = max(0, left * self.batch // activations)
+        fits = None if limit is None else self.peak <= limit
+        return Memory(self.peak, dict(parts), limit, fits, self.batch, largest)
 
 
 def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:

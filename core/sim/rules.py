@@ -19,8 +19,8 @@ from torch import Tensor
 
 from core.config import SIMULATED
 
-# Indices may be on the CPU, and a list of copies goes between devices.
-MAY_MIX = ("index", "index_put_", "_index_put_impl_", "_foreach_copy_")
+# These look at indices, which may be on the CPU; a list of copies goes between devices.
+INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
 process = 0  # the one that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 
@@ -52,7 +52,9 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
     A CPU tensor without dimensions is a number, which elementwise operations take.
     """
     name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
-    if name in MAY_MIX:
+    if name in INDEXES:
+        return check_indices(*args[:3])
+    if name == "_foreach_copy_":
         return
     entry = entries().get(f"{name}.{overload}" if overload else name, "")
     iterates = (
@@ -85,6 +87,21 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                 f"from other tensors on {first} (when checking argument in method "
                 f"wrapper_SIM_{wrapper})"
             )
+
+
+def check_indices(
+    tensor: Tensor, indices: list[Tensor | None], values: Tensor | None = None
+) -> None:
+    """Raise RuntimeError for indices on the device of a tensor on the CPU, or values
+    that are not where the tensor is."""
+    if tensor.is_cpu and any(not i.is_cpu for i in indices if i is not None):
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed "
+            "tensor (cpu)"
+        )
+    if values is not None and values.dim() and values.device != tensor.device:
+        both = f"{tensor.device} and {values.device}"
+        raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
 
 
 @cache
