@@ -28,7 +28,7 @@ NAMES = {  # "core.loops" -> its file
 # what computes may import torch, what draws or serves may import Streamlit, no file
 # both, and all others neither.
 COMPUTES = re.compile(
-    r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons|sim)\..*)"
+    r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons|sim|dryrun)\..*)"
 )
 DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)")
 
@@ -39,7 +39,7 @@ LAYERS = (
     ("core.errors", "core.log", "core.words"),
     ("core.config", "core.criteria", "core.loops", "core.models"),
     ("core.sim", "core.state_dict", "core.watch"),
-    ("core.data",),
+    ("core.data", "core.dryrun"),
     ("core.measure.environment",),
     ("core.devices", "core.results"),
     ("core.measure",),

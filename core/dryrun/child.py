@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from core.dryrun.report import NOT_SIMULATED, Report, Request
+from core.dryrun.report import Request
 
 
 def main() -> None:
@@ -15,13 +15,12 @@ def main() -> None:
     from core.dryrun.run import run
     from core.sim import simulation
 
-    why_not = simulation.offer()
+    simulation.offer()
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as we live
-    report = Report(NOT_SIMULATED, notes=[why_not]) if why_not else run(request)
-    output.write(report.to_json())
+    output.write(run(request).to_json())
     output.close()
     sys.stdout.flush()
     os._exit(0)  # threads that the script has left don't hold it up

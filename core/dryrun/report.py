@@ -174,10 +174,8 @@ def _memory(memory: dict[str, Any]) -> Iterator[str]:
         fits = "fits" if memory["fits"] else "does not fit"
         yield f"That {fits} into {_size(memory['limit'])}."
     if memory["largest_batch"] is not None:
-        yield (
-            f"About {memory['largest_batch']:,} rows in a batch would; "
-            f"here they are {memory['batch_size']:,}."
-        )
+        most, rows = memory["largest_batch"], memory["batch_size"]
+        yield f"A batch may have about {most:,} rows; here it has {rows:,}."
 
 
 def _at(line: dict[str, Any] | None) -> str:

@@ -23,7 +23,7 @@ from core.dryrun.report import (
 )
 from core.dryrun.script import Line, Script, sources
 from core.dryrun.steps import Steps
-from core.sim import memory
+from core.sim import memory, simulation
 
 SHARE_OF_MEMORY = 0.8  # of what the machine has left, where no limit is named
 
@@ -60,7 +60,7 @@ class Run:
             found,
             self.steps.waits(),
             self.steps.copies(),
-            self.steps.memory(self.request.memory) if self.steps.peak else None,
+            self.steps.memory(self.request.memory) if self.steps.peak.size else None,
             self.steps.growth(),
             self._on_cpu(),
             notes,
@@ -140,5 +140,7 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Once in a process, which has the simulated device."""
+    """Once in a process, which gets the simulated device."""
+    if why_not := simulation.offer():
+        return Report(NOT_SIMULATED, notes=[why_not])
     return Run(request).report()

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+OURS = str(Path(__file__).parents[1])  # no part of a script that stands beside it
 LEAST_SECONDS = 1.0  # of a loop before it is left: short trainings go to their end
 MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
 
@@ -70,7 +71,7 @@ class Script:
         if file in self.main:
             return True
         beside = file.startswith(self.folder) and "site-packages" not in file
-        return beside and not file.startswith((sys.prefix, sys.base_prefix))
+        return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
     def compile(self, source: Source) -> CodeType:
         """SyntaxError is the script's own."""

@@ -39,7 +39,7 @@ CAUSES = {  # functions of torch, as a script has them
     "__array__": "numpy()",
 }
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
-ACTIVATIONS, REST = "activations", "the rest"
+ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes of a copy
 MOST_NODES = 20_000  # of a graph
 
@@ -75,6 +75,23 @@ class Piece:
     kind: str = ""
 
 
+@dataclass
+class Peak:
+    """The most memory that was taken at once."""
+
+    size: int = 0  # bytes
+    step: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+
+    def parts(self) -> Counter[str]:
+        """Bytes of each kind."""
+        parts: Counter[str] = Counter()
+        for piece in self.pieces:
+            of_step = piece.step == self.step
+            parts[piece.kind or (ACTIVATIONS if of_step else REST)] += piece.size
+        return parts
+
+
 class Steps:
     """Of a script that is being run."""
 
@@ -87,9 +104,8 @@ class Steps:
         self.done: list[Step] = []
         self.current = Step()
         self.batch = 0  # rows of what the model was called with last
-        self.peak = 0
-        self.at_peak: list[Piece] = []
-        self.peak_step = 0
+        self.peak = self._peak_of_passes = Peak()  # of forward and backward passes
+        self._in_step = False
         self._graphs: list[dict[Line, int]] = []  # after each step
         self.name = ""  # of the function of torch that is being called
         self._live: dict[int, Piece] = {}
@@ -165,9 +181,14 @@ class Steps:
 
     def _taken(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
-        if memory.allocated > self.peak:
-            self.peak, self.peak_step = memory.allocated, self.made
-            self.at_peak = list(self._live.values())
+        piece.kind = WORK if self._in_step else ""
+        if memory.allocated > self.peak.size:
+            self.peak = self._peak_now()
+        if not self._in_step and memory.allocated > self._peak_of_passes.size:
+            self._peak_of_passes = self._peak_now()
+
+    def _peak_now(self) -> Peak:
+        return Peak(memory.allocated, self.made, list(self._live.values()))
 
     def _called(self, module: nn.Module, inputs: tuple) -> None:
         is_outermost = not self._was_called
@@ -178,6 +199,7 @@ class Steps:
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
         """The gradients are there; they may be gone after the step."""
+        self._in_step = True
         parameters = list(_parameters(optimizer))
         self.on_cpu = next(iter(parameters), None)
         for parameter in parameters:
@@ -187,6 +209,7 @@ class Steps:
             _mark(parameter.grad, GRADIENTS)
 
     def _after(self, optimizer: Optimizer, *_: Any) -> None:
+        self._in_step = False
         for state in optimizer.state.values():
             for value in state.values():
                 _mark(value, STATE)
@@ -249,16 +272,13 @@ class Steps:
 
     def memory(self, limit: int | None) -> Memory:
         """The peak, what held it, and whether it is within a limit, in bytes."""
-        parts: Counter[str] = Counter()
-        for piece in self.at_peak if self.made else ():
-            of_step = piece.step == self.peak_step
-            parts[piece.kind or (ACTIVATIONS if of_step else REST)] += piece.size
-        largest, activations = None, parts[ACTIVATIONS]
-        if limit and self.batch and activations:
-            left = limit - (self.peak - activations)
-            largest = max(0, left * self.batch // activations)
-        fits = None if limit is None else self.peak <= limit
-        return Memory(self.peak, dict(parts), limit, fits, self.batch, largest)
+        parts = self.peak.parts() if self.made else {}
+        fits = None if limit is None else self.peak.size <= limit
+        passes, largest = self._peak_of_passes, None
+        if limit and self.batch and (grows := passes.parts()[ACTIVATIONS]):
+            largest = (limit - (passes.size - grows)) * self.batch // grows
+            largest = 0 if self.peak.parts()[WORK] and not fits else max(0, largest)
+        return Memory(self.peak.size, dict(parts), limit, fits, self.batch, largest)
 
 
 def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:

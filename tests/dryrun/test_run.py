@@ -1,0 +1,254 @@
+import json
+from textwrap import dedent
+
+import pytest
+
+from core.dryrun.report import (
+    DEVICE_ERROR,
+    NOT_SIMULATED,
+    OK,
+    SCRIPT_ERROR,
+    Report,
+    Request,
+)
+from core.jobs import sandbox
+
+TRAINING = """
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+total = 0.0
+for epoch in range(1_000_000):
+    images, labels = torch.rand(64, 784), torch.randint(0, 10, (64,))
+    outputs = model(images.to(device))
+    loss = criterion(outputs, labels.to(device))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {line}
+{after}
+"""
+FLOAT = 4  # bytes
+
+
+def dry_run(text: str, name: str = "script.py", **options) -> Report:
+    request = Request(name, dedent(text), **options)
+    return sandbox.call("core.dryrun.run:run", request, seconds=60)
+
+
+def training(line: str = "pass", after: str = "", **options) -> Report:
+    return dry_run(TRAINING.format(line=line, after=after), **options)
+
+
+def test_a_right_script() -> None:
+    report = training()
+    assert report.status == OK
+    assert report.steps >= 3
+    assert (report.failure, report.growth, report.on_cpu) == (None, None, None)
+
+
+def test_what_comes_after_a_long_loop_is_run() -> None:
+    report = training(after="print(epoch == 999_999)\nmodel(torch.rand(1, 784))")
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 19
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("total += loss.item()", ".item()"),
+        ("print(loss)", "print"),
+        ("print(f'{loss:.3f}')", "print"),
+        ("total += float(loss)", "float()"),
+        ("if loss > 100: break", "if"),
+        ("predicted = outputs.cpu()", ".cpu()"),
+        ("predicted = outputs.argmax(1).tolist()", ".tolist()"),
+        ("torch.cuda.synchronize()", ".synchronize()"),
+    ],
+)
+def test_what_the_host_waits_for_in_each_step(line: str, cause: str) -> None:
+    waits = {(wait.line.number, wait.cause) for wait in training(line).waits}
+    assert (17, cause) in waits
+    assert (12, "a copy that is not pinned") in waits  # of the images
+
+
+def test_bytes_that_are_copied_in_each_step() -> None:
+    report = training("weights = torch.ones(10).to(device)")
+    copies = {copy.line.number: copy for copy in report.copies}
+    assert copies[12].bytes == 64 * 784 * FLOAT
+    assert not copies[12].same
+    assert copies[17].bytes == 10 * FLOAT
+    assert copies[17].same
+
+
+def test_peak_memory_of_a_network_counted_by_hand() -> None:
+    report = training()
+    parameters = (784 * 256 + 256 + 256 * 10 + 10) * FLOAT
+    # A batch, what the layers keep of it, and as much again of gradients on the way.
+    activations = 64 * (784 + 2 * 256 + 3 * 10) * FLOAT
+    assert report.memory
+    assert report.memory.peak == pytest.approx(2 * parameters + activations, rel=0.15)
+    assert report.memory.parts["parameters"] == pytest.approx(parameters, rel=0.02)
+
+
+def test_the_largest_batch_is_near_the_truth() -> None:
+    limit = 10_000_000
+    text = TRAINING.format(line="pass", after="")
+    memory = dry_run(text, memory=limit).memory
+    assert memory
+    assert memory.largest_batch
+    for share, fits in ((0.9, True), (1.1, False)):
+        rows = int(memory.largest_batch * share)
+        other = dry_run(text.replace("64", str(rows)), memory=limit)
+        assert (other.status == OK) == fits
+
+
+@pytest.mark.parametrize(
+    ("line", "keeps"),
+    [
+        ("total += loss", True),
+        ("total = total + loss", True),
+        ("losses = globals().setdefault('losses', []); losses.append(loss)", True),
+        ("total += loss.detach()", False),
+        ("loss = loss + 0", False),
+    ],
+)
+def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
+    growth = training(line).growth
+    assert bool(growth and growth.keeps_graph) == keeps
+    if keeps:
+        assert growth
+        assert growth.line
+        assert growth.line.number == 17
+
+
+def test_work_on_the_cpu_although_the_device_was_asked_for() -> None:
+    text = TRAINING.format(line="", after="").replace(".to(device)", "")
+    report = dry_run(text)
+    assert report.status == OK
+    assert report.on_cpu
+    assert report.on_cpu.number == 6
+
+
+MODEL = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.scale = torch.ones(4)
+        self.more = [nn.Linear(4, 4)]
+    def forward(self, x):
+        {forward}
+net = Net()
+x = torch.rand(2, 4)
+{rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "rest", "culprit"),
+    [
+        ("return self.layer(x)", "net(x.cuda())", 12),  # the model
+        ("return self.layer(x)", "net.cuda()\nnet(x)", 13),  # its input
+        ("return self.layer(x)", "net.cuda()\nx.cuda()\nnet(x)", 15),  # a lost copy
+        ("return x * self.scale", "net.cuda()(x.cuda())", 8),  # no buffer
+        ("return self.more[0](x)", "net.cuda()(x.cuda())", 9),  # no module
+        ("return x + torch.ones(4)", "net.cuda()(x.cuda())", 11),  # made on the CPU
+    ],
+)
+def test_the_line_that_forgot_to_move(forward: str, rest: str, culprit: int) -> None:
+    report = dry_run(MODEL.format(forward=forward, rest=rest))
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == culprit
+    assert "cuda:0" in report.failure.message
+    assert "sim" not in report.failure.message.lower()
+
+
+def test_a_batch_is_forgotten_by_its_loop() -> None:
+    report = dry_run("""
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        model = torch.nn.Linear(3, 2).cuda()
+        loader = DataLoader(TensorDataset(torch.rand(8, 3)), batch_size=4)
+        for (images,) in loader:
+            model(images)
+    """)
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == 6
+    assert report.failure.arguments[0].name == "images"
+
+
+def test_out_of_memory_is_an_error_of_devices() -> None:
+    report = dry_run("import torch\ntorch.zeros(1000, 1000).cuda()", memory=1_000_000)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert "CUDA out of memory" in report.failure.message
+    assert report.memory is None or not report.memory.fits
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("import torch\nraise ValueError('of its own')", SCRIPT_ERROR),
+        ("x = = 1", SCRIPT_ERROR),
+        ("import sys\nsys.exit(1)", SCRIPT_ERROR),
+        ("import sys\nsys.exit()", OK),
+        ("open('there is no such file')", SCRIPT_ERROR),
+        ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
+        ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
+        ("import torch\ntorch.distributed.init_process_group('nccl')", NOT_SIMULATED),
+    ],
+)
+def test_statuses(text: str, status: int) -> None:
+    report = dry_run(text)
+    assert report.status == status
+    assert report.failure or report.notes or status == OK
+
+
+def test_a_script_that_does_not_end() -> None:
+    report = dry_run("import time\nwhile True: time.sleep(0.01)", seconds=0.5)
+    assert report.status == OK
+    assert "was not run" in report.notes[0]
+
+
+def test_what_a_machine_with_cuda_answers() -> None:
+    report = dry_run("""
+        import io, torch
+        x = torch.rand(2).to("cuda")
+        assert x.is_cuda and x.device.type == "cuda" and str(x.device) == "cuda:0"
+        assert "cuda:0" in repr(x) and x.type() == "torch.cuda.FloatTensor"
+        assert torch.cuda.device_count() == 1 and torch.cuda.memory_allocated() > 0
+        file = io.BytesIO()
+        torch.save(x, file)
+        for place in (None, "cuda", "cuda:0", torch.device("cuda")):
+            file.seek(0)
+            assert torch.load(file, map_location=place).is_cuda
+        with torch.autocast("cuda", dtype=torch.float16):
+            assert (x.view(1, 2) @ x.view(2, 1)).dtype == torch.float16
+        with torch.device("cuda"):
+            assert torch.nn.Linear(2, 2).weight.is_cuda
+        torch.set_default_device("cuda")
+        assert torch.zeros(1).is_cuda
+    """)
+    assert report.status == OK, report.failure
+
+
+def test_a_notebooks_cells() -> None:
+    code = ["%matplotlib inline\n", "import torch\n", "model = torch.nn.Linear(1, 1)"]
+    cells = [code, ["model.cuda()(torch.ones(1, 1))"]]
+    notebook = {"cells": [{"cell_type": "code", "source": cell} for cell in cells]}
+    failure = dry_run(json.dumps(notebook), "notebook.ipynb").failure
+    assert failure
+    assert failure.line
+    assert failure.line == ("cell 2", 1)
