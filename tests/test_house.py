@@ -36,7 +36,7 @@ DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_c
 # it: what stands side by side, as the lessons do, knows nothing of each other.
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
-    ("core.errors", "core.log", "core.words"),
+    ("core.errors", "core.explain", "core.log", "core.words"),
     ("core.config", "core.criteria", "core.loops", "core.models"),
     ("core.sim", "core.state_dict", "core.watch"),
     ("core.data", "core.dryrun"),

@@ -1,0 +1,22 @@
+"""What an error means: `python -m core.explain [FILE]`, or from standard input."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from core.explain.explain import explain, told
+
+parser = argparse.ArgumentParser(prog="python -m core.explain", description=__doc__)
+parser.add_argument("file", nargs="?", help="the output of a program; - reads a pipe")
+parser.add_argument("--json", action="store_true", help="for programs")
+options = parser.parse_args()
+if options.file in (None, "-"):
+    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+else:
+    text = Path(options.file).read_text("utf-8", "replace")
+answer = explain(text)
+print(
+    json.dumps(asdict(answer), indent=2) if options.json else "\n\n".join(told(answer))
+)

@@ -1,0 +1,280 @@
+"""What an error around devices means: found by its wording, told from errors.toml.
+
+It needs Python alone. The last exception's message is looked at first, then those it
+was raised from, then the other lines; frames only name the line to change.
+"""
+
+import math
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from pathlib import Path
+
+FILE = Path(__file__).parents[2] / "errors.toml"
+MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
+MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
+LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
+MOST_OTHERS = 2
+
+FRAME = re.compile(
+    r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*|.* in .*\(.*\))$'
+)
+ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
+LIBRARY = re.compile(
+    r"site-packages|dist-packages|[/\\]torch[/\\]|lib[/\\]python|<frozen"
+)
+NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
+ABOUT = re.compile(
+    r"cuda|gpu|torch|tensor|nccl|\bmps\b|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
+    r"|autograd|gradient|backward|state_dict|\bxpu\b|nvidia|\bdevices?\b|num_workers"
+)
+DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
+SIZE = r"([\d.]+) ([KMG])iB"
+SIZES = {
+    "tried": f"Tried to allocate {SIZE}",
+    "unused": f"{SIZE} is reserved by PyTorch but unallocated",
+    "used": f"{SIZE} already allocated",
+    "reserved": f"{SIZE} reserved in total",
+}
+FOLDED = str.maketrans("01l|!", "oiiii")  # what a scan of a screenshot confuses
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """One entry of errors.toml; {name}, {devices} and {shapes} are filled in."""
+
+    slug: str
+    title: str
+    wordings: Sequence[str]  # what torch says; " ... " is for anything
+    why: str
+    check: str
+    change: str  # the line of code to write
+    see: str  # "mistake:slug" or "page:Title" of this app
+    read: str  # an address
+    example: str
+    said: Sequence[str] = ()  # how people tell it: words, each with its alternatives
+    name: str = ""  # regular expression that finds a name in the learner's line
+    names: str = "tensor"  # what to call it where there is none
+
+    @cached_property
+    def folded(self) -> list[list[str]]:
+        return _folded(self.wordings)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a text. `kind` is "sure", "likely", "unrelated" or "unknown"."""
+
+    kind: str
+    say: str = ""  # what to do where no cause is named
+    cause: Cause | None = None
+    why: str = ""
+    check: str = ""
+    change: str = ""
+    line: str = ""  # the learner's own line that the traceback ends in
+    where: str = ""  # its file and number
+    others: tuple[Cause, ...] = ()  # what it may be instead; the likelier one first
+
+
+@cache
+def known() -> tuple[dict[str, Cause], dict[str, str], list[list[str]]]:
+    """All causes by their names; what to say where none fits; wordings of no device."""
+    entries = tomllib.loads(FILE.read_text("utf-8"))
+    none = entries.pop("none")
+    unrelated = _folded(none.pop("wordings"))
+    return (
+        {slug: Cause(slug, **each) for slug, each in entries.items()},
+        none,
+        unrelated,
+    )
+
+
+def fold(text: str) -> str:
+    """The text without spaces and signs, and with what scans confuse made the same."""
+    text = unicodedata.normalize("NFKC", text).lower().translate(FOLDED)
+    return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
+
+
+def _folded(wordings: Sequence[str]) -> list[list[str]]:
+    return [[fold(part) for part in wording.split(" ... ")] for wording in wordings]
+
+
+def explain(text: str) -> Answer:
+    """The one answer to a message, a traceback or a sentence."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
+    if not text:
+        return Answer("unknown", known()[1]["empty"])
+    lines, line, where = _without_frames(text)
+    starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
+    messages = ["\n".join(lines[a:b]) for a, b in pairwise([*starts, len(lines)])]
+    rest = "\n".join(lines)
+    for at, message in enumerate([*reversed(messages), rest]):
+        found, strange = _worded(message)
+        if strange:
+            return Answer("unrelated", known()[1]["unrelated"])
+        if found:
+            # An earlier message of the chain is no more than a good guess.
+            sure = at == 0 or not messages or at == len(messages)
+            return _answer("sure" if sure else "likely", found, message, line, where)
+    if not messages and len(rest) <= MOST_OF_A_SENTENCE and (told := _told(rest)):
+        (first, best), *others = told
+        ties = [cause for cause, score in others if score == best]
+        kind = "likely" if ties else "sure"
+        causes = [first, *(ties or [cause for cause, _ in others])]
+        return _answer(kind, causes, rest, line, where)
+    last = messages[-1] if messages else rest
+    if found := _alike(last):
+        return _answer("likely", found, last, line, where)
+    kind = "unknown" if ABOUT.search(last.lower()) else "unrelated"
+    return Answer(kind, known()[1][kind])
+
+
+def _without_frames(text: str) -> tuple[list[str], str, str]:
+    """The lines that are no frames; the last own line of code, and where it stands."""
+    kept, own, where, skip, file = [], "", "", False, ""
+    for line in text.splitlines():
+        line = line.strip("│ ").removeprefix("E   ")
+        if frame := FRAME.match(line):
+            file, skip = frame["file"] or line, True
+            number = frame["line"]
+        elif arrow := ARROW.match(line):
+            if not own:
+                own = arrow["code"]
+        elif skip and not NAMED.match(line):
+            if not LIBRARY.search(file):
+                own = line.strip()
+                where = f"{Path(file).name}, line {number}" if number else ""
+            skip = False
+        elif set(line) - set("^~ -") and not re.match(r"\s*\d+ ", line):
+            kept.append(line)
+            skip = False
+    return kept, own, where
+
+
+def _length(parts: Sequence[str], text: str) -> int:
+    """How many characters of the wording stand in the text, in order; 0: not all."""
+    at = 0
+    for part in parts:
+        at = text.find(part, at)
+        if at < 0:
+            return 0
+        at += len(part)
+    return sum(map(len, parts))
+
+
+def _worded(message: str) -> tuple[list[Cause], bool]:
+    """The causes whose wordings it has, the longest first; whether it is unrelated."""
+    text = fold(message)
+    causes, _, unrelated = known()
+    found = {
+        cause: longest
+        for cause in causes.values()
+        if (longest := max((_length(each, text) for each in cause.folded), default=0))
+    }
+    if _fits(message):
+        found.pop(causes["fragmentation"], None)
+    best = max(found.values(), default=0)
+    strange = max(_length(each, text) for each in unrelated) > best
+    return sorted(found, key=lambda cause: -found[cause]), strange
+
+
+def _fits(message: str) -> bool:
+    """Whether what is reserved and unused is too little for what was asked for.
+
+    torch adds its hint at fragmentation to each message; the figures tell.
+    """
+    sizes = {
+        key: float(found[1]) * 1024 ** "KMG".index(found[2])
+        for key, pattern in SIZES.items()
+        if (found := re.search(pattern, message))
+    }
+    unused = sizes.get("unused", sizes.get("reserved", math.inf) - sizes.get("used", 0))
+    return unused < sizes.get("tried", 0)
+
+
+def _told(sentence: str) -> list[tuple[Cause, int]]:
+    """The causes that a sentence tells of, by how many of their words it has."""
+    text = sentence.lower()
+    words = {word.strip(".'") for word in re.findall(r"[\w.'%-]+", text)}
+
+    def has(group: str) -> bool:
+        return any(
+            each in words or (not each.isalnum() and each in text)
+            for each in group.split("|")
+        )
+
+    scores: dict[Cause, int] = {}
+    for cause in known()[0].values():
+        told = [each.split(", ") for each in cause.said]
+        if fitting := [len(groups) for groups in told if all(map(has, groups))]:
+            scores[cause] = max(fitting)
+    return sorted(scores.items(), key=lambda scored: -scored[1])
+
+
+def _trigrams(text: str) -> set[str]:
+    return {text[i : i + 3] for i in range(len(text) - 2)}
+
+
+def _alike(message: str) -> list[Cause]:
+    """The causes with a wording that is there but for a few letters."""
+    asked, scores = _trigrams(fold(message[:2000])), {}
+    for cause in known()[0].values():
+        for parts in cause.folded:
+            trigrams = set().union(*map(_trigrams, parts))
+            share = len(trigrams & asked) / max(1, len(trigrams))
+            if len(trigrams) > 10 and share >= LEAST_ALIKE:
+                scores[cause] = max(share, scores.get(cause, 0.0))
+    return sorted(scores, key=lambda cause: -scores[cause])
+
+
+def _answer(
+    kind: str, causes: list[Cause], message: str, line: str, where: str
+) -> Answer:
+    cause, *others = causes
+    name = cause.names
+    if cause.name and (found := re.search(cause.name, line)):
+        name = next(filter(None, found.groups()), name)
+    devices = dict.fromkeys(each.lower() for each in DEVICE.findall(message))
+    shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", message)
+    fill = {
+        "{name}": name,
+        "{devices}": " and one on ".join(list(devices)[:2]) or "another device",
+        "{shapes}": f" {shapes[0]}" if shapes else "",
+    }
+
+    def filled(text: str) -> str:
+        return re.sub(r"\{(?:name|devices|shapes)\}", lambda at: fill[at[0]], text)
+
+    return Answer(
+        kind,
+        cause=cause,
+        why=filled(cause.why),
+        check=filled(cause.check),
+        change=filled(cause.change),
+        line=line,
+        where=where,
+        others=tuple(others[:MOST_OTHERS]),
+    )
+
+
+def told(answer: Answer) -> Iterator[str]:
+    """The answer for a terminal, a paragraph at a time."""
+    cause = answer.cause
+    if cause is None:
+        yield answer.say
+        return
+    yield f"{'' if answer.kind == 'sure' else 'This may be it: '}{cause.title}."
+    yield answer.why
+    if answer.line:
+        yield f"Your line: {answer.line}" + (f"  ({answer.where})" * bool(answer.where))
+    yield f"How to check: {answer.check}"
+    yield "What to write:\n" + "\n".join(f"    {x}" for x in answer.change.splitlines())
+    kind, _, place = cause.see.partition(":")
+    seen = f"Mistakes?mistake={place}" if kind == "mistake" else place
+    yield f"See it happen: the page {seen} of this app. Read on: {cause.read}"
+    if answer.others:
+        yield "It may also be: " + "; ".join(other.title for other in answer.others)

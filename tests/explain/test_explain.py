@@ -1,0 +1,194 @@
+"""What people paste gets its right answer; what is not about devices gets none."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from core.explain.explain import MOST_CHARACTERS, Answer, explain, known, told
+
+_entries = [
+    (cause, text)
+    for cause, by_thread in tomllib.loads(
+        Path(__file__).with_name("messages.toml").read_text("utf-8")
+    ).items()
+    for text in by_thread.values()
+]
+HALVES = {"build": _entries[::2], "judge": _entries[1::2]}
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 "
+    "has a total capacity of 7.79 GiB of which 17.19 MiB is free. Of this "
+    "7.30 GiB is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. "
+    "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF="
+    "expandable_segments:True to avoid fragmentation."
+)
+STUMBLES = {  # the commonest stumbles around devices, as one would tell or paste them
+    "Expected all tensors to be on the same device, cuda:0 and cpu": "two_devices",
+    "Input type FloatTensor and weight type torch.cuda.FloatTensor": "input_not_moved",
+    "is_available() is False after install": "cuda_not_found",
+    "how do I check that torch uses the GPU": "using_gpu",
+    "CUDA out of memory": "out_of_memory",
+    OOM.format("2.10 GiB"): "fragmentation",
+    "memory is not freed after del in a notebook": "memory_not_freed",
+    "memory grows each step": "memory_grows",
+    "device-side assert triggered": "index_outside",
+    "CUDA error: an illegal memory access": "illegal_access",
+    "sm_120 is not compatible with the current PyTorch": "no_kernel_image",
+    "can't convert cuda tensor to numpy": "numpy_on_device",
+    "can't call numpy() on tensor that requires grad": "numpy_requires_grad",
+    "Attempting to deserialize object on a CUDA device": "cuda_checkpoint",
+    'Missing key(s) in state_dict: "module.conv.weight"': "module_prefix",
+    'Unexpected key(s) in state_dict: "_orig_mod.conv.weight"': "orig_mod_prefix",
+    "UnpicklingError: Weights only load failed": "pickle_refused",
+    "expected scalar type Float but found Double": "dtype_mismatch",
+    "expected scalar type Long but found Float": "target_dtype",
+    "mat1 and mat2 shapes cannot be multiplied (64x9 and 4x128)": "shapes_multiplied",
+    "Trying to backward through the graph a second time": "backward_twice",
+    "modified by an inplace operation": "inplace",
+    "element 0 of tensors does not require grad": "no_graph",
+    "why do I need zero_grad?": "no_zero_grad",
+    "what does model.eval() do": "no_eval_mode",
+    "Expected more than 1 value per channel when training": "batch_of_one",
+    "Using a target size (64) that is different to the input size": "target_size",
+    "num_workers makes it slower": "workers_slow",
+    "current process has finished its bootstrapping phase": "bootstrapping",
+    "DataLoader hangs in Jupyter on Windows": "worker_pickle",
+    "DataLoader worker (pid 7) is killed by signal: Bus error": "shared_memory",
+    "the RAM of the workers grows with each epoch": "worker_ram",
+    "same numpy augmentation in every worker": "same_augmentation",
+    "Cannot re-initialize CUDA in forked subprocess": "cuda_fork",
+    "GPU slower than CPU": "gpu_slower",
+    "low GPU utilization": "gpu_waits",
+    "how to measure the time of a model on cuda": "timing",
+    "the loss is NaN with mixed precision": "nan_half",
+    "same seed, other result": "not_reproducible",
+    "not currently implemented for the MPS device": "mps_operator",
+    "MPS framework doesn't support float64": "mps_float64",
+    "MPS slower than CPU": "mps_slow",
+    "how to use several GPUs": "several_gpus",
+    "DDP hangs with uneven batches": "rank_waits",
+    "Expected to have finished reduction in the prior iteration": "unused_parameters",
+    "port: 29500 address already in use": "port_in_use",
+    "Default process group has not been initialized": "no_process_group",
+    "torch._dynamo hit config.recompile_limit (8)": "recompiles",
+    "Cannot find a working triton installation": "compile_toolchain",
+    "operator torchvision::nms does not exist": "torchvision_mismatch",
+    "optimizer made before the move to the gpu": "optimizer_before_move",
+    "class weights of the loss are not on the device": "loss_not_moved",
+}
+
+
+def slug(answer: Answer) -> str:
+    return answer.cause.slug if answer.cause else answer.kind
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_most_get_their_answer_few_a_wrong_one_and_the_unrelated_no_alarm(half):
+    answers = [(cause, explain(text)) for cause, text in HALVES[half]]
+    surely = ("sure", "unrelated")
+    right = [answer for cause, answer in answers if slug(answer) == cause]
+    wrong = [(c, slug(a)) for c, a in answers if slug(a) != c and a.kind in surely]
+    alarms = [slug(a) for cause, a in answers if cause == "unrelated" and a.cause]
+    print(f"{half}: {len(right)} right, {len(wrong)} wrong of {len(answers)}: {wrong}")
+    assert len(right) >= 0.85 * len(answers)
+    assert len(wrong) <= 0.03 * len(answers)
+    assert alarms == []
+
+
+def test_the_set_is_large_enough():
+    related = [cause for cause, _ in _entries if cause != "unrelated"]
+    assert len(related) >= 200
+    assert len(_entries) - len(related) >= 40
+    assert set(related) <= set(known()[0])
+
+
+@pytest.mark.parametrize("text", STUMBLES)
+def test_each_of_the_commonest_stumbles_gets_its_answer(text):
+    assert slug(explain(text)) == STUMBLES[text]
+
+
+def test_frames_do_not_mislead_and_name_the_line():
+    answer = explain(
+        'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\n'
+        '    shown = images.numpy()\n            ^^^^^^^^\n  File "/opt/site-packages/'
+        'torch/cuda/__init__.py", line 3, in f\n    model.cuda()\n'
+        "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"
+    )
+    assert (answer.kind, slug(answer)) == ("sure", "numpy_on_device")
+    assert answer.change == "images.detach().cpu().numpy()"
+    assert (answer.line, answer.where) == ("shown = images.numpy()", "train.py, line 7")
+    assert "Your line: shown" in "\n".join(told(answer))
+
+
+def test_the_last_exception_of_a_chain_counts_an_earlier_one_is_a_guess():
+    first = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    between = (
+        "\n\nDuring handling of the above exception, another exception occurred:\n"
+    )
+    last = "RuntimeError: Trying to backward through the graph a second time"
+    assert slug(explain(f"{first}{between}{last}")) == "backward_twice"
+    guess = explain(f"{first}{between}ValueError: no result")
+    assert (guess.kind, slug(guess)) == ("likely", "out_of_memory")
+
+
+def test_the_hint_at_fragmentation_counts_where_the_figures_agree():
+    assert slug(explain(OOM.format("11.20 MiB"))) == "out_of_memory"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "RuntimeError: CUDA error: unspecified launch failure"]
+)
+def test_what_it_cannot_tell_it_says(text):
+    answer = explain(text)
+    assert answer.kind == "unknown"
+    assert "aste the" in answer.say
+
+
+@pytest.mark.parametrize("text", ["A" * 20_000, 'File "' * 3_000, "Error: " * 3_000])
+def test_a_text_made_to_be_slow_is_answered(text):
+    assert explain(text).kind in ("unrelated", "unknown")
+
+
+def test_the_end_of_a_long_log_is_read():
+    log = "epoch 1 of 5, step 7\n" * MOST_CHARACTERS
+    assert slug(explain(f"{log}RuntimeError: CUDA out of memory.")) == "out_of_memory"
+
+
+def test_every_entry_knows_its_example_and_leads_somewhere():
+    mistakes = tomllib.loads(Path("mistakes.toml").read_text("utf-8"))
+    mistakes.pop("messages", None)
+    slugs = {each for entries in mistakes.values() for each in entries}
+    pages = {each.stem.partition("_")[2] for each in Path("pages").glob("*_*.py")}
+    for name, cause in known()[0].items():
+        answer = explain(cause.example)
+        assert (answer.kind, slug(answer)) == ("sure", name)
+        kind, _, place = cause.see.partition(":")
+        assert place in {"mistake": slugs, "page": pages}[kind], name
+        assert cause.read.startswith("https://"), name
+        assert "{" not in answer.change, name
+
+
+def run(*options: str, text: str) -> str:
+    program = [sys.executable, "-m", "core.explain", *options]
+    ended = subprocess.run(program, input=text, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_the_program_reads_a_pipe_or_a_file(tmp_path):
+    text = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    said = run(text=text)
+    assert said.startswith("The memory of the GPU is full.")
+    file = tmp_path / "log.txt"
+    file.write_text(text)
+    answer = json.loads(run(str(file), "--json", text=""))
+    assert (answer["kind"], answer["cause"]["slug"]) == ("sure", "out_of_memory")
+
+
+def test_it_needs_nothing_but_python():
+    script = "import core.explain.explain as e; e.explain('CUDA'); import sys; "
+    script += "assert not {'torch', 'streamlit', 'pandas', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-S", "-c", script], check=True)
