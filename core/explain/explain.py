@@ -31,6 +31,7 @@ NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bmps\b|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
     r"|autograd|gradient|backward|state_dict|\bxpu\b|nvidia|\bdevices?\b|num_workers"
+    r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -127,9 +128,9 @@ def explain(text: str) -> Answer:
         causes = [first, *(ties or [cause for cause, _ in others])]
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
-    if found := _alike(last):
-        return _answer("likely", found, last, line, where)
     kind = "unknown" if ABOUT.search(last.lower()) else "unrelated"
+    if kind == "unknown" and (found := _alike(last)):
+        return _answer("likely", found, last, line, where)
     return Answer(kind, known()[1][kind])
 
 
@@ -221,7 +222,8 @@ def _trigrams(text: str) -> set[str]:
 
 def _alike(message: str) -> list[Cause]:
     """The causes with a wording that is there but for a few letters."""
-    asked, scores = _trigrams(fold(message[:2000])), {}
+    asked = _trigrams(fold(message[:2000]))
+    scores: dict[Cause, float] = {}
     for cause in known()[0].values():
         for parts in cause.folded:
             trigrams = set().union(*map(_trigrams, parts))
