@@ -16,6 +16,13 @@ MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
 SIMULATED = "sim"  # the simulated accelerator, see core.sim
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", SIMULATED)
+# Drivers read these when a program first asks for a device: it must not have yet.
+NO_DEVICES = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "HIP_VISIBLE_DEVICES": "",
+    "ROCR_VISIBLE_DEVICES": "",
+    "ONEAPI_DEVICE_SELECTOR": "*:cpu",
+}
 FEEDS = ("memory", "device", "dataloader")
 SCHEDULES = ("constant", "one-cycle")
 

@@ -66,7 +66,7 @@ def dry_run(request: Request) -> dict:
         why = f"It did not end within {request.seconds:.0f} s."
     except ValueError:
         why = f"Its process ended with exit status {done.returncode} and no report."
-    return json.loads(Report(NOT_SIMULATED, notes=[why]).to_json())
+    return Report(NOT_SIMULATED, notes=[why]).plain()
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
-"""The process in which a script runs: a request on its input, a report on its output.
+"""The process in which a script runs: a request on its input, then the report.
 
-What the script prints goes to the standard error, so the output is the report's alone.
+The report goes to the descriptor that ANSWER_FD names, else to the standard output, and
+what the script prints to the standard error.
 """
 
 import json
@@ -11,17 +12,16 @@ from core.dryrun.report import Request
 
 
 def main() -> None:
-    """Get ready first: a process that waits for its request answers sooner."""
+    """Load torch first: a process that waits for its request answers sooner."""
     from core.dryrun.run import run
-    from core.sim import simulation
 
-    simulation.offer()
     request = Request(**json.loads(sys.stdin.buffer.readline()))
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answer = int(os.environ.get("ANSWER_FD", 0)) or os.dup(1)
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as we live
-    output.write(run(request).to_json())
-    output.close()
+    report = json.dumps(run(request).plain())
+    with os.fdopen(answer, "w", encoding="utf-8") as output:
+        output.write(report)
     sys.stdout.flush()
     os._exit(0)  # threads that the script has left don't hold it up
 

@@ -1,7 +1,6 @@
 """What a dry run finds, and how it is told."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +27,9 @@ class Request:
     memory: int | None = None  # bytes
     seconds: float = 60.0
     limits: bool = True  # whether more memory than that is refused
+    simulates: bool = True  # else the script is run as a machine without a GPU has it
+    before: str = ""  # code that is run in the same module, and is not looked at
+    after: str = ""  # that sets `facts`
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,15 @@ class Report:
     growth: Growth | None = None
     on_cpu: Line | None = None  # where the model was made that was never moved
     notes: list[str] = field(default_factory=list)  # sentences
+    facts: dict[str, Any] = field(default_factory=dict)  # of Request.after
 
-    def to_json(self) -> str:
-        return json.dumps(_plain(self))
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it: each line with its code."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: a line with its code."""
     if isinstance(value, Line):
         return {"file": value.file, "line": value.number, "code": value.code}
     if dataclasses.is_dataclass(value):

@@ -1,15 +1,18 @@
 """Run a script on the simulated device, and look at it meanwhile."""
 
 import _thread
+import io
+import os
 import sys
-import tempfile
 import threading
 import traceback
 import types
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from typing import Any
 
 import psutil
 
+from core.config import NO_DEVICES
 from core.dryrun import cuda, failure
 from core.dryrun.origins import Mode, Origins
 from core.dryrun.report import (
@@ -36,6 +39,8 @@ class Run:
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
         self.origins = Origins(self.script)
         self.steps = Steps(request.steps, self.origins.stack)
+        self.script.shortens = request.simulates
+        self.facts: dict[str, Any] = {}
         memory.capacity = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
         if request.memory and request.limits:
             memory.capacity = request.memory
@@ -45,10 +50,11 @@ class Run:
 
     def report(self) -> Report:
         """Run it to its end."""
-        self.script.install()
-        self.origins.install()
-        self.steps.install()
-        cuda.install(self.mode)
+        if self.request.simulates:
+            self.script.install()
+            self.origins.install()
+            self.steps.install()
+            cuda.install(self.mode)
         error = self._run()
         status, found, notes = OK, None, self._notes()
         if error is not None:
@@ -64,6 +70,7 @@ class Run:
             self.steps.growth(),
             self._on_cpu(),
             notes,
+            self.facts,
         )
 
     def _run(self) -> BaseException | None:
@@ -73,14 +80,18 @@ class Run:
         sys.modules["__main__"] = main
         sys.argv = [self.request.name, *self.request.arguments]
         sys.path[0] = self.script.folder
-        sys.pycache_prefix = tempfile.mkdtemp()  # where no file is compiled yet
+        sys.pycache_prefix = os.devnull  # loops of files beside it are rewritten
+        sys.dont_write_bytecode = True
         timer = threading.Timer(self.request.seconds, _thread.interrupt_main)
         timer.daemon = True
         timer.start()
         try:
-            with self.mode():
+            with self.mode() if self.request.simulates else nullcontext():
+                exec(compile(self.request.before, "before", "exec"), vars(main))
                 for source in sources(self.request.name, self.request.text):
                     exec(self.script.compile(source), vars(main))
+                exec(compile(self.request.after, "after", "exec"), vars(main))
+                self.facts = vars(main).get("facts", {})
         except SystemExit as end:
             if end.code not in (None, 0):
                 return end
@@ -91,7 +102,8 @@ class Run:
         return None
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
-        if what := failure.what_is_missing(error):
+        what = failure.what_is_missing(error) if self.request.simulates else ""
+        if what:
             return NOT_SIMULATED, None, f"A dry run can't simulate {what}."
         if isinstance(error, KeyboardInterrupt):
             return OK, None, self._interrupted(error)
@@ -140,7 +152,17 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Once in a process, which gets the simulated device."""
-    if why_not := simulation.offer():
+    """Once in a process, which gets the simulated device, and sees no real one."""
+    os.environ.update(NO_DEVICES)
+    why_not = simulation.offer() if request.simulates else ""
+    if why_not:
         return Report(NOT_SIMULATED, notes=[why_not])
     return Run(request).report()
+
+
+def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
+    """The report, as JSON has it, and what the script printed."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        report = run(request).plain()
+    return report, printed.getvalue()

@@ -24,8 +24,8 @@ from typing import IO
 
 import psutil
 
+from core.config import NO_DEVICES
 from core.errors import ExplainedError
-from core.jobs.sandbox import NO_DEVICES
 
 ROOT = Path(__file__).parents[2]
 ANSWER_FD = "ANSWER_FD"  # environment variable: the number of the answer's descriptor

@@ -17,19 +17,12 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from core import log
+from core.config import NO_DEVICES
 from core.errors import ExplainedError
 from core.jobs.job import Outcome, outcome_of
 from core.watch import Watch
 
 SECONDS = 30.0
-
-# Drivers read these when a program first asks for a device: it must not have yet.
-NO_DEVICES = {
-    "CUDA_VISIBLE_DEVICES": "",
-    "HIP_VISIBLE_DEVICES": "",
-    "ROCR_VISIBLE_DEVICES": "",
-    "ONEAPI_DEVICE_SELECTOR": "*:cpu",
-}
 
 # Numbers of <linux/landlock.h> and <sys/prctl.h>, the same on all processors.
 CREATE_RULESET, RESTRICT_SELF = 444, 446

@@ -1,19 +1,18 @@
-"""Practice at a lesson's end: an exercise, then questions, one at a time.
-
-Code of an exercise is read with `ast` and never run.
-"""
+"""Practice at a lesson's end: an exercise, then questions, one at a time."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
-from core.script.exercises import MOST_CHARACTERS, Exercise, judge, load
+from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
+from core.serving.visitor_code import Mode, mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
 from core.ui.questions import Question
-from core.ui.server import visitor
+from core.ui.server import ask, engine, explained, visitor
 
+JUDGE = "core.script.exercises:judge"
 BROKEN = ""  # why there are no exercises, in a sentence
 EXERCISES: Mapping[str, Exercise] = {}  # by their lessons' titles
 try:
@@ -29,16 +28,33 @@ def exercise(title: str) -> None:
     if BROKEN:
         st.error(BROKEN, title="The exercise can't be shown")
     elif title in EXERCISES:
-        _exercise(f"turn_{title}", EXERCISES[title])
+        _exercise(title, EXERCISES[title])
 
 
 @st.fragment
-def _exercise(key: str, exercise: Exercise) -> None:
-    written = answers.given().get(key)  # the last answer that was checked
-    verdict = None if written is None else judge(exercise, written)
+def _exercise(title: str, exercise: Exercise) -> None:
     st.markdown(exercise.ask)
+    key, how = f"turn_{title}", mode(engine().ask)
+    if how.kind == "off":
+        _unjudged(exercise, how)
+        return
+    written = answers.given().get(key)  # the last answer that was checked
     left, right = st.columns([6, 4], gap="medium")
     with left, st.form(f"form_{key}", border=False):
+        field = st.container()
+        icon = ":material/play_arrow:"
+        st.form_submit_button("Run it", icon=icon, on_click=_keep, args=(key,))
+    with right:
+        verdict = _judged(title, written, how) if written is not None else None
+        if verdict is None:
+            st.markdown("Change the lines, then press **Run it**.")
+        else:
+            _explain(verdict.say, verdict.solved)
+            if verdict.printed:
+                st.code(verdict.printed, language=None, wrap_lines=True)
+            with st.expander("One way to do it"):
+                st.code(exercise.solution)
+    with field:
         code_editor.draw(
             "The code",
             key,
@@ -46,20 +62,28 @@ def _exercise(key: str, exercise: Exercise) -> None:
             most=MOST_CHARACTERS,
             marked=code_editor.lines_in(verdict.say) if verdict else (),
         )
-        icon = ":material/fact_check:"
-        st.form_submit_button("Check it", icon=icon, on_click=_check, args=(key,))
-    with right:
-        if verdict is None:
-            st.markdown(
-                "Change the lines, then press **Check it**. Your code is read, not run."
-            )
-            return
-        _explain(verdict.say, verdict.solved)
-        with st.expander("One way to do it"):
-            st.code(exercise.solution)
 
 
-def _check(key: str) -> None:
+def _unjudged(exercise: Exercise, how: Mode) -> None:
+    """Where nobody's code is run."""
+    left, right = st.columns([6, 4], gap="medium")
+    left.code(exercise.code, line_numbers=True)
+    right.caption(f"Code is not run here. {how.why}")
+    with right.expander("One way to do it"):
+        st.code(exercise.solution)
+
+
+def _judged(title: str, text: str, how: Mode) -> Verdict | None:
+    """The verdict on what was written, run once for each text."""
+    asked, (of, verdict) = (title, text), st.session_state.get("judged", (None, None))
+    if of != asked:
+        with explained("The code was not run"), st.spinner("Running it"):
+            verdict = ask(JUDGE, *asked, how.kind == "confined", lane="lab")
+            st.session_state.judged = asked, verdict
+    return verdict if st.session_state.get("judged", (None,))[0] == asked else None
+
+
+def _keep(key: str) -> None:
     answers.keep(key, code_editor.text(key))
 
 

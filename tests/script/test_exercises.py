@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.script.exercises import MOST_CHARACTERS, judge, load
+from core.script.exercises import MOST_CHARACTERS, load
 from core.ui.course import LESSONS
 
 EXERCISES = load()

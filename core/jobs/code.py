@@ -1,0 +1,64 @@
+"""Run code that a visitor wrote, on the simulated device."""
+
+import dataclasses
+import json
+import threading
+from typing import Any
+
+from core.dryrun.report import NOT_SIMULATED, Report, Request
+from core.jobs import sandbox
+from core.jobs.confined import Confined
+
+SECONDS = 10.0
+MEMORY_BYTES = 1_500_000_000
+MOST_PRINTED = 64_000  # characters
+SPARES = 2  # processes that have loaded torch and wait; each is used once
+
+_spares: list[Confined] = []
+_lock = threading.Lock()
+
+
+def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
+    """The report of a dry run, as JSON has it, and what the script printed.
+
+    What can't be told, since the process was ended, is a report that says why.
+    """
+    if confine:
+        return _between_walls(request)
+    try:
+        report, printed = sandbox.call(
+            "core.dryrun.run:run_and_read",
+            request,
+            seconds=SECONDS,
+            memory_bytes=MEMORY_BYTES,
+        )
+    except sandbox.ChildDiedError as error:
+        return _untold(str(error)), ""
+    return report, printed[:MOST_PRINTED]
+
+
+def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
+    with _lock:
+        process = _spares.pop(0) if _spares else _start()
+    threading.Thread(target=_fill, daemon=True).start()
+    ended = process.ask(f"{json.dumps(dataclasses.asdict(request))}\n".encode())
+    printed = ended.errors.decode(errors="replace")
+    try:
+        return json.loads(ended.answer), printed
+    except ValueError:
+        return _untold(ended.why or "It ended before it could be judged."), printed
+
+
+def _start() -> Confined:
+    argv = ["-m", "core.dryrun.child"]
+    return Confined(argv, confine=True, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
+
+
+def _fill() -> None:
+    with _lock:
+        while len(_spares) < SPARES:
+            _spares.append(_start())
+
+
+def _untold(why: str) -> dict[str, Any]:
+    return Report(NOT_SIMULATED, notes=[why]).plain()
