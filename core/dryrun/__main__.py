@@ -14,11 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from core.dryrun.report import NOT_SIMULATED, Report, Request, told
 from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
+SHARE_OF_MEMORY = 0.8  # of what the machine has left: more would end other programs
 SECONDS_MORE = 30  # to start, and to write the report
 
 
@@ -75,14 +78,16 @@ def main() -> None:
         text = given.script.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         sys.exit(f"{given.script} can't be read: {error}")
+    left = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
     request = Request(
         *(str(given.script), text, of_script),
         *(given.steps, given.memory, given.seconds),
+        capacity=given.memory or left,
     )
     report = dry_run(request)
     failure = report["failure"]
     if given.memory and failure and "out of memory" in failure["message"]:
-        unlimited = dry_run(dataclasses.replace(request, limits=False))
+        unlimited = dry_run(dataclasses.replace(request, capacity=left))
         report["memory"] = unlimited["memory"]  # how much it would have been
     print(json.dumps(report) if given.json else "\n".join(told(report)))
     sys.exit(report["status"])

@@ -13,6 +13,8 @@ from core.dryrun.report import Request
 
 def main() -> None:
     """Load torch first: a process that waits for its request answers sooner."""
+    import torch._dynamo  # noqa: F401 - torch does in an optimizer's first step
+
     from core.dryrun.run import run
 
     request = Request(**json.loads(sys.stdin.buffer.readline()))

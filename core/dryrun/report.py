@@ -24,9 +24,9 @@ class Request:
     text: str
     arguments: list[str] = field(default_factory=list)
     steps: int = 3
-    memory: int | None = None  # bytes
+    memory: int | None = None  # bytes of the GPU that was named
     seconds: float = 60.0
-    limits: bool = True  # whether more memory than that is refused
+    capacity: int = 4 << 30  # bytes that the device has here
     simulates: bool = True  # else the script is run as a machine without a GPU has it
     before: str = ""  # code that is run in the same module, and is not looked at
     after: str = ""  # that sets `facts`

@@ -10,8 +10,6 @@ import types
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from typing import Any
 
-import psutil
-
 from core.config import NO_DEVICES
 from core.dryrun import cuda, failure
 from core.dryrun.origins import Mode, Origins
@@ -28,8 +26,6 @@ from core.dryrun.script import Line, Script, sources
 from core.dryrun.steps import Steps
 from core.sim import memory, simulation
 
-SHARE_OF_MEMORY = 0.8  # of what the machine has left, where no limit is named
-
 
 class Run:
     """A script on the simulated device."""
@@ -41,9 +37,7 @@ class Run:
         self.steps = Steps(request.steps, self.origins.stack)
         self.script.shortens = request.simulates
         self.facts: dict[str, Any] = {}
-        memory.capacity = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
-        if request.memory and request.limits:
-            memory.capacity = request.memory
+        memory.capacity = request.capacity
 
     def mode(self) -> Mode:
         return Mode(self.origins, self.steps)

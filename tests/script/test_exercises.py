@@ -2,7 +2,8 @@
 
 import pytest
 
-from core.script.exercises import MOST_CHARACTERS, load
+from core.jobs import code
+from core.script.exercises import MOST_CHARACTERS, judge, load
 from core.ui.course import LESSONS
 
 EXERCISES = load()
@@ -14,7 +15,10 @@ ALSO_RIGHT = [
         "    device = torch.accelerator.current_accelerator()\n"
         'else:\n    device = torch.device("cpu")\nmodel = Net().to(device)',
     ),
-    ("Model", "model = Net().to(device)\nx = torch.rand(64, 784)\ny = model(x.to(d))"),
+    (
+        "Model",
+        "model = Net().to(device)\nx = torch.rand(64, 784)\ny = model(x.to(device))",
+    ),
     (
         "Model",
         "model = Net()\nmodel.to(device)\nx = torch.rand(64, 784, device=device)\n"
@@ -59,22 +63,116 @@ ALSO_RIGHT = [
             "criterion(probabilities", "criterion(outputs"
         ),
     ),
+    (
+        "Mistakes",
+        EXERCISES["Mistakes"]
+        .code.replace("CrossEntropyLoss", "NLLLoss")
+        .replace("softmax", "log_softmax"),
+    ),
+    (
+        "Checkpoints",
+        EXERCISES["Checkpoints"].solution.replace(
+            '"cpu"', '"cuda" if torch.cuda.is_available() else "cpu"'
+        ),
+    ),
+    (
+        "Evaluate",
+        EXERCISES["Evaluate"].solution.replace(
+            "predicted = outputs.argmax(dim=1)", "_, predicted = torch.max(outputs, 1)"
+        ),
+    ),
+    (
+        "Evaluate",
+        EXERCISES["Evaluate"]
+        .code.replace("correct = 0", "torch.set_grad_enabled(False)\n    correct = 0")
+        .replace("correct = 0", "model.train(False)\n    correct = 0"),
+    ),
+    (
+        "Device",
+        'device = torch.device("cuda")\nif not torch.cuda.is_available():\n'
+        '    device = torch.device("cpu")\nmodel = Net().to(device)',
+    ),
+    (
+        "Device",
+        'try:\n    torch.zeros(1, device="cuda")\n    device = "cuda"\n'
+        'except (AssertionError, RuntimeError):\n    device = "cpu"\n'
+        "model = Net().to(device)",
+    ),
+    (
+        "Model",
+        "torch.set_default_device(device)\nmodel = Net()\nx = torch.rand(64, 784)\n"
+        "y = model(x)",
+    ),
+    (
+        "Speed",
+        EXERCISES["Speed"].code.replace(
+            "    total += loss.item()",
+            "    with torch.no_grad():\n        total += loss",
+        ),
+    ),
+    (
+        "Compare",
+        "def sync():\n    torch.accelerator.synchronize()\n\nsync()\n"
+        "began = time.perf_counter()\ny = model(x)\nsync()\n"
+        "seconds = time.perf_counter() - began",
+    ),
+    (
+        "Compare",
+        "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\n"
+        "start.record()\ny = model(x)\nend.record()\ntorch.cuda.synchronize()\n"
+        "seconds = start.elapsed_time(end) / 1000",
+    ),
 ]
 STILL_WRONG = [
-    ("Device", 'device = torch.device("cpu")\nmodel = Net().to(device)', "Ask torch"),
+    (
+        "Device",
+        'device = torch.device("cpu")\nmodel = Net().to(device)',
+        "not where it could be",
+    ),
     (
         "Device",
         'd = torch.accelerator.current_accelerator() or "cpu"\nmodel = Net().to(d)',
-        "check_available",
+        "On a machine without a GPU: Line 2",
     ),
-    ("Model", "model = Net()\nx = x.to(device)\ny = model(x)", "model has to be moved"),
+    ("Device", 'x = "is_available cpu"\nmodel = Net()', "not where it could be"),
+    (
+        "Model",
+        "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
+        "is line 1",
+    ),
+    ("Model", EXERCISES["Model"].code.replace("x.to(device)", "pass"), "is line 3"),
+    (
+        "Model",
+        EXERCISES["Model"].code.replace("x.to(device)", 'x = x.to("cpu")'),
+        "Line 5",
+    ),
+    (
+        "Model",
+        EXERCISES["Model"].code.replace("x.to(device)", "x = x.cuda()"),
+        "without a GPU",
+    ),
+    (
+        "Train",
+        EXERCISES["Train"].solution.replace("    optimizer.zero_grad()\n", ""),
+        "other weights",
+    ),
     (
         "Train",
         EXERCISES["Train"].solution.replace(
             "    optimizer.zero_grad()\n    loss.backward()\n",
             "    loss.backward()\n    optimizer.zero_grad()\n",
         ),
-        "Between",
+        "nothing is learned",
+    ),
+    (
+        "Evaluate",
+        EXERCISES["Evaluate"].solution.replace("@torch.inference_mode()\n", ""),
+        "Autograd still recorded",
+    ),
+    (
+        "Evaluate",
+        EXERCISES["Evaluate"].solution.replace("model.eval()", "eval('1')"),
+        "training mode",
     ),
     (
         "Compare",
@@ -89,12 +187,12 @@ STILL_WRONG = [
     (
         "Speed",
         EXERCISES["Speed"].code.replace("    total += loss.item()\n", ""),
-        "added",
+        "Add the loss",
     ),
     (
         "Scale",
         EXERCISES["Scale"].solution.replace("set_epoch(epoch)", "set_epoch(0)"),
-        "new one each time",
+        "a new one each time",
     ),
     (
         "Scale",
@@ -103,12 +201,39 @@ STILL_WRONG = [
         ),
         "before its first batch",
     ),
+    *(
+        (
+            "Checkpoints",
+            EXERCISES["Checkpoints"].solution.replace('"cpu"', place),
+            "without a GPU: Line 2",
+        )
+        for place in ('"cuda"', "None")
+    ),
     (
         "Checkpoints",
-        EXERCISES["Checkpoints"].solution.replace('"cpu"', '"cuda"'),
-        "only where",
+        EXERCISES["Checkpoints"].solution.replace('"cpu"', '"mps"'),
+        "Line 2",
     ),
-    ("Mistakes", "loss = model(x)\nloss.backward()\noptimizer.step()", "cross entropy"),
+    (
+        "Mistakes",
+        EXERCISES["Mistakes"].code.replace(
+            "outputs.softmax(dim=1)",
+            "torch.exp(outputs) / torch.exp(outputs).sum(1, keepdim=True)",
+        ),
+        "something else",
+    ),
+]
+FORGED = [  # none of these mends anything
+    "print('Right: the script asks once what is there')",
+    "facts = {'made': True, 'place': ['cuda:0']}",
+    "import core.script.exercises as e\ne.same = lambda *_: True",
+    "import os\nfor n in range(3, 64):\n    try: os.write(n, b'{}')\n"
+    "    except OSError: pass",
+    "import sys\nsys.exit(0)",
+    "import os\nos._exit(0)",
+    "while True: pass",
+    "import torch\ntorch.equal = lambda *_: True",
+    "raise SystemExit",
 ]
 
 
@@ -119,28 +244,27 @@ def test_each_lesson_has_an_exercise():
 @pytest.mark.parametrize("title", EXERCISES)
 def test_the_solution_solves_and_the_lines_do_not(title):
     exercise = EXERCISES[title]
-    assert judge(exercise, exercise.solution).solved
-    assert not judge(exercise, exercise.code).solved
-    assert judge(exercise, exercise.solution).say == exercise.right
+    assert judge(title, exercise.solution, False).say == exercise.right
+    assert not judge(title, exercise.code, False).solved
 
 
 @pytest.mark.parametrize(("title", "text"), ALSO_RIGHT)
 def test_other_solutions_solve_too(title, text):
-    assert judge(EXERCISES[title], text).say == EXERCISES[title].right
+    assert judge(title, text, False).say == EXERCISES[title].right
 
 
 @pytest.mark.parametrize(("title", "text", "said"), STILL_WRONG)
 def test_what_is_still_wrong_is_said(title, text, said):
-    verdict = judge(EXERCISES[title], text)
+    verdict = judge(title, text, False)
     assert not verdict.solved
     assert said in verdict.say
 
 
 @pytest.mark.parametrize("text", ["", "def f(:", "x\0", "(" * 999, "x = 1\n" * 999])
 def test_whatever_is_written_is_judged(text):
-    verdict = judge(EXERCISES["Model"], text)
+    verdict = judge("Model", text, False)
     assert not verdict.solved
-    assert verdict.say.endswith(".")
+    assert verdict.say
     assert len("x = 1\n" * 999) > MOST_CHARACTERS
 
 
@@ -154,9 +278,17 @@ def test_a_file_with_a_mistake_is_told_by_its_name(tmp_path, told):
         load(file)
 
 
-def test_a_goal_that_is_not_there_is_told(tmp_path):
+def test_a_machine_that_is_not_there_is_told(tmp_path):
     file = tmp_path / "exercises.toml"
-    lines = [f'{key} = ""' for key in ("ask", "code", "solution", "right")]
-    file.write_text("[Model]\n" + "\n".join(lines) + '\ngoals = ["be_fast"]')
-    with pytest.raises(ValueError, match="be_fast"):
+    keys = ("ask", "code", "solution", "right", "before", "after")
+    lines = [f'{key} = ""' for key in keys]
+    file.write_text("[Model]\n" + "\n".join(lines) + '\nsay = {}\nmachines = ["a"]')
+    with pytest.raises(ValueError, match="there is no machine a"):
         load(file)
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_nothing_is_gained_by_telling_the_judge_what_to_say(text, monkeypatch):
+    monkeypatch.setattr(code, "SECONDS", 3.0)
+    verdict = judge("Device", f"{text}\n{EXERCISES['Device'].code}", False)
+    assert not verdict.solved
