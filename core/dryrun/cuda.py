@@ -122,6 +122,14 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         init(this, device_type, *args, **kwargs)
 
     autocast.__init__ = with_device
+    backward_class: Any = torch.autograd.function.BackwardCFunction
+    backward = backward_class.apply
+
+    def apply_with_mode(this: Any, *args: Any) -> Any:
+        with mode():
+            return backward(this, *args)
+
+    backward_class.apply = apply_with_mode
     thread_class: Any = threading.Thread
     start = thread_class.start
 

@@ -60,6 +60,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         why = "the memory was full here"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = forgotten(hosts[0], line, origins)
+    elif "for generator" in message:
+        culprit, why = shuffled(error, origins) or line, "its generator is elsewhere"
     elif "can't convert" in message:
         why = "move the tensor to the CPU first, with .cpu()"
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
@@ -72,6 +74,15 @@ def frames_of(
     for frame, number in traceback.walk_tb(error.__traceback__):
         if origins.script.owns(frame.f_code.co_filename):
             yield Line(frame.f_code.co_filename, number), frame
+
+
+def shuffled(error: BaseException, origins: Origins) -> Line | None:
+    """Where the loader was made whose sampler failed."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for each, line in origins.loaders:
+            if frame.f_locals.get("self") is each:
+                return line
+    return None
 
 
 def argument(tensor: Tensor, frame: FrameType | None, origins: Origins) -> Argument:

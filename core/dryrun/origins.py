@@ -14,11 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.data import DataLoader
 
 from core.dryrun import cuda
 from core.dryrun.script import Line, Script
 from core.dryrun.steps import Steps
 
+UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
 ARGUMENTS = "_arguments"  # of an error: the tensors of the call that raised it
 
 
@@ -40,6 +42,7 @@ class Origins:
     def __init__(self, script: Script) -> None:
         self.script = script
         self._of: dict[int, Origin] = {}
+        self.loaders: list[tuple[Any, Line | None]] = []  # and their samplers
 
     def of(self, tensor: Tensor) -> Origin | None:
         origin = self._of.get(id(tensor))
@@ -63,6 +66,17 @@ class Origins:
             return parameter
 
         nn.Parameter.__new__ = staticmethod(noted)  # type: ignore[method-assign]
+        for name in UNSEEN:
+            setattr(torch, name, self._noting(getattr(torch, name)))
+        loader_class: Any = DataLoader
+        init = loader_class.__init__
+
+        def noted_loader(loader: Any, *args: Any, **kwargs: Any) -> None:
+            init(loader, *args, **kwargs)
+            line = next((line for line, _ in self.stack()), None)
+            self.loaders += [(loader, line), (loader.sampler, line)]
+
+        loader_class.__init__ = noted_loader
         swap: Any = torch.utils.swap_tensors
 
         def swapped(one: Tensor, other: Tensor) -> None:
@@ -76,6 +90,14 @@ class Origins:
                 self._of[id(one)] = origin
 
         torch.utils.swap_tensors = swapped
+
+    def _noting(self, function: Any) -> Any:
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            self._note(result, [])
+            return result
+
+        return noting
 
     def note(self, result: Any, arguments: list[Tensor]) -> None:
         """Remember where the tensors in a result were made."""

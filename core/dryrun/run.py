@@ -8,6 +8,7 @@ import threading
 import traceback
 import types
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from typing import Any
 
 from core.config import NO_DEVICES
@@ -19,6 +20,7 @@ from core.dryrun.report import (
     OK,
     SCRIPT_ERROR,
     Failure,
+    Memory,
     Report,
     Request,
 )
@@ -60,7 +62,7 @@ class Run:
             found,
             self.steps.waits(),
             self.steps.copies(),
-            self.steps.memory(self.request.memory) if self.steps.peak.size else None,
+            self._memory(found),
             self.steps.growth(),
             self._on_cpu(),
             notes,
@@ -136,6 +138,13 @@ class Run:
         for line in sorted(self.script.shortened):
             notes.append(f"The loop of line {line.number} was left early.")
         return notes
+
+    def _memory(self, found: Failure | None) -> Memory | None:
+        if not self.steps.peak.size:
+            return None
+        taken = self.steps.memory(self.request.memory)
+        ran_out = found is not None and "out of memory" in found.message
+        return replace(taken, fits=False) if ran_out else taken
 
     def _on_cpu(self) -> Line | None:
         """Where the model was made that was trained on the CPU."""

@@ -221,7 +221,7 @@ class Steps:
             if len(self.done) <= self.most:
                 self.done.append(self.current)
             self.current, self._was_called = Step(), False
-            if len(self.done) <= self.most + 1:
+            if len(self._graphs) <= self.most:
                 self._graphs.append(graphs(self.frames()))
 
     def waits(self) -> list[Wait]:

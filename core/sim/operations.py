@@ -39,6 +39,7 @@ class Plan:
         places = {argument.name: place for place, argument in enumerate(arguments)}
         takes_tensors = any("Tensor" in str(argument.type) for argument in arguments)
         self.name = op._schema.name.removeprefix("aten::")
+        self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
         self.size = None if takes_tensors else places.get("size")  # of what it makes
         self.wait = WAITS.get(self.name)
@@ -110,6 +111,9 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         keep_cpu_threads()
         plan, hosts = plan_of(op), Hosts()
         given = [hosts.of(value) for value in args]
+        for place in plan.tensors:  # torch may hand us a number where one is due
+            if place < len(given) and isinstance(given[place], int | float):
+                given[place] = torch.tensor(given[place])
         named = {name: hosts.of(value) for name, value in kwargs.items()}
         if hosts.strangers:
             rules.check_same_device(op, args, kwargs, hosts.strangers)

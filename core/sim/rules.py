@@ -56,6 +56,10 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
         return check_indices(*args[:3])
     if name == "_foreach_copy_":
         return
+    if name.startswith("masked_fill"):
+        check_mask(*args[:2])
+    if name == "convolution" and not args[0].is_cpu:
+        check_types(*args[:3])
     entry = entries().get(f"{name}.{overload}" if overload else name, "")
     iterates = (
         "device_check: NoCheck" in entry
@@ -102,6 +106,24 @@ def check_indices(
     if values is not None and values.dim() and values.device != tensor.device:
         both = f"{tensor.device} and {values.device}"
         raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
+
+
+def check_mask(tensor: Tensor, mask: Tensor) -> None:
+    if mask.device != tensor.device:
+        raise RuntimeError(
+            "expected self and mask to be on the same device, but got mask on "
+            f"{mask.device} and self on {tensor.device}"
+        )
+
+
+def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Raise RuntimeError if a convolution's parameters are not where its input is."""
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.device != images.device:
+            raise RuntimeError(
+                f"Input type ({images.type()}) and {name} type ({parameter.type()}) "
+                "should be the same"
+            )
 
 
 @cache

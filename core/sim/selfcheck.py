@@ -23,7 +23,7 @@ def check() -> None:
     require(
         torch.equal(here, there), "a training ends in other numbers than on the CPU"
     )
-    require(memory.allocated == before, "memory is not given back")
+    require(memory.allocated <= before, "memory is not given back")
 
     moved, file = inputs.to(SIMULATED), io.BytesIO()
     torch.save(moved, file)

@@ -196,7 +196,7 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
     assert report.status == DEVICE_ERROR
     assert report.failure
     assert "CUDA out of memory" in report.failure.message
-    assert report.memory is None or not report.memory.fits
+    assert report.memory is None or report.memory.fits is False
 
 
 @pytest.mark.parametrize(

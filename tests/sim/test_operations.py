@@ -114,6 +114,7 @@ EXPRESSIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "indexed by the host": lambda x: x[torch.tensor([2, 0])],
     "masked": lambda x: x[x > 5],
     "a number of the host": lambda x: x * torch.tensor(2.0),
+    "numbers": lambda x: (x % 3) + x.long() % 2 + x.fmod(2) + x // 2 + 5 % (x + 1),
     "set from the host": lambda x: x.clone().index_fill_(0, x[0, :1].long(), 7.0),
     "resized": lambda x: x.clone().resize_(2, 3),
     "channels last": lambda x: x.view(1, 3, 2, 2).to(memory_format=torch.channels_last),

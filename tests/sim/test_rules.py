@@ -49,6 +49,22 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: nn.Conv2d(1, 16, 3).to("sim")(torch.rand(64, 1, 28, 28)),
         "Input type (torch.FloatTensor) and weight type (simFloatType)",
     ),
+    "weights for an image": (
+        lambda: F.conv2d(torch.rand(1, 1, 4, 4, device="sim"), torch.rand(1, 1, 3, 3)),
+        "Input type (torch.sim.FloatTensor) and weight type (torch.FloatTensor)",
+    ),
+    "a mask": (
+        lambda: THERE.masked_fill(HOST > 0, 0.0),
+        "expected self and mask to be on the same device, but got mask on cpu",
+    ),
+    "places in a tensor of the host": (
+        lambda: HOST[torch.zeros(1, dtype=torch.long, device="sim")],
+        "indices should be either on cpu or on the same device as the indexed",
+    ),
+    "values for places": (
+        lambda: THERE.index_put_((torch.tensor([0]),), torch.rand(1, HOST.shape[1])),
+        "found at least two devices, sim:0 and cpu!",
+    ),
     "a state on the host": (
         lambda: nn.LSTM(3, 2).to("sim")(THERE, (torch.zeros(1, 2), torch.zeros(1, 2))),
         "hidden tensor at cpu",
