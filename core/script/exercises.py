@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.dryrun.report import OK, Request
-from core.errors import quoted
+from core.errors import ExplainedError, quoted
 from core.jobs import code
 from core.words import Words
 
@@ -85,7 +85,10 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         except (AttributeError, LookupError, TypeError, ValueError):
             missing = words("judge.forged")
         if missing:
-            where = words(f"judge.{machine}") if len(exercise.machines) > 1 else ""
+            where = ""
+            if len(exercise.machines) > 1:
+                with_one = SIMULATED[machine]
+                where = words("judge.with") if with_one else words("judge.without")
             return Verdict(False, f"{where}{missing}", printed)
     return Verdict(True, exercise.right, printed)
 
@@ -106,6 +109,8 @@ def solved(title: str, machine: str) -> dict[str, Any]:
     """The facts that the solution has."""
     exercise = load()[title]
     report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
+    if report["status"] != OK:
+        raise ExplainedError(" ".join([words("judge.unready"), *report["notes"]]))
     return facts(exercise, report)
 
 

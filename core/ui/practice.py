@@ -1,6 +1,7 @@
 """Practice at a lesson's end: an exercise, then questions, one at a time."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
@@ -38,20 +39,21 @@ def _exercise(title: str, exercise: Exercise) -> None:
     if how.kind == "off":
         _unjudged(exercise, how)
         return
-    written = answers.given().get(key)  # the last answer that was checked
     left, right = st.columns([6, 4], gap="medium")
     with left, st.form(f"form_{key}", border=False):
         field = st.container()
         icon = ":material/play_arrow:"
-        st.form_submit_button("Run it", icon=icon, on_click=_keep, args=(key,))
+        if st.form_submit_button("Check it", icon=icon):
+            with explained("The code was not run"), st.spinner("Running it"):
+                _judge(key, title, how)
+    written, verdict = answers.given().get(key), answers.given().get(f"{key}_verdict")
     with right:
-        verdict = _judged(title, written, how) if written is not None else None
         if verdict is None:
-            st.markdown("Change the lines, then press **Run it**.")
+            st.markdown("Change the lines, then press **Check it**: they are run.")
         else:
-            _explain(verdict.say, verdict.solved)
-            if verdict.printed:
-                st.code(verdict.printed, language=None, wrap_lines=True)
+            _explain(verdict["say"], verdict["solved"])
+            if verdict["printed"]:
+                st.code(verdict["printed"], language=None, wrap_lines=True)
             with st.expander("One way to do it"):
                 st.code(exercise.solution)
     with field:
@@ -60,8 +62,16 @@ def _exercise(title: str, exercise: Exercise) -> None:
             key,
             exercise.code if written is None else written,
             most=MOST_CHARACTERS,
-            marked=code_editor.lines_in(verdict.say) if verdict else (),
+            marked=code_editor.lines_in(verdict["say"]) if verdict else (),
         )
+
+
+def _judge(key: str, title: str, how: Mode) -> None:
+    """Run what was written. Answer and verdict are found again later."""
+    text = code_editor.text(key)
+    verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="lab")
+    answers.keep(key, text)
+    answers.keep(f"{key}_verdict", asdict(verdict))
 
 
 def _unjudged(exercise: Exercise, how: Mode) -> None:
@@ -71,20 +81,6 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
     right.caption(f"Code is not run here. {how.why}")
     with right.expander("One way to do it"):
         st.code(exercise.solution)
-
-
-def _judged(title: str, text: str, how: Mode) -> Verdict | None:
-    """The verdict on what was written, run once for each text."""
-    asked, (of, verdict) = (title, text), st.session_state.get("judged", (None, None))
-    if of != asked:
-        with explained("The code was not run"), st.spinner("Running it"):
-            verdict = ask(JUDGE, *asked, how.kind == "confined", lane="lab")
-            st.session_state.judged = asked, verdict
-    return verdict if st.session_state.get("judged", (None,))[0] == asked else None
-
-
-def _keep(key: str) -> None:
-    answers.keep(key, code_editor.text(key))
 
 
 def _explain(text: str, is_right: bool) -> None:

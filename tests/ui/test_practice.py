@@ -1,12 +1,17 @@
+from unittest.mock import Mock
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.script.exercises import Verdict
+from core.serving.visitor_code import Mode
 from core.store.store import Store
 from core.ui import answers, course, practice
 from core.ui.course import LESSONS
 from core.ui.practice import EXERCISES
 from tests.pages.walk import code_in, texts, write_code
 
+MODE = Mode("here")
 FIRST, *LATER = LESSONS[0].questions
 
 
@@ -16,8 +21,19 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(answers, "store", lambda: opened)
     monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
     monkeypatch.setattr(practice, "visitor", lambda: "me")
+    monkeypatch.setattr(practice, "mode", lambda _: MODE)
+    monkeypatch.setattr(practice, "engine", Mock)
+    monkeypatch.setattr(practice, "ask", judged)
     yield opened
     opened.close()
+
+
+def judged(_: str, title: str, text: str, confine: bool, lane: str) -> Verdict:
+    """In the place of the lab."""
+    assert (confine, lane) == (False, "lab")
+    if text == EXERCISES[title].solution:
+        return Verdict(True, EXERCISES[title].right)
+    return Verdict(False, "Line 2: what is wrong.", "what it printed")
 
 
 def page(part: str, title: str) -> None:
@@ -50,14 +66,23 @@ def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
     at = opened("exercise", title)
     assert code_in(at)["value"] == exercise.code
     assert not at.info
-    assert check(at, exercise.code).info
-    assert "can't be read as Python" in texts(check(at, "\ndef f(:").info)
+    assert "what is wrong" in texts(check(at, exercise.code).info)
+    assert "what it printed" in texts(at.code)
     assert code_in(at)["marked"] == [2]
     assert exercise.right in texts(check(at, exercise.solution).success)
     assert not at.exception
     again = opened("exercise", title)
     assert code_in(again)["value"] == exercise.solution
     assert again.success
+
+
+def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
+    monkeypatch.setattr(practice, "mode", lambda _: Mode("off", "The reason why."))
+    at = opened("exercise", "Model")
+    assert "The reason why." in texts(at.caption)
+    assert not at.button
+    shown = [code.value for code in at.code]
+    assert shown == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
 
 
 def test_a_page_without_an_exercise_has_no_place_for_one():
