@@ -21,6 +21,7 @@ from core.dryrun.script import Line, Script
 from core.dryrun.steps import Steps
 
 UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
+OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 ARGUMENTS = "_arguments"  # of an error: the tensors of the call that raised it
 
 
@@ -39,8 +40,8 @@ class Origin:
 class Origins:
     """Of all tensors that the script's calls have given back."""
 
-    def __init__(self, script: Script) -> None:
-        self.script = script
+    def __init__(self, script: Script, starts_processes: bool) -> None:
+        self.script, self.starts_processes = script, starts_processes
         self._of: dict[int, Origin] = {}
         self.loaders: list[tuple[Any, Line | None]] = []  # and their samplers
 
@@ -72,6 +73,8 @@ class Origins:
         init = loader_class.__init__
 
         def noted_loader(loader: Any, *args: Any, **kwargs: Any) -> None:
+            if not self.starts_processes:
+                kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}
             init(loader, *args, **kwargs)
             line = next((line for line, _ in self.stack()), None)
             self.loaders += [(loader, line), (loader.sampler, line)]

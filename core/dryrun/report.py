@@ -27,6 +27,7 @@ class Request:
     memory: int | None = None  # bytes of the GPU that was named
     seconds: float = 60.0
     capacity: int = 4 << 30  # bytes that the device has here
+    starts_processes: bool = True  # else loaders work without
     simulates: bool = True  # else the script is run as a machine without a GPU has it
     before: str = ""  # code that is run in the same module, and is not looked at
     after: str = ""  # that sets `facts`

@@ -35,7 +35,7 @@ class Run:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
-        self.origins = Origins(self.script)
+        self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins.stack)
         self.script.shortens = request.simulates
         self.facts: dict[str, Any] = {}

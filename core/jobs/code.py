@@ -23,6 +23,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
 
     What can't be told, since the process was ended, is a report that says why.
     """
+    request = dataclasses.replace(request, starts_processes=False)
     if confine:
         return _between_walls(request)
     try:
