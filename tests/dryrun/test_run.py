@@ -1,8 +1,12 @@
 import json
+import tomllib
+from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
+from core.dryrun.__main__ import size
 from core.dryrun.report import (
     DEVICE_ERROR,
     NOT_SIMULATED,
@@ -11,7 +15,7 @@ from core.dryrun.report import (
     Report,
     Request,
 )
-from core.jobs import sandbox
+from core.jobs import code, sandbox
 
 TRAINING = """
 import torch
@@ -33,6 +37,8 @@ for epoch in range(1_000_000):
 {after}
 """
 FLOAT = 4  # bytes
+FOLDER = Path(__file__).with_name("scripts")
+EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
 
 
 def dry_run(text: str, name: str = "script.py", **options) -> Report:
@@ -254,3 +260,32 @@ def test_a_notebooks_cells() -> None:
     assert failure
     assert failure.line
     assert failure.line == ("cell 2", 1)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_scripts_as_people_write_them(name: str) -> None:
+    expected = EXPECTED[name]
+    text = (FOLDER / name).read_text("utf-8")
+    options: dict[str, Any] = {}
+    if "--memory" in (arguments := expected.get("arguments", [])):
+        memory = size(arguments[arguments.index("--memory") + 1])
+        options = {"memory": memory, "capacity": memory}
+    of_script = expected.get("script_arguments", [])
+    report, _ = code.run(Request(name, text, of_script, **options), confine=False)
+    failure, growth = report["failure"] or {}, report["growth"] or {}
+
+    assert report["status"] == expected.get("status", report["status"])
+    assert expected.get("message", "") in failure.get("message", "")
+    if "culprit_line" in expected:
+        assert failure["line"]["line"] == expected["error_line"]
+        assert failure["culprit"]["line"] in expected["culprit_line"]
+    if "sync_line" in expected:
+        assert expected["sync_line"] in [w["line"]["line"] for w in report["waits"]]
+    if "once_line" in expected:
+        same = [c["line"]["line"] for c in report["copies"] if c["same"]]
+        assert expected["once_line"] in same
+    if "fits" in expected:
+        assert report["memory"]["fits"] == expected["fits"]
+    assert bool(report["on_cpu"]) == expected.get("on_cpu", False)
+    kept = growth["line"]["line"] if growth.get("keeps_graph") else None
+    assert kept == expected.get("graph_line")
