@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.lessons.mistakes import answer_page as answers
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes import script_page
 from core.ui import frame, simulated
@@ -10,11 +11,18 @@ from core.ui.server import engine
 frame.begin("Mistakes")
 left, right = st.columns([3, 8])
 with left:
-    found = mistakes.searched()
-    chosen = mistakes.opened(found)
+    answer = answers.searched()
+if answer:
+    with right:
+        answers.draw(answer)
+    left, right = st.columns([3, 8])
+with left:
+    found = answers.to_see(answer)
+    chosen = mistakes.opened(found, answered=answer is not None)
     mistakes.listed(found, chosen)
 with right:
-    mistakes.card(chosen)
+    if chosen:
+        mistakes.card(chosen)
     machine = engine().machine()
     if machine:
         simulated.tell_why_not(machine)

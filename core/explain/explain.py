@@ -263,6 +263,11 @@ def _answer(
     )
 
 
+def of_cause(cause: Cause) -> Answer:
+    """What is known of it where there is no text."""
+    return _answer("sure", [cause], "", "", "")
+
+
 def told(answer: Answer) -> Iterator[str]:
     """The answer for a terminal, a paragraph at a time."""
     cause = answer.cause

@@ -21,6 +21,7 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
+from prometheus_client import Counter as EventCounter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -68,6 +69,7 @@ RAN = Histogram(
     buckets=LONG,
     **OURS,
 )
+UNANSWERED = EventCounter("unanswered_errors", "Pasted errors nobody knows", **OURS)
 LOOKS = Histogram(
     "look_seconds",
     "From what a browser asks to the end of the answer; of a whole page, or a part",

@@ -25,7 +25,8 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
         "least two devices, cuda:0 and cpu!"
     )
     page.get_by_role("button", name="Find the mistake").click()
-    expect(page.get_by_text("Best match").last).to_be_visible(timeout=SLOW)
+    title = "Tensors of one operation are on different devices"
+    expect(page.get_by_text(title).last).to_be_visible(timeout=SLOW)
 
     key(ready(other), "run_mistake_out_of_memory").click()
     key(page, "run_mistake_data_not_moved").click(click_count=5)

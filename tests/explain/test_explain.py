@@ -159,7 +159,6 @@ def test_the_end_of_a_long_log_is_read():
 
 def test_every_entry_knows_its_example_and_leads_somewhere():
     mistakes = tomllib.loads(Path("mistakes.toml").read_text("utf-8"))
-    mistakes.pop("messages", None)
     slugs = {each for entries in mistakes.values() for each in entries}
     pages = {each.stem.partition("_")[2] for each in Path("pages").glob("*_*.py")}
     for name, cause in known()[0].items():

@@ -91,29 +91,44 @@ def test_a_silent_mistake_shows_both_figures(engine):
     assert not at.error
 
 
-def test_a_pasted_error_brings_its_mistake_to_the_top():
+def test_a_pasted_error_is_answered_above_its_mistake():
     at = open_page("pages/9_Mistakes.py", mistake="out_of_memory")
     assert opened(at) == "out_of_memory"
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
     assert not at.exception
     assert opened(at) == "label_outside_classes"
+    assert at.query_params["error"] == "index_outside"
     assert "mistake" not in at.query_params
-    assert any("first_label=1" in each.value for each in at.code)
-    find_mistake(at, "Expected a 'cuda' device type for generator but found 'cpu'")
-    assert "generator=torch.Generator(device)" in texts(at.info)
+    assert "labels.min()" in texts(at.code)
     find_mistake(at, "RuntimeError: Cannot re-initialize SIM in forked subprocess.")
-    assert "num_workers" in texts(at.info)
+    assert "num_workers" not in texts(at.info)
+    assert "forked" in texts(at.markdown)
     message = "Input type (simFloatType) and weight type (torch.FloatTensor) should be"
     find_mistake(at, f"RuntimeError: {message} the same")
     assert opened(at) == "model_not_moved"
 
 
-@pytest.mark.parametrize("text", ["ModuleNotFoundError: No module named 'x'", "$ <b>"])
-def test_an_error_that_is_none_of_them_is_told_so(text):
+def test_the_address_of_a_cause_tells_it_without_a_text():
+    at = open_page("pages/9_Mistakes.py", error="no_kernel_image")
+    assert "architecture" in texts(at.markdown)
+    assert not [each for each in at.button if each.key.startswith("run_mistake_")]
+    assert open_page("pages/9_Mistakes.py", error="<b>").session_state is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ModuleNotFoundError: No module named 'x'", "not about devices"),
+        ("RuntimeError: CUDA error: nobody knows it", "none of the known errors"),
+        ("", "Paste the last lines"),
+    ],
+)
+def test_where_nothing_is_known_no_other_error_is_shown(text, said):
     at = find_mistake(open_page("pages/9_Mistakes.py"), text)
     assert not at.exception
-    assert "None of the" in texts(at.info)
-    assert opened(at) == MISTAKES[0].slug
+    assert said in texts(at.info)
+    assert not [each for each in at.button if each.key.startswith("run_mistake_")]
+    assert "error" not in at.query_params
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():

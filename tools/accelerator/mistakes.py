@@ -1,14 +1,13 @@
 """Every mistake on the device itself: what it says there, and whether that finds it."""
 
-import inspect
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from core.jobs.job import resolve
+from core.explain.explain import explain, known
 from core.lessons.mistakes import runner
-from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES, Failure, MistakeRun
-from core.lessons.mistakes.search import Index
+from core.lessons.mistakes.catalogue import BY_SLUG, Failure, MistakeRun
+from core.sim.simulation import in_cuda_words
 from tools.accelerator.step import Part, Results, Setting, WrongError, work_through
 
 UNTRIED = "the messages of an accelerator: moves go to the simulated one."
@@ -49,34 +48,18 @@ def complaint(found: MistakeRun) -> str:
 
 
 def find(results: Results) -> dict[str, Any]:
-    """What the search finds for each message, with and without the messages known.
-
-    Without: on a machine where nothing was run, to which a learner brings a message.
-    """
+    """What the search answers to each traceback."""
     ends = {
         slug: Failure(**part["found"]["broken"]["failure"])
         for slug, part in results.parts.items()
         if slug in BY_SLUG and (part["found"] or {}).get("broken", {}).get("failure")
     }
-    sources = {
-        each.slug: inspect.getsource(resolve(each.address("broken")))
-        for each in MISTAKES
-    }
-    indices = {"known": Index(ends, sources), "unknown": Index({}, sources)}
-    found = {
-        slug: {
-            f"{given}, messages {name}": [match.slug for match in index.find(text)]
-            for given, text in {
-                "traceback": end.traceback,
-                "message": f"{end.kind}: {end.message}",
-            }.items()
-            for name, index in indices.items()
-        }
-        for slug, end in ends.items()
-    }
-    whole = "traceback, messages known"
-    missed = [slug for slug, each in found.items() if each[whole][:1] != [slug]]
+    found = {}
+    for slug, end in ends.items():
+        answer = explain(in_cuda_words(end.traceback))
+        found[slug] = answer.cause.slug if answer.cause else answer.kind
+    missed = [slug for slug in found if found[slug] not in known()[0]]
     if missed:
-        said = f"Not found first by the whole traceback: {', '.join(missed)}."
+        said = f"Not explained by the whole traceback: {', '.join(missed)}."
         raise WrongError(said, found)
     return found

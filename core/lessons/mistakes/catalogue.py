@@ -42,7 +42,6 @@ class Mistake:
     broken_on: str = OTHER
     figure: Figure | None = None  # None: it is loud, and raises
     memory_bytes: int | None = None  # limit for its process
-    wordings: str = ""  # torch's messages elsewhere (versions, devices), a line each
     note: str = ""  # remark on the machine, for reading the outcome
     without_accelerator: str = ""  # the difference that an accelerator would make
 
@@ -55,14 +54,6 @@ class Mistake:
         return f"core.lessons.mistakes.examples.{self.module}:{half}_{self.slug}"
 
 
-@dataclass(frozen=True)
-class Message:
-    """What torch says of something that is none of the mistakes, and what to do."""
-
-    wording: str  # as those of a mistake
-    say: str
-
-
 def _mistakes() -> Iterator[Mistake]:
     for module, mistakes in _told.items():
         for slug, told in mistakes.items():
@@ -73,7 +64,6 @@ def _mistakes() -> Iterator[Mistake]:
 _told = tomllib.loads(
     Path(__file__).parents[3].joinpath("mistakes.toml").read_text("utf-8")
 )
-MESSAGES = tuple(Message(**each) for each in _told.pop("messages"))
 MISTAKES = tuple(_mistakes())
 BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
 

@@ -3,10 +3,8 @@
 import ast
 import textwrap
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import lru_cache
 
 import altair as alt
 import pandas as pd
@@ -25,14 +23,12 @@ from core.lessons.mistakes.catalogue import (
     MistakeRun,
     Outcome,
 )
-from core.lessons.mistakes.search import MOST_CHARACTERS, Index, message_in
 from core.script.rules import RULES
-from core.sim.simulation import in_cuda_words
 from core.ui import answers, charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
-from core.ui.source import body, code_tabs, marked, show, source
+from core.ui.source import body, code_tabs, marked, show
 from core.words import Words
 
 words = Words(__file__)
@@ -41,7 +37,6 @@ BROKEN, FIXED = "Broken", "Fixed"
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
-SECONDS = 60.0  # longest time that a search waits until all mistakes have run here
 SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
 LIST_PIXELS = 458  # how high the list is: its last line is cut, as there are more
@@ -65,43 +60,7 @@ PANEL = JobPanel(
 )
 
 
-# The search
-
-
-def searched() -> list[str]:
-    """The slugs that fit the text that was pasted; the best first."""
-    state = st.session_state
-    learning = learn_messages()
-    with st.form("find_mistake"):
-        st.text_area(
-            words("search.label"),
-            key="pasted_error",
-            height=100,
-            placeholder=words("search.placeholder"),
-            persist_state="session",
-        )
-        if st.form_submit_button("Find the mistake", icon=":material/search:"):
-            state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
-            st.query_params.pop("mistake", None)
-    # The wordings that are known are CUDA's.
-    text = in_cuda_words(state.get("searched_error", ""))
-    return _fitting(learning, text) if text else []
-
-
-def _fitting(learning: str, text: str) -> list[str]:
-    if message := message_in(text):
-        st.info(message.say, icon=":material/lightbulb:")
-        return []
-    with st.spinner(words("search.spinner")):
-        mistakes = index(learning)
-    if mistakes is None:
-        st.warning(words("search.not_yet"), icon=":material/hourglass_top:")
-        return []
-    slugs = [match.slug for match in mistakes.find(text)]
-    if not slugs:
-        text = words("search.none", count=len(MISTAKES))
-        st.info(text, icon=":material/search_off:")
-    return slugs
+# The list
 
 
 def learn_messages() -> str:
@@ -116,37 +75,25 @@ def learn_messages() -> str:
     return engine().submit(FAILURES, lane="lab")
 
 
-def index(job_id: str) -> Index | None:
-    """What to search in, once the mistakes have been run; None if that takes long."""
-    deadline = time.monotonic() + SECONDS
-    while (job := engine().job(job_id)) and not job.ended:
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(0.05)
-    return _index(job) if job and job.value else None
+def opened(found: Mistake | None, answered: bool) -> Mistake | None:
+    """The mistake of the address, else the one that was found.
 
-
-@lru_cache(maxsize=2)  # a job that has ended is the same object at every look
-def _index(job: Job) -> Index:
-    code = {it.slug: source(it.address("broken")) for it in MISTAKES}
-    return Index(job.value, code)
-
-
-def opened(found: Sequence[str]) -> Mistake:
-    """The mistake of the address; without one the best that was found, or the first."""
+    Without a search the first; none where the answer to a search has none.
+    """
     wanted = st.query_params.get("mistake")
     if wanted in BY_SLUG:
         return BY_SLUG[wanted]
     if wanted is not None:
         st.warning(words("search.unknown"), icon=":material/info:")
-    return BY_SLUG[found[0]] if found else MISTAKES[0]
+    return found if answered else MISTAKES[0]
 
 
-def listed(found: Sequence[str], chosen: Mistake) -> None:
+def listed(found: Mistake | None, chosen: Mistake | None) -> None:
     """All mistakes, those that were found on top; a click opens one."""
-    rest = [mistake for mistake in MISTAKES if mistake.slug not in found]
+    rest = [mistake for mistake in MISTAKES if mistake != found]
+    open_now = chosen.slug if chosen else ""
     groups = {
-        "Best match": [BY_SLUG[slug] for slug in found],
+        "Best match": [found] if found else [],
         "Loud: an exception": [mistake for mistake in rest if mistake.loud],
         "Silent: a wrong number": [mistake for mistake in rest if not mistake.loud],
     }
@@ -154,16 +101,16 @@ def listed(found: Sequence[str], chosen: Mistake) -> None:
         for title, mistakes in groups.items():
             slugs = [mistake.slug for mistake in mistakes]
             # One is chosen in all groups together, so they are made anew for it.
-            key = f"listed_{title}_{chosen.slug}"
+            key = f"listed_{title}_{open_now}"
             if slugs:
                 st.radio(
                     f"**{title}**",
                     slugs,
-                    index=slugs.index(chosen.slug) if chosen.slug in slugs else None,
+                    index=slugs.index(open_now) if open_now in slugs else None,
                     format_func=lambda slug: BY_SLUG[slug].title,
                     key=key,
                     on_change=_open,
-                    args=(key, chosen.slug),
+                    args=(key, open_now),
                 )
 
 
@@ -449,7 +396,7 @@ def code() -> None:
             "core.lessons.mistakes.runner:half",
             "core.lessons.mistakes.runner:attempt",
         ),
-        ("Finding", words("code.finding"), "core.lessons.mistakes.search:Corpus"),
+        ("Finding", words("code.finding"), "core.explain.explain:explain"),
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),
