@@ -118,9 +118,9 @@ def explain(text: str) -> Answer:
         if strange:
             return Answer("unrelated", known()[1]["unrelated"])
         if found:
-            # An earlier message of the chain is no more than a good guess.
-            sure = at == 0 or not messages or at == len(messages)
-            return _answer("sure" if sure else "likely", found, message, line, where)
+            # An earlier message, or a line of the log, is no more than a good guess.
+            kind = "likely" if at and messages else "sure"
+            return _answer(kind, found, message, line, where)
     if not messages and len(rest) <= MOST_OF_A_SENTENCE and (told := _told(rest)):
         (first, best), *others = told
         ties = [cause for cause, score in others if score == best]

@@ -64,10 +64,10 @@ def draw(answer: Answer) -> None:
         if answer.line:
             st.markdown("**Your line**")
             where = f"  # {answer.where}" if answer.where else ""
-            st.code(answer.line + where)
+            st.code(answer.line + where, wrap_lines=True)
         st.markdown(f"**How to check.** {answer.check}")
         st.markdown("**What to write**")
-        st.code(answer.change)
+        st.code(answer.change, wrap_lines=True)
         with st.container(horizontal=True):
             kind, _, place = cause.see.partition(":")
             if kind == "page" and place != "Mistakes":
