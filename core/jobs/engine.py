@@ -58,7 +58,11 @@ class Engine:
         self._history = History(store)
         # The lab worker has four threads. A file that takes long to open keeps other
         # files waiting, and leaves threads for questions.
-        self._questions = {"question": Questions(4, 2), "upload": Questions(2, 1)}
+        self._questions = {
+            "question": Questions(4, 2),
+            "upload": Questions(2, 1),
+            "code": Questions(2, 1),
+        }
         self._dispatching = threading.Lock()  # taken before the next, if both are
         self._lock = threading.RLock()  # for the four that follow
         self._jobs = Jobs(self._history.hear)
@@ -234,7 +238,8 @@ class Engine:
     ) -> Any:
         """The answer of a quick function on the lab worker.
 
-        Files that a stranger sent take the lane "upload". Raises ExplainedError where
+        Files that a stranger sent take the lane "upload", what a visitor wrote
+        takes "code". Raises ExplainedError where
         the function does, where no answer comes in time, or where the owner has too
         many questions open.
         """

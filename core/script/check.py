@@ -1,13 +1,29 @@
-"""What a training script does that is a mistake, line by line, without running it."""
+"""What a training script does that is a mistake, line by line: read, and run."""
 
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from core.jobs import sandbox
-from core.script.rules import RULES
-from core.script.syntax import Finding, Script, UnreadableError
+from core.dryrun.report import DEVICE_ERROR, OK, Request
+from core.errors import quoted
+from core.jobs import code, sandbox
+from core.script import rules
+from core.script.syntax import Finding, Script, Sureness, UnreadableError
+from core.words import Words
+
+words = Words(__file__)
 
 SECONDS = 8.0  # 200 KB of training code take two; what is made to be slow is ended
 MEMORY_BYTES = 1 << 30
+NAME = "script"
+MOST_QUOTED = 400  # characters
+How = Literal["off", "here", "confined"]
+TOLD_BY_RUNNING = (  # rules that guess what a run knows
+    *(rules.copy_not_kept, rules.moved_after_optimizer, rules.model_not_moved),
+    *(rules.batch_not_moved, rules.numpy_on_device, rules.graph_kept),
+    rules.waits_in_every_step,
+)
 
 
 @dataclass(frozen=True)
@@ -16,13 +32,16 @@ class Checked:
 
     findings: tuple[Finding, ...] = ()
     unreadable: str = ""
+    ran: bool = False  # else it was read alone
+    why_not: str = ""  # why it did not run, or not to its end
 
 
-def check(text: str) -> Checked:
+def check(text: str, ran: bool = False) -> Checked:
     """All that the rules find in a script, in the order of its lines."""
+    asked = [r for r in rules.RULES if not ran or r not in TOLD_BY_RUNNING]
     try:
         script = Script(text)
-        found = {finding for rule in RULES for finding in rule(script)}
+        found = {finding for rule in asked for finding in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
@@ -36,13 +55,56 @@ def _order(finding: Finding) -> tuple[int, int, str]:
     return finding.line, rank, finding.say
 
 
-def check_apart(text: str) -> Checked:
-    """Check in a process of its own, for the lab worker: a stranger wrote the text."""
+def check_apart(text: str, how: How = "off") -> Checked:
+    """Read it in a process of its own, for the lab worker: a stranger wrote the text.
+
+    Where code may be run, run it too: `how` is the kind of a visitor_code.Mode.
+    """
+    report: dict[str, Any] = {}
+    if how != "off" and text.strip():
+        request = Request(NAME, text, seconds=code.SECONDS - 1)
+        report, _ = code.run(request, how == "confined")
+    ran = report.get("status") in (OK, DEVICE_ERROR)
     checked: Checked = sandbox.call(
         "core.script.check:check",
-        text,
+        *(text, ran),
         seconds=SECONDS,
         memory_bytes=MEMORY_BYTES,
         hostile=True,
     )
-    return checked
+    if not report or checked.unreadable:
+        return checked
+    found = {*checked.findings, *(found_by_running(report) if ran else ())}
+    why_not = " ".join(report["notes"])
+    if failure := None if ran else report["failure"]:
+        said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
+        line = failure["line"]["line"] if failure["line"] else None
+        why_not = words("ran.failed", line=line, said=said) if line else said
+    return dataclasses.replace(
+        checked, findings=tuple(sorted(found, key=_order)), ran=ran, why_not=why_not
+    )
+
+
+def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
+    """What a dry run saw, as findings in the script's own lines."""
+
+    def at(line: dict[str, Any] | None, sure: Sureness, say: str) -> Iterator[Finding]:
+        if line and line["file"] == NAME:
+            yield Finding(line["line"], sure, say)
+
+    if failure := report["failure"]:
+        said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
+        culprit = failure["culprit"] or failure["line"]
+        line = failure["line"]["line"] if failure["line"] else ""
+        say = words("ran.error", line=line, said=said, why=failure["why"])
+        yield from at(culprit, "sure", say)
+    yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
+    if (growth := report["growth"]) and growth["keeps_graph"]:
+        yield from at(growth["line"], "sure", words("ran.graph"))
+    for wait in report["waits"]:
+        if "copy" not in wait["cause"]:
+            say = words("ran.wait", times=wait["times"], cause=wait["cause"])
+            yield from at(wait["line"], "look", say)
+    for copy in report["copies"]:
+        if copy["same"]:
+            yield from at(copy["line"], "look", words("ran.same"))

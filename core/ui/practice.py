@@ -69,7 +69,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
 def _judge(key: str, title: str, how: Mode) -> None:
     """Run what was written. Answer and verdict are found again later."""
     text = code_editor.text(key)
-    verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="lab")
+    verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="code")
     answers.keep(key, text)
     answers.keep(f"{key}_verdict", asdict(verdict))
 

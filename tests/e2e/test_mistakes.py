@@ -37,7 +37,10 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
     expect(other.get_by_text("It returns")).to_be_visible()
     script = page.get_by_label("Paste a training script")
-    script.fill("x = torch.rand(3)\nx.to(device)")
+    script.fill(
+        "import torch\nmodel = torch.nn.Linear(3, 2)\nmodel.to(torch.device('cuda'))\n"
+        "x = torch.rand(3)\nx.to('cuda')\nmodel(x)"
+    )
     page.get_by_role("button", name="Check my script").click()
     expect(page.get_by_text("1 found, 1 of them sure")).to_be_visible(timeout=SLOW)
     expect(page.locator("li.marked")).to_have_count(1)

@@ -1,4 +1,4 @@
-"""A text is checked or refused, and never run."""
+"""A text is checked or refused, and run where it may be."""
 
 import pickle
 import sys
@@ -49,7 +49,7 @@ def test_a_notebook_is_read_with_its_magic():
     assert Script(cells).is_notebook
 
 
-def test_nothing_is_run_or_imported():
+def test_reading_runs_and_imports_nothing():
     check("import antigravity\nimport sys\nsys.exit(1)\nraise SystemExit\n")
     assert "antigravity" not in sys.modules
 
@@ -81,3 +81,58 @@ def test_it_is_checked_in_a_process_of_its_own(monkeypatch):
     assert asked["hostile"]
     assert asked["seconds"] < 10
     assert asked["address"] == "core.script.check:check"
+
+
+DEVICE = """
+import torch
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+"""
+MOVES = f"""{DEVICE}
+model = torch.nn.Linear(3, 2).to(device)
+x = torch.rand(4, 3)
+x.to(device)
+model(x)
+"""
+TRAINS = """{device}
+model = torch.nn.Linear(3, 2){move}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0
+for step in range(8):
+    loss = model(torch.rand(4, 3){move}).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss{end}
+"""
+
+
+def training(move: str, end: str) -> str:
+    return TRAINS.format(device=DEVICE, move=move, end=end)
+
+
+RUNS = {  # a script, and the lines and words of what is found by running it
+    MOVES: [(7, "this copy on the device is not kept")],
+    training(".to(device)", ""): [(13, "keeps the graph")],
+    training(".to(device)", ".item()"): [(13, "the CPU waits here")],
+    training(".to(device)", ".detach()"): [],
+    training("", ".detach()"): [(5, "its training ran on the CPU")],
+}
+
+
+@pytest.mark.parametrize("text", RUNS)
+def test_a_script_that_may_be_run_is_run(text):
+    checked = check_apart(text, "here")
+    assert checked.ran
+    assert not checked.why_not
+    assert len(checked.findings) == len(RUNS[text])
+    for finding, (line, said) in zip(checked.findings, RUNS[text], strict=True):
+        assert finding.line == line
+        assert said in finding.say
+
+
+def test_what_does_not_run_is_read_and_says_so():
+    text = "for x, y in loader:\n    x.to(device)\n"
+    checked = check_apart(text, "here")
+    assert not checked.ran
+    assert "NameError" in checked.why_not
+    assert [finding.line for finding in checked.findings] == [2]

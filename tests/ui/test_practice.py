@@ -30,7 +30,7 @@ def store(tmp_path, monkeypatch):
 
 def judged(_: str, title: str, text: str, confine: bool, lane: str) -> Verdict:
     """In the place of the lab."""
-    assert (confine, lane) == (False, "lab")
+    assert (confine, lane) == (False, "code")
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
     return Verdict(False, "Line 2: what is wrong.", "what it printed")

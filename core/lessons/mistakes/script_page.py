@@ -1,4 +1,4 @@
-"""Check my script: one is pasted, and lines are pointed at; it is read, never run."""
+"""Check my script: one is pasted, read and run, and lines are pointed at."""
 
 import re
 from itertools import groupby
@@ -9,9 +9,10 @@ from core.lessons.mistakes.catalogue import BY_SLUG
 from core.script.check import Checked
 from core.script.rules import RULES
 from core.script.syntax import MOST_BYTES, Finding
+from core.serving.visitor_code import mode
 from core.ui import code_editor, course
 from core.ui.course import link
-from core.ui.server import ask, explained
+from core.ui.server import ask, engine, explained
 from core.words import Words
 
 words = Words(__file__)
@@ -29,16 +30,18 @@ SURENESS: dict[str, tuple[str, str]] = {
 def draw() -> None:
     """The place to paste a script, and what was found in it."""
     state = st.session_state
+    how = mode(engine().ask)
     left, right = st.columns([6, 5], gap="medium")
     with left, st.form("check_script"):
         st.markdown(words("script.label"))
         field = st.container()
-        st.markdown(words("script.read"))
+        only_read = words("script.read", why=how.why)
+        st.markdown(only_read if how.kind == "off" else words("script.run"))
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
-            with explained("The script was not checked"), st.spinner("Reading it"):
-                state.checked = text, ask(CHECK, text)
+            with explained("The script was not checked"), st.spinner("Running it"):
+                state.checked = text, ask(CHECK, text, how.kind, lane="code")
         text, checked = state.get("checked", ("", Checked()))
         with field:
             code_editor.draw(
@@ -58,17 +61,20 @@ def draw() -> None:
 
 def _found(text: str, checked: Checked) -> None:
     """What was found, or that nothing was, which proves little."""
+    count = len(RULES)
+    if checked.why_not and not checked.unreadable:
+        st.warning(words("script.not_run", why=checked.why_not), icon=":material/info:")
     if checked.unreadable:
         st.warning(checked.unreadable, icon=":material/info:")
     elif not text.strip():
         st.info(words("script.empty"), icon=":material/content_paste:")
     elif not checked.findings:
-        text = words("script.none", count=len(RULES))
-        st.success(text, icon=":material/check:")
+        none = words("script.ran") if checked.ran else words("script.none", count=count)
+        st.success(none, icon=":material/check:")
     else:
         found = len(checked.findings)
         sure = sum(finding.sureness == "sure" for finding in checked.findings)
-        st.markdown(words("script.found", found=found, sure=sure, count=len(RULES)))
+        st.markdown(words("script.found", found=found, sure=sure, count=count))
         lines = NEWLINE.split(text)
         for number, findings in groupby(checked.findings, lambda finding: finding.line):
             with st.container(border=True):
