@@ -38,8 +38,10 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     expect(other.get_by_text("It returns")).to_be_visible()
     script = page.get_by_label("Paste a training script")
     script.fill(
-        "import torch\nmodel = torch.nn.Linear(3, 2)\nmodel.to(torch.device('cuda'))\n"
-        "x = torch.rand(3)\nx.to('cuda')\nmodel(x)"
+        "import torch\n"
+        "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "model = torch.nn.Linear(3, 2).to(device)\n"
+        "x = torch.rand(3)\nx.to(device)\nmodel(x)"
     )
     page.get_by_role("button", name="Check my script").click()
     expect(page.get_by_text("1 found, 1 of them sure")).to_be_visible(timeout=SLOW)
@@ -50,7 +52,8 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     expect(page.locator("li.marked")).to_have_count(0)
     page.get_by_label("The code", exact=True).fill(EXERCISES["Mistakes"].solution)
     page.get_by_role("button", name="Check it").click()
-    expect(page.get_by_text("Right: CrossEntropyLoss takes logits")).to_be_visible()
+    right = page.get_by_text("Right: CrossEntropyLoss takes logits")
+    expect(right).to_be_visible(timeout=SLOW)
     for each in (page, other):
         expect(each.get_by_test_id("stException")).to_have_count(0)
         assert sideways(each) <= 2
