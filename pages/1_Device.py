@@ -39,7 +39,7 @@ def ask() -> None:
         with explained("The simulated accelerator could not be asked"):
             machine.simulated_idioms(answers, machine.simulated_answers())
     elif here:
-        simulated.tell_why_not(here)
+        simulated.tell(here)
 
 
 def why() -> None:

@@ -7,7 +7,8 @@ from core.ui import frame, lab, simulated
 
 frame.begin("Speed")
 machine = frame.machine()
-simulated.tell_why_not(machine)
+if not machine.simulates:
+    simulated.tell(machine)
 ladder = {"The ladder": partial(ladder_page.draw, machine)}
 frame.sections(ladder | lab.sections("speed", machine))
 frame.end("Speed")

@@ -25,7 +25,7 @@ with right:
         mistakes.card(chosen)
     machine = engine().machine()
     if machine:
-        simulated.tell_why_not(machine)
+        simulated.tell(machine)
     with st.expander("The code behind this page", icon=":material/code:"):
         mistakes.code()
 

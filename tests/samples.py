@@ -261,8 +261,7 @@ MEMORY_ON_CPU = replace(
         Card(
             bytes=64 * 2**20,
             fits={STEP: 2048, CHECKPOINTED: 4096},
-            taken={"Parameters": 2**22, "Activations": 2**25},
-            timelines={STEP: (2**22, 2**25), CHECKPOINTED: (2**22, 2**24, 2**22)},
+            activations={STEP: 2**25, CHECKPOINTED: 2**23},
             message="SIM out of memory. Tried to allocate 4.00 MiB.",
         ),
     ),

@@ -178,8 +178,10 @@ def counted(count: int, noun: str, several: str = "") -> str:
 
 def provenance(environment: Environment) -> str:
     """The hardware and software behind a number, for its caption."""
+    hardware = environment.device_name
+    if not environment.is_simulated:
+        hardware += f" ({environment.backend})"
     return (
-        f"{environment.device_name} ({environment.backend}), "
-        f"{counted(environment.threads, 'CPU thread')}, "
+        f"{hardware}, {counted(environment.threads, 'CPU thread')}, "
         f"torch {environment.torch}, Python {environment.python}"
     )

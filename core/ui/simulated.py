@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 
@@ -23,8 +24,8 @@ def outline(
 ) -> Iterator[None]:
     """Draw what is inside in the outline, if that is of the simulated `device`.
 
-    The first outline on a page is `explained`. One that is not `badged` has the badge
-    in what is drawn.
+    One outline is `explained` where the page does not `tell`. One that is not `badged`
+    has the badge in what is drawn.
     """
     if device != SIMULATED:
         yield
@@ -32,14 +33,16 @@ def outline(
     st.html(STYLE)
     with st.container(border=True, key=f"simulated_{key}"):
         if badged:
-            badge()
+            badge(explained)
         yield
-        if explained:  # below what it is about, which stays above the fold
-            st.caption(words("simulated.explained"))
 
 
-def badge() -> None:
-    """The word alone, for a place that has an outline already."""
+def badge(explained: bool = False) -> None:
+    """The word alone, or with what it means beside it."""
+    if explained:
+        mark = ":violet-badge[:material/memory: simulated]"
+        st.markdown(f"{mark} {words('simulated.explained')}")
+        return
     st.badge(
         "simulated",
         icon=":material/memory:",
@@ -48,9 +51,11 @@ def badge() -> None:
     )
 
 
-def tell_why_not(machine: Machine) -> None:
-    """Why a machine without an accelerator has no simulated one either."""
-    if machine.why_not and machine.devices[0].backend == "CPU":
+def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
+    """What the outline means, or why a machine without an accelerator has none."""
+    if machine.simulates:
+        st.markdown(words("simulated.explained"), width=width)
+    elif machine.why_not and machine.devices[0].backend == "CPU":
         st.caption(machine.why_not)
 
 
@@ -64,4 +69,4 @@ def cuda_wording(raised: str) -> None:
     """What CUDA says in its place, where that is different."""
     if (cuda := in_cuda_words(raised)) != raised:
         said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
-        st.caption(words("simulated.in_cuda_words", said=said))
+        st.markdown(words("simulated.in_cuda_words", said=said))

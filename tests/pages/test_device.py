@@ -61,7 +61,7 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     open_tab(at, "A default device")
     at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
     assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
-    assert "Expected a 'cuda' device type for generator" in texts(at.caption)
+    assert "Expected a 'cuda' device type for generator" in texts(at.markdown)
     open_tab(at, "Why a GPU is fast")
     at.radio(key="multiply_guess").set_value("Less than 10 times").run()
     press(at, engine, "multiply", "core.lessons.device.parallel:measure")

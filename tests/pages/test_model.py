@@ -36,7 +36,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
     assert at.selectbox(key="moved_to").value == "sim"
-    said = texts(at.markdown) + texts(at.caption)
+    said = texts(at.markdown)
     assert "obeys the rules of a GPU" in said
     assert "**2 copies**, 50.7 kB in all. The host waits for each of them." in said
     at.button(key="step_on").click().run()
@@ -44,7 +44,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     for forgotten in model_to_page.MOVES:
         at.toggle(key=f"forget_{forgotten}").set_value(True).run()
         assert "wrapper_SIM_" in texts(at.error)
-        assert "wrapper_CUDA_" in texts(at.caption)
+        assert "wrapper_CUDA_" in texts(at.markdown)
         at.toggle(key=f"forget_{forgotten}").set_value(False).run()
     open_tab(at, "Move a model")
     at.button(key="move_model").click().run()
@@ -54,13 +54,13 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     assert "takes **" not in texts(at.markdown)
     open_tab(at, "In place, or a copy?")
     (table,) = (each.value for each in at.table if "AdamW" in each.value)
-    assert list(table["What a step does then"].str[:12]) == [
+    assert list(table["A step after `model.to(sim)`"].str[:12]) == [
         "It works",
         "It works",
         "**It fails.*",
     ]
     open_tab(at, "What a transfer costs")
-    assert "Only a copy that is **pinned, non_blocking**" in texts(at.markdown)
+    assert "with `non_blocking=True` the host goes on" in texts(at.markdown)
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():

@@ -175,6 +175,11 @@ def _train_and_resume(config: RunConfig) -> None:
 def _resumed(job: Job) -> None:
     """The three curves as far as they are trained, and how far they are apart."""
     config: RunConfig = job.arguments[0]
+    with simulated.outline("resumed", device=config.device):
+        _parts(job, config)
+
+
+def _parts(job: Job, config: RunConfig) -> None:
     per_epoch = ceil(RESUME_IMAGES / config.batch_size)
     steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
     reports = reported(job, PartLosses)
@@ -184,8 +189,6 @@ def _resumed(job: Job) -> None:
         for step, loss in report.losses
     ]
     resumed: Resumed | None = job.value
-    if config.device == SIMULATED:
-        simulated.badge()
     if resumed is not None:
         _in_words(resumed)
     elif not job.ended:

@@ -11,12 +11,11 @@ import streamlit as st
 from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.evaluate.evaluate_result import (
-    ForwardMemory,
     ModeCost,
     PrecisionCost,
 )
 from core.measure.speedup import Speedup, paired
-from core.ui import charts, figures, format, guess, simulated
+from core.ui import charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import engine, explained
@@ -31,7 +30,7 @@ CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
 @st.cache_data(ttl=600, show_spinner=False)
-def forward_memory() -> tuple[ForwardMemory, ...]:
+def forward_memory() -> dict[str, int]:
     """The same for every visitor."""
     address = "core.lessons.evaluate.evaluation:forward_memory"
     return engine().ask(address, SIMULATED)
@@ -41,21 +40,8 @@ def draw_forward_memory() -> None:
     """What `no_grad` saves, by the accounts of the simulated accelerator."""
     outline = simulated.outline("forward_memory", explained=True)
     with outline, explained("The memory was not counted"):
-        found = forward_memory()
-        kept = {each.mode: each.kept for each in found if each.model == "cnn"}
-        recorded, plain = (format.size(kept[mode]) for mode in ("gradients", "no_grad"))
-        st.markdown(words("forward.kept", recorded=recorded, plain=plain))
-        figures.table(
-            [
-                (
-                    *(format.NAMES[each.model], each.mode),
-                    *(format.size(each.peak), format.size(each.kept)),
-                )
-                for each in found
-            ],
-            ["Model", "Mode", "Peak", "Kept afterwards"],
-            "Memory of a forward pass in each autograd mode",
-        )
+        kept = {mode: format.size(size) for mode, size in forward_memory().items()}
+        st.markdown(words("forward.kept", **kept))
         with st.expander("The code that ran", icon=":material/code:"):
             show("core.lessons.evaluate.evaluation:forward_memory")
 

@@ -48,16 +48,6 @@ class ModeCost:
 
 
 @dataclass(frozen=True)
-class ForwardMemory:
-    """Memory of the simulated accelerator for one forward pass, in bytes."""
-
-    model: str
-    mode: str  # as in ModeCost
-    peak: int  # during the pass
-    kept: int  # after it, while its outputs are there
-
-
-@dataclass(frozen=True)
 class PrecisionCost:
     """What the answers to the whole test set cost in one precision."""
 

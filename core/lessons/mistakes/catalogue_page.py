@@ -142,7 +142,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     on_simulated = mistake.broken_on == OTHER and machine and machine.simulates
     if on_simulated:
         key = f"mistake_{slug}"
-        outline = simulated.outline(key, explained=not opened, badged=False)
+        outline = simulated.outline(key, badged=False)
     else:
         outline = st.container(border=True)
     with outline:

@@ -318,8 +318,9 @@ def picture(
     ]
     for held in sorted(now, key=lambda held: ROWS.index(held.name)):
         host, new = on_host(held, one_memory), held.name not in names_before
-        # The host keeps its copies of the batch.
-        moves = not before and not host and held.name in ("inputs", "targets")
+        if not before:  # the batch moves, and the host keeps its copies
+            new = held.name in ("inputs", "targets")
+        moves = new and not before and not host
         if moves:
             parts += [_place(held, True, colors), _arrow(held, colors)]
         parts.append(_bar(held, host, new, moves, colors))

@@ -8,12 +8,11 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class Crossing:
-    """What the simulated accelerator counts of some lines of code."""
+    """What the simulated accelerator counts of some code."""
 
     copies: int  # between host and device
     bytes: int
     waits: int  # of the host for the device
-    lines: tuple[int, ...] = ()  # of the file, that waited
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
-WIDTH = 220  # pixels, for "Simulated accelerator"
+WIDTH, TOLD = 220, 440  # pixels, of "Simulated accelerator" and what it is
 PANEL = JobPanel(
     "core.lessons.model.model_to:time_move",
     "The timing",
@@ -42,7 +42,7 @@ def settings(machine: Machine) -> tuple[str, str]:
     with controls.row():
         model = controls.model("moved_model")
         device = controls.choice("Device", "moved_to", devices, width=WIDTH)
-    simulated.tell_why_not(machine)
+        simulated.tell(machine, width=TOLD)
     return model, device
 
 
@@ -61,7 +61,7 @@ def draw(model: str, device: str) -> None:
     if st.session_state.get("moved") != (model, device):
         st.code(f"model = {format.NAMES[model]}()\nmodel.to({device!r})")
         return
-    outline = simulated.outline("move", explained=True, device=device)
+    outline = simulated.outline("move", device=device)
     with outline, explained("The model was not moved"):
         move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
         left, right = st.columns([6, 4])
@@ -69,7 +69,6 @@ def draw(model: str, device: str) -> None:
             weight(move)
             if move.crossed:
                 st.markdown(transfers_page.in_words(move.crossed))
-                st.markdown(words("move.rounded"))
             else:
                 panel.follow(lambda job: time(job, move))
         with left:
@@ -145,7 +144,7 @@ def time(job: Job, move: Move) -> None:
 
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what that means for an optimizer."""
-    outline = simulated.outline("in_place", explained=True, device=device)
+    outline = simulated.outline("in_place", device=device)
     with outline, explained("The lab has no answer"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
@@ -180,9 +179,10 @@ def optimizer(device: str, environment: Environment) -> None:
     when = words.table("optimizer")
     _table(
         {
-            "Move": [f"`to({finding.target})`" for finding in findings],
             "AdamW": [when[finding.when] for finding in findings],
-            "What a step does then": list(map(outcome, findings)),
+            f"A step after `model.to({findings[0].target})`": list(
+                map(outcome, findings)
+            ),
         },
         "What an optimizer does after its model was moved",
     )
@@ -228,7 +228,7 @@ def forget(device: str) -> None:
             for move in MOVES
             if not st.toggle(f"Forget the {move}", key=f"forget_{move}")
         )
-    outline = simulated.outline("forget", explained=True, device=device)
+    outline = simulated.outline("forget", device=device)
     with outline, explained("The step was not tried"):
         end = attempt(device, moved)
         code, answer = st.columns([6, 5])

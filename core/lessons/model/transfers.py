@@ -5,7 +5,6 @@ its first byte. So sizes from 4 KB to 256 MB are measured.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -53,18 +52,12 @@ def measure(
 
 
 def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing]:
-    """What each kind of copy does on the simulated accelerator, which counts it.
-
-    Its lines are those of `device_copies`, from 1.
-    """
+    """What each kind of copy does on the simulated accelerator, which counts it."""
     counted = {}
-    first = device_copies.__code__.co_firstlineno
     for kind, copy in device_copies(size, devices.resolve(device_name)).items():
         with ledger.counting() as counts:
             copy()
-        crossed = crossing(counts)
-        lines = tuple(line - first + 1 for line in crossed.lines)
-        counted[kind] = replace(crossed, lines=lines)
+        counted[kind] = crossing(counts)
     return counted
 
 
@@ -75,7 +68,6 @@ def crossing(counts: ledger.Counts) -> Crossing:
         sum(counts.copies[each] for each in between),
         sum(counts.copied[each] for each in between),
         counts.waits.total(),
-        tuple(each.line for each in counts.waits),
     )
 
 

@@ -16,7 +16,8 @@ from core.ui import charts, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import engine, explained
-from core.ui.source import marked, show, source
+from core.ui.source import show
+from core.words import Words
 
 GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
@@ -52,23 +53,16 @@ def counted() -> dict[tuple[str, str], Crossing]:
 
 
 def draw_counted() -> None:
-    """Each kind of copy on the simulated accelerator, and who waited in which line."""
+    """Whether the host waits for each kind of copy on the simulated accelerator."""
     copies = counted()
-    free = {memory for (_, memory), crossed in copies.items() if not crossed.waits}
-    st.markdown(
-        f"Only a copy that is **{' or '.join(sorted(free))}** lets the host go on at "
-        "once. In the lines with an arrow the host waits until all bytes have arrived."
-    )
-    figures.table(
-        [
-            (*kind, crossed.copies, format.size(crossed.bytes), crossed.waits)
-            for kind, crossed in copies.items()
-        ],
-        ["Direction", "Host memory", "Copies", "Bytes", "The host waits"],
-        "Copies, bytes and waits of the host for each kind of copy",
-    )
-    lines = {line for crossed in copies.values() for line in crossed.lines}
-    st.code(marked(source("core.lessons.model.transfers:device_copies"), lines))
+    table: dict[str, dict[str, str]] = {}
+    for (direction, memory), crossed in copies.items():
+        row = table.setdefault(memory, {"Host memory": memory})
+        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "goes on"
+    one = next(iter(copies.values()))
+    size = format.size(one.bytes)
+    st.markdown(Words(__file__)("transfers.counted", size=size))
+    figures.table(table.values(), alt="What the host does during each kind of copy")
 
 
 class TransfersLab(Lab):
@@ -81,7 +75,7 @@ class TransfersLab(Lab):
 
     def draw(self, machine: Machine) -> None:
         if machine.simulates:
-            outline = simulated.outline("transfers", explained=True)
+            outline = simulated.outline("transfers")
             with outline, explained("The copies were not counted"):
                 draw_counted()
         super().draw(machine)

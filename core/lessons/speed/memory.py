@@ -42,8 +42,6 @@ INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
 CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes
 SMALLEST_BATCH = 256  # fits on all of them
-TAKEN_BY = ("Parameters", "Gradients", "Adam's averages", "Batch")
-KEPT = "Activations"  # and what else a step needs at its peak
 
 
 def measure(
@@ -176,8 +174,7 @@ class CardStep(NamedTuple):
     """What a step of training has taken of the device's memory: bytes."""
 
     peak: int
-    timeline: tuple[int, ...]  # after each layer, there and back
-    taken: dict[str, int]  # by what
+    activations: int  # and gradients, at the peak
     message: str  # of the operation that found no room; "" where all did
 
 
@@ -204,55 +201,30 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
     }
     with device_memory.limited_to(card):
         beyond = step_on_card(STEP, fits[CHECKPOINTED])
-    plain, again = (made[fits[STEP]].taken for made in steps.values())
-    return Card(
-        card,
-        fits,
-        plain | {f"{KEPT}, checkpointed": again[KEPT]},
-        {
-            STEP: beyond.timeline,
-            CHECKPOINTED: steps[CHECKPOINTED][fits[CHECKPOINTED]].timeline,
-        },
-        beyond.message,
-    )
+    plain = fits[STEP]
+    activations = {way: made[plain].activations for way, made in steps.items()}
+    return Card(card, fits, beyond.message, activations)
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
     """A step of training, on a model that has made one before."""
     gc.collect()  # the traceback of a step that failed may hold tensors
     torch.manual_seed(0)
-    marks = [device_memory.allocated]
+    start = device_memory.allocated
     model = build(CPU_SIZE[0]).to(SIMULATED)
-    marks.append(device_memory.allocated)
     one_batch(model, *random_batch(1))
-    marks.append(device_memory.allocated)
     optimizer = Adam(model.parameters())
     optimizer.step()
-    marks.append(device_memory.allocated)
     inputs, targets = random_batch(batch_size)
-    marks.append(device_memory.allocated)
-    sizes = [after - before for before, after in pairwise(marks)]
-    taken = dict(zip(TAKEN_BY, sizes, strict=True))
     model.zero_grad()
-    before = device_memory.allocated
-    timeline, message = [before - marks[0]], ""
-
-    def note(*_: object) -> None:
-        timeline.append(device_memory.allocated - marks[0])
-
-    for layer in model.modules():
-        if not isinstance(layer, nn.Sequential):
-            layer.register_forward_hook(note)
-    for parameter in model.parameters():
-        parameter.register_post_accumulate_grad_hook(note)
+    before, message = device_memory.allocated, ""
     device_memory.reset_peak()
     try:
         TRAINING[way](model, inputs, targets)
     except torch.OutOfMemoryError as error:
         message = str(error)
     peak = device_memory.peak
-    taken[KEPT] = peak - before
-    return CardStep(peak - marks[0], tuple(timeline), taken, message)
+    return CardStep(peak - start, peak - before, message)
 
 
 def random_batch(size: int) -> tuple[Tensor, Tensor]:

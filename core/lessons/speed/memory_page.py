@@ -3,7 +3,6 @@
 from statistics import median
 
 import altair as alt
-import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
@@ -19,7 +18,7 @@ from core.lessons.speed.memory_result import (
 from core.measure.speedup import paired
 from core.ui import charts, controls, figures, format, simulated
 from core.ui.job_panel import reported
-from core.ui.lab import SIDES, Finding, Guess, Lab
+from core.ui.lab import Finding, Guess, Lab
 
 WAYS = 6
 GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
@@ -125,23 +124,15 @@ class Memory(Lab):
             f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits; "
             f"checkpointed, one of {card.fits[CHECKPOINTED]:,}**"
         )
-        chart, words = st.columns(SIDES)
-        chart.altair_chart(
-            filling(card),
-            alt="Bytes that are taken during a step, plain and checkpointed",
+        if card.activations:
+            taken = (card.activations[way] for way in (STEP, CHECKPOINTED))
+            plain, again = map(format.size, taken)
+            batch = f"{card.fits[STEP]:,}"
+            text = self.words["taken"]
+            st.markdown(text.format(batch=batch, plain=plain, again=again))
+        st.markdown(
+            f"A batch of {card.fits[CHECKPOINTED]:,}, not checkpointed, raises:"
         )
-        with words:
-            taken = ((part, size / 2**20) for part, size in card.taken.items())
-            number = st.column_config.NumberColumn(format="%.1f")
-            title = f"MiB, batch {card.fits[STEP]:,}"
-            figures.table(
-                taken,
-                ("Taken by", title),
-                alt="Bytes that parameters, gradients, averages and activations take",
-                column_config={title: number},
-            )
-            st.markdown(self.words["taken"])
-        st.markdown(f"A batch of {card.batch_size:,}, not checkpointed, raises:")
         simulated.message(card.message)
 
     def caption(self, lab: MemoryLab) -> str:
@@ -184,33 +175,6 @@ def time_against_memory(lab: MemoryLab) -> charts.Chart:
         points.encode(shape=alt.Shape("kind:N").legend(None)),
         *names,
     ).properties(height=320)
-
-
-def filling(card: Card) -> charts.Chart:
-    """MiB that are taken over the layers of a step, there and back."""
-    frame = pd.DataFrame(
-        (way, layer, size / 2**20)
-        for way, sizes in card.timelines.items()
-        for layer, size in enumerate(sizes)
-    )
-    frame.columns = ["way", "layer", "mebibytes"]
-    colors = charts.palette()
-    x = alt.X("layer:Q").title(f"Layers, there and back, batch {card.batch_size:,}")
-    y = alt.Y("mebibytes:Q").title("Taken, MiB")
-    room = card.bytes / 2**20
-    chart = alt.Chart(frame).encode(
-        x=x.axis(tickCount=6),
-        y=y.scale(domain=[0, room * 1.1], nice=False),
-        color=charts.hues("way", card.timelines, colors.further[1:3]),
-        tooltip=charts.tips(way="Way") + charts.tips(".1f", mebibytes="Taken, MiB"),
-    )
-    limit = alt.Chart(pd.DataFrame({"y": [room]})).encode(y="y:Q")
-    text = limit.mark_text(align="right", dx=-4, dy=-8).encode(
-        x=alt.value("width"), text=alt.value(f"all of {mebibytes(card.bytes)}")
-    )
-    return alt.layer(
-        charts.lines(chart), limit.mark_rule(strokeDash=[6, 4]), text
-    ).properties(height=260)
 
 
 def mebibytes(size: int) -> str:

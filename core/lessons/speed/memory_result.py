@@ -1,6 +1,6 @@
 """What ways to train and to infer cost in memory and time: plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
@@ -34,14 +34,10 @@ class Card:
 
     bytes: int  # that it has
     fits: dict[str, int]  # way: the largest batch, of powers of two
-    taken: dict[str, int]  # by what: bytes, with the largest batch of the plain way
-    timelines: dict[str, tuple[int, ...]]  # way: bytes after each operation of a step
-    message: str  # of the plain step in the timelines, which is out of memory
-
-    @property
-    def batch_size(self) -> int:
-        """In the timelines: with it, only the checkpointed step fits."""
-        return self.fits[CHECKPOINTED]
+    message: str  # of the plain step with a batch that only fits checkpointed
+    # way: bytes of a step at its peak, with the largest batch of the plain way,
+    # beyond what is there before: activations, and some gradients
+    activations: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def name_it(current: Run) -> None:
                 args=(current.config,),
             )
     if current.is_simulated:
-        simulated.badge()
+        simulated.badge(explained=True)
 
 
 def nothing_yet(task: str, ready: bool) -> None:
@@ -176,6 +176,8 @@ def nothing_yet(task: str, ready: bool) -> None:
         height=MIDDLE,
         alt="An empty chart: step against loss",
     )
+    if (machine := engine().machine()) and machine.simulates:
+        st.markdown(words("simulated"))
 
 
 def draw_status(current: Run) -> None:
@@ -209,10 +211,12 @@ def draw_learning(current: Run) -> None:
     if any(run.history for run in shown):
         _epochs(ticked(shown, LEGEND))
     if (result := current.result) is not None:
-        took = f", {format.duration(result.seconds)} in all"
+        where, took = "Measured on", f", {format.duration(result.seconds)} in all"
+        if current.is_simulated:
+            where, took = "Run on", ""
         st.caption(
-            f"Measured on {format.provenance(result.environment)}, seed "
-            f"{result.config.seed}{'' if current.is_simulated else took}."
+            f"{where} {format.provenance(result.environment)}, seed "
+            f"{result.config.seed}{took}."
         )
 
 

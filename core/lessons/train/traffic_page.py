@@ -18,12 +18,12 @@ def draw(run: Run) -> None:
     if traffic is None:
         return
     text, crossings = words.table("traffic"), traffic.crossings
-    with simulated.outline("traffic", explained=True):
+    with simulated.outline("traffic"):
         st.markdown(text["question"])
         values = {
             "To the device": format.size(traffic.per_step("to_device")),
             "Back to the host": format.size(traffic.per_step("to_host")),
-            "Waits of the host": f"{traffic.per_step('waits'):.2f}",
+            "Waits of the host": _mean(traffic.per_step("waits")),
         }
         figures.metrics(values)
         # A list, since a table of such lines is wider than a phone.
@@ -37,11 +37,15 @@ def draw(run: Run) -> None:
 
 
 def _line(crossing: Crossing, steps: int) -> str:
-    """`inputs = inputs.to(device)` (core/loops.py, line 30): 50 kB there, 1.00 waits"""
+    """`inputs = inputs.to(device)` (core/loops.py): 50 kB to the device, 1 wait"""
     there, back = crossing.to_device / steps, crossing.to_host / steps
     parts = [f"{format.size(there)} to the device"] if there else []
     parts += [f"{format.size(back)} back"] if back else []
-    parts += [f"{crossing.waits / steps:.2f} waits"] if crossing.waits else []
+    waits = _mean(crossing.waits / steps)
+    parts += [f"{waits} wait{'s' * (waits != '1')}"] if waits != "0" else []
     code = crossing.code.partition("  #")[0]
-    where = f"{crossing.file}, line {crossing.line}"
-    return f"- `{code}` ({where}): **{', '.join(parts)}**"
+    return f"- `{code}` ({crossing.file}): **{', '.join(parts)}**"
+
+
+def _mean(waits: float) -> str:
+    return f"{waits:.2f}".rstrip("0").rstrip(".")
