@@ -75,7 +75,7 @@ def check_apart(text: str, how: How = "off") -> Checked:
     if not report or checked.unreadable:
         return checked
     found = {*checked.findings, *(found_by_running(report) if ran else ())}
-    why_not = " ".join(report["notes"])
+    why_not = "" if ran else " ".join(report["notes"]).rstrip(".")
     if failure := None if ran else report["failure"]:
         said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
         line = failure["line"]["line"] if failure["line"] else None

@@ -147,12 +147,8 @@ def _failed(failure: Mapping[str, Any]) -> str:
         return words("judge.gone", said=said)
     where = f"Line {line['line']}: {said}"
     if culprit and culprit["file"] == NAME and failure["why"]:
-        where += " " + words(
-            "judge.change",
-            line=culprit["line"],
-            why=failure["why"],
-            code=culprit["code"],
-        )
+        change = words("judge.change", line=culprit["line"], why=failure["why"])
+        where += f"\n\n{change}"
     return where
 
 

@@ -138,9 +138,13 @@ STILL_WRONG = [
     (
         "Model",
         "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
-        "is line 1",
+        "Line 1 has to change",
     ),
-    ("Model", EXERCISES["Model"].code.replace("x.to(device)", "pass"), "is line 3"),
+    (
+        "Model",
+        EXERCISES["Model"].code.replace("x.to(device)", "pass"),
+        "Line 3 has to change",
+    ),
     (
         "Model",
         EXERCISES["Model"].code.replace("x.to(device)", 'x = x.to("cpu")'),
