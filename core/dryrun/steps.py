@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -106,7 +106,7 @@ class Steps:
         self.batch = 0  # rows of what the model was called with last
         self.peak = self._peak_of_passes = Peak()  # of forward and backward passes
         self._in_step = False
-        self._graphs: list[dict[Line, int]] = []  # after each step
+        self._graphs: list[Counter[Line]] = []  # after each step
         self.name = ""  # of the function of torch that is being called
         self._live: dict[int, Piece] = {}
         self.on_cpu: Tensor | None = None  # a parameter, where all that train are there
@@ -266,7 +266,7 @@ class Steps:
         """The line that adds each step's graph to those before."""
         measured = self._graphs[1:]
         for line in measured[-1] if len(measured) > 1 else ():
-            if min(_differences([sizes.get(line, 0) for sizes in measured])) > 0:
+            if min(_differences([sizes[line] for sizes in measured])) > 0:
                 return line
         return None
 
@@ -307,18 +307,21 @@ def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
     return {use: min(c[use] for c in counters) for use in sorted(common)}
 
 
-def graphs(frames: Iterable[Frame]) -> dict[Line, int]:
+def graphs(frames: Iterable[Frame]) -> Counter[Line]:
     """For each line that adds to a variable: the nodes of graphs that live by that."""
-    sizes: dict[Line, int] = {}
+    sizes: Counter[Line] = Counter()
     for line, frame in frames:
-        for number, target in additions(line.file):
+        variables = {**frame.f_globals, **frame.f_locals}
+        objects = [v for v in variables.values() if type(v).__module__ == "__main__"]
+        scopes = [variables, *({"self": each} for each in objects)]
+        for (number, target), scope in product(additions(line.file), scopes):
             try:
-                value = eval(target, frame.f_globals, frame.f_locals)
+                value = eval(target, scope)
             except Exception:
                 continue  # a variable of another function
             ends = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
-            if nodes := len(nodes_of([t.grad_fn for t in ends])):
-                sizes[Line(line.file, number)] = nodes
+            at = Line(line.file, number)
+            sizes[at] = max(sizes[at], len(nodes_of([t.grad_fn for t in ends])))
     return sizes
 
 

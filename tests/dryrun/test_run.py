@@ -136,6 +136,21 @@ def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
         assert growth.line.number == 17
 
 
+def test_a_graph_that_an_object_keeps() -> None:
+    text = TRAINING.format(line="history.log(loss)", after="")
+    report = dry_run(f"""
+class History:
+    def __init__(self):
+        self.values = []
+    def log(self, value):
+        self.values.append(value)
+history = History()
+{text}""")
+    assert report.growth
+    assert report.growth.line
+    assert report.growth.line.number == 6
+
+
 def test_work_on_the_cpu_although_the_device_was_asked_for() -> None:
     text = TRAINING.format(line="", after="").replace(".to(device)", "")
     report = dry_run(text)
