@@ -111,17 +111,19 @@ def explain(text: str) -> Answer:
         return Answer("unknown", known()[1]["empty"])
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
-    messages = ["\n".join(lines[a:b]) for a, b in pairwise([*starts, len(lines)])]
+    parts = pairwise([*starts, len(lines)])
+    messages = ["\n".join(lines[a:b]) for a, b in parts]
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         found, strange = _worded(message)
         if strange:
             return Answer("unrelated", known()[1]["unrelated"])
         if found:
-            # An earlier message, or a line of the log, is no more than a good guess.
+            # An earlier message, or a line of the log, is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    if not messages and len(rest) <= MOST_OF_A_SENTENCE and (told := _told(rest)):
+    is_short = not messages and len(rest) <= MOST_OF_A_SENTENCE
+    if is_short and (told := _told(rest)):
         (first, best), *others = told
         ties = [cause for cause, score in others if score == best]
         kind = "likely" if ties else "sure"
