@@ -9,11 +9,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from core.dryrun import cuda
-from core.dryrun.origins import ARGUMENTS, Origin, Origins
+from core.dryrun.origins import Origin, Origins
 from core.dryrun.report import Argument, Failure
 from core.dryrun.script import Line
 from core.sim.simulation import in_cuda_words
 
+ARGUMENTS = "_arguments"  # attribute of an error: tensors of the call that raised it
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"

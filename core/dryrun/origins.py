@@ -1,7 +1,4 @@
-"""Where each tensor was made, and so which line forgot to move it.
-
-A mode of PyTorch's sees each function of torch that the script calls, before and after.
-"""
+"""Where each tensor was made, and so which line forgot to move it."""
 
 import sys
 import weakref
@@ -12,17 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
-from core.dryrun import cuda
 from core.dryrun.script import Line, Script
-from core.dryrun.steps import Steps
 
 UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
-ARGUMENTS = "_arguments"  # of an error: the tensors of the call that raised it
 
 
 @dataclass
@@ -57,6 +50,10 @@ class Origins:
                 yield Line(frame.f_code.co_filename, frame.f_lineno), frame
             frame = frame.f_back
 
+    def here(self) -> Line | None:
+        """The line of the script that is being run."""
+        return next((line for line, _ in self.stack()), None)
+
     def install(self) -> None:
         """See parameters, which no function of torch makes."""
         new: Any = nn.Parameter.__new__
@@ -76,8 +73,7 @@ class Origins:
             if not self.starts_processes:
                 kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}
             init(loader, *args, **kwargs)
-            line = next((line for line, _ in self.stack()), None)
-            self.loaders += [(loader, line), (loader.sampler, line)]
+            self.loaders += [(each, self.here()) for each in (loader, loader.sampler)]
 
         loader_class.__init__ = noted_loader
         swap: Any = torch.utils.swap_tensors
@@ -143,33 +139,3 @@ class Origins:
             return None, None, None
         outer = max(inner, min(model + 1, len(lines) - 1))
         return lines[outer], lines[inner], module
-
-
-class Mode(TorchFunctionMode):
-    """Sees each function of torch that the script calls."""
-
-    def __init__(self, origins: Origins, steps: Steps) -> None:
-        super().__init__()
-        self.origins, self.steps = origins, steps
-
-    def __torch_function__(
-        self, function: Any, _: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(function, "__name__", "")
-        with self.steps.calling(name):
-            try:
-                result = cuda.call(function, args, kwargs)
-            except Exception as error:
-                error.args = tuple(map(cuda.worded, error.args))
-                error.__dict__.setdefault(ARGUMENTS, tensors(args, kwargs))
-                raise
-        if name != "__get__":  # which makes nothing
-            given = tensors(args, kwargs)
-            self.origins.note(result, given)
-            self.steps.note(given, result)
-        return result
-
-
-def tensors(*values: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]

@@ -11,9 +11,13 @@ from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
 from core.config import NO_DEVICES
 from core.dryrun import cuda, failure
-from core.dryrun.origins import Mode, Origins
+from core.dryrun.origins import Origins
 from core.dryrun.report import (
     DEVICE_ERROR,
     NOT_SIMULATED,
@@ -29,6 +33,36 @@ from core.dryrun.steps import Steps
 from core.sim import memory, simulation
 
 
+class Mode(TorchFunctionMode):
+    """Sees each function of torch that the script calls."""
+
+    def __init__(self, origins: Origins, steps: Steps) -> None:
+        super().__init__()
+        self.origins, self.steps = origins, steps
+
+    def __torch_function__(
+        self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        with self.steps.calling(name):
+            try:
+                result = cuda.call(function, args, kwargs)
+            except Exception as error:
+                error.args = tuple(map(cuda.worded, error.args))
+                error.__dict__.setdefault(failure.ARGUMENTS, tensors(args, kwargs))
+                raise
+        if name != "__get__":  # which makes nothing
+            given = tensors(args, kwargs)
+            self.origins.note(result, given)
+            self.steps.note(given, result)
+        return result
+
+
+def tensors(*values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
 class Run:
     """A script on the simulated device."""
 
@@ -36,8 +70,7 @@ class Run:
         self.request = request
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
         self.origins = Origins(self.script, request.starts_processes)
-        self.steps = Steps(request.steps, self.origins.stack)
-        self.script.shortens = request.simulates
+        self.steps = Steps(request.steps, self.origins)
         self.facts: dict[str, Any] = {}
         memory.capacity = request.capacity
 

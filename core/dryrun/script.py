@@ -61,7 +61,7 @@ class Script:
 
     def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
         """`count` tells how many steps optimizers have made."""
-        self.steps, self.count, self.shortens = steps, count, True
+        self.steps, self.count, self.shortens = steps, count, False
         self.shortened: set[Line] = set()  # loops that were left
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
@@ -87,7 +87,8 @@ class Script:
         return compile(tree, file, "exec")
 
     def install(self) -> None:
-        """Give loops what they call; shorten those of files beside the script, too."""
+        """Shorten loops, which then call these, in files beside the script too."""
+        self.shortens = True
         vars(builtins).update(__turns__=self.turns, __more__=self.more)
         loader: Any = importlib.machinery.SourceFileLoader
         of_python = loader.source_to_code

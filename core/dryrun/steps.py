@@ -4,7 +4,7 @@ import ast
 import hashlib
 import linecache
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +22,7 @@ from torch.optim.optimizer import (
 from torch.utils._pytree import tree_leaves
 
 from core.config import SIMULATED
+from core.dryrun.origins import Origins
 from core.dryrun.report import Copy, Growth, Memory, Wait
 from core.dryrun.script import Line
 from core.sim import ledger, memory
@@ -42,9 +43,6 @@ PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes of a copy
 MOST_NODES = 20_000  # of a graph
-
-
-Frame = tuple[Line, FrameType]  # of the script
 
 
 class Use(NamedTuple):
@@ -95,11 +93,9 @@ class Peak:
 class Steps:
     """Of a script that is being run."""
 
-    def __init__(
-        self, most: int, frames: Callable[[], Iterator[tuple[Line, FrameType]]]
-    ) -> None:
+    def __init__(self, most: int, origins: Origins) -> None:
         """Look closely at `most` steps after the first."""
-        self.most, self.frames = most, frames
+        self.most, self.here, self.stack = most, origins.here, origins.stack
         self.made = 0
         self.done: list[Step] = []
         self.current = Step()
@@ -112,10 +108,6 @@ class Steps:
         self.on_cpu: Tensor | None = None  # a parameter, where all that train are there
         self._optimizer: Any = None  # the one whose steps count
         self._was_called = False  # whether the model was, in this step
-
-    def here(self) -> Line | None:
-        """The line of the script that is being run."""
-        return next((line for line, _ in self.frames()), None)
 
     def install(self) -> None:
         """Look at each optimizer, the device's memory, and its ledger."""
@@ -222,7 +214,7 @@ class Steps:
                 self.done.append(self.current)
             self.current, self._was_called = Step(), False
             if len(self._graphs) <= self.most:
-                self._graphs.append(graphs(self.frames()))
+                self._graphs.append(graphs(self.stack()))
 
     def waits(self) -> list[Wait]:
         """What the host waits for in each step."""
@@ -307,7 +299,7 @@ def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
     return {use: min(c[use] for c in counters) for use in sorted(common)}
 
 
-def graphs(frames: Iterable[Frame]) -> Counter[Line]:
+def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
     """For each line that adds to a variable: the nodes of graphs that live by that."""
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
@@ -317,8 +309,8 @@ def graphs(frames: Iterable[Frame]) -> Counter[Line]:
         for (number, target), scope in product(additions(line.file), scopes):
             try:
                 value = eval(target, scope)
-            except Exception:
-                continue  # a variable of another function
+            except Exception:  # a name of another function, or the script's own fault
+                continue
             ends = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
             at = Line(line.file, number)
             sizes[at] = max(sizes[at], len(nodes_of([t.grad_fn for t in ends])))

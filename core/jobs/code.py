@@ -3,15 +3,18 @@
 import dataclasses
 import json
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from core.dryrun.report import NOT_SIMULATED, Report, Request
+from core.errors import quoted
 from core.jobs import sandbox
 from core.jobs.confined import Confined
 
 SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
 MOST_PRINTED = 64_000  # characters
+MOST_QUOTED = 400  # characters of an error
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 
 _spares: list[Confined] = []
@@ -38,6 +41,11 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     except Exception:  # the script wrote into the pipe that the report takes
         return _untold("What came back from your code can't be read."), ""
     return report, printed[:MOST_PRINTED]
+
+
+def raised(failure: Mapping[str, Any]) -> str:
+    """What a script raised, as a Markdown code span."""
+    return quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
 
 
 def _between_walls(request: Request) -> tuple[dict[str, Any], str]:

@@ -238,10 +238,9 @@ class Engine:
     ) -> Any:
         """The answer of a quick function on the lab worker.
 
-        Files that a stranger sent take the lane "upload", what a visitor wrote
-        takes "code". Raises ExplainedError where
-        the function does, where no answer comes in time, or where the owner has too
-        many questions open.
+        Files that a stranger sent take the lane "upload", code that a visitor wrote
+        the lane "code". Raises ExplainedError where the function does, where no answer
+        comes in time, or where the owner has too many questions open.
         """
         with self._questions[lane].turn(owner, seconds) as left:
             return self._connection.ask(address, self._unpacked(arguments), left)

@@ -1,12 +1,10 @@
 """What a training script does that is a mistake, line by line: read, and run."""
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.dryrun.report import DEVICE_ERROR, OK, Request
-from core.errors import quoted
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
@@ -17,7 +15,6 @@ words = Words(__file__)
 SECONDS = 8.0  # 200 KB of training code take two; what is made to be slow is ended
 MEMORY_BYTES = 1 << 30
 NAME = "script"
-MOST_QUOTED = 400  # characters
 How = Literal["off", "here", "confined"]
 TOLD_BY_RUNNING = (  # rules that guess what a run knows
     *(rules.copy_not_kept, rules.moved_after_optimizer, rules.model_not_moved),
@@ -77,10 +74,10 @@ def check_apart(text: str, how: How = "off") -> Checked:
     found = {*checked.findings, *(found_by_running(report) if ran else ())}
     why_not = "" if ran else " ".join(report["notes"]).rstrip(".")
     if failure := None if ran else report["failure"]:
-        said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
+        said = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
         why_not = words("ran.failed", line=line, said=said) if line else said
-    return dataclasses.replace(
+    return replace(
         checked, findings=tuple(sorted(found, key=_order)), ran=ran, why_not=why_not
     )
 
@@ -93,7 +90,7 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(line["line"], sure, say)
 
     if failure := report["failure"]:
-        said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
+        said = code.raised(failure)
         culprit = failure["culprit"] or failure["line"]
         line = failure["line"]["line"] if failure["line"] else ""
         say = words("ran.error", line=line, said=said, why=failure["why"])

@@ -23,7 +23,6 @@ FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # of the lines that are run
 SIMULATED = {"with": True, "without": False}  # machines, by whether they have a GPU
-MOST_QUOTED = 400  # characters of an error
 TOLERANCE = 1e-4  # of numbers: other ways to the same result round differently
 
 
@@ -141,8 +140,7 @@ def _missing(
 
 
 def _failed(failure: Mapping[str, Any]) -> str:
-    said = quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
-    line, culprit = failure["line"], failure["culprit"]
+    said, line, culprit = code.raised(failure), failure["line"], failure["culprit"]
     if line is None or line["file"] != NAME:
         return words("judge.gone", said=said)
     where = f"Line {line['line']}: {said}"

@@ -19,6 +19,8 @@ from core.ui.server import engine, explained
 from core.ui.source import show
 from core.words import Words
 
+words = Words(__file__)
+
 GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
 HUMP = 1.2  # a peak this many times the end of its curve is no plateau
@@ -60,8 +62,7 @@ def draw_counted() -> None:
         row = table.setdefault(memory, {"Host memory": memory})
         row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "goes on"
     one = next(iter(copies.values()))
-    size = format.size(one.bytes)
-    st.markdown(Words(__file__)("transfers.counted", size=size))
+    st.markdown(words("transfers.counted", size=format.size(one.bytes)))
     figures.table(table.values(), alt="What the host does during each kind of copy")
 
 
