@@ -21,7 +21,11 @@ FILES = sorted(
 WIDTH = 79  # characters that a code box shows without scrolling sideways
 FORM = re.compile(r"core(\.\w+)+:[\w.*]+")
 STARS = {  # what stands for the star where pages show code in a loop
-    "core.lessons.checkpoints.round_trip:*": ["load_as_saved", "load_on_the_cpu"],
+    "core.lessons.checkpoints.round_trip:*": [
+        "load_as_saved",
+        "load_on_the_cpu",
+        "load_for_the_device",
+    ],
     "core.lessons.device.idioms:*": ["classic", "with_mps", "any_accelerator"],
     "core.lessons.mistakes.examples.fixtures:*": [
         "batch",

@@ -113,6 +113,12 @@ def read() -> tuple[Path, dict[str, bytes]]:
 
     Raises ExplainedError if files are missing, truncated or altered.
     """
+    folder, contents = files()
+    return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
+
+
+def files() -> tuple[Path, dict[str, bytes]]:
+    """The folder, and the whole files as torchvision reads them; raises as `read`."""
     folder = find()
     if folder is None:
         raise ExplainedError(
@@ -122,7 +128,7 @@ def read() -> tuple[Path, dict[str, bytes]]:
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
         _unpack(contents)  # for a quicker next start, and for torchvision
-    return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
+    return folder, contents
 
 
 def download(watch: Watch = UNWATCHED) -> None:

@@ -84,7 +84,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     one, two = (called[run.id] for run in finished[:2])
     took, longer = (format.duration(seconds) for seconds, _ in ranked[:2])
     to, apart = f"to {goal:.0%}" if goal else "in all", ""
-    speed = f"{one} and {two} took about equally long: {took} and {longer} {to}."
+    speed = (
+        f"{one} took {took} {to}, {two} {longer}: two runs don't tell which is faster."
+    )
     if winner is not None:
         ratio, apart = ranked[1][0] / ranked[0][0], f" {APART}"
         speed = (

@@ -1,7 +1,8 @@
 """A run to take home: a standalone script, the same as a notebook, a command line.
 
-The script is core.runs.export_template without the branches that the run doesn't take,
-and with the source of everything it uses of core. No torch here.
+The script is core.runs.export_template, with a DataLoader export_textbook, without
+the branches that the run doesn't take, with the source of all it uses of core. No
+torch here.
 """
 
 import ast
@@ -20,6 +21,7 @@ from core.words import Words
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).with_name("export_template.py")
+TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # with a DataLoader
 SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it
 WIDTH = 79
 ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
@@ -98,16 +100,19 @@ def _introduction(result: RunResult) -> str:
         f"RMSE {result.rmse:.4f}"
     )
     model = words.table("export.models")[config.model]
-    about = words(
-        "export.reached",
-        reached=reached,
-        device=here.device_name,
-        backend=here.backend,
-        threads=f"{here.threads} CPU thread{'s' * (here.threads > 1)}",
-        torch=here.torch,
-        python=here.python,
-    )
-    if config.feed == "dataloader":
+    textbook = config.feed == "dataloader" and config.has_images
+    facts = {
+        "reached": reached,
+        "device": here.device_name,
+        "backend": here.backend,
+        "threads": f"{here.threads} CPU thread{'s' * (here.threads > 1)}",
+        "torch": here.torch,
+        "python": here.python,
+    }
+    about = words("export.reached", **facts)
+    if textbook:
+        about = words("export.textbook", **facts)
+    elif config.feed == "dataloader":
         about += f" {words('export.loader')}"
     return f"Train {model} on {words.table('export.tasks')[config.task]}.\n\n{about}"
 
@@ -126,17 +131,24 @@ def sections(result: RunResult) -> list[Section]:
 
 
 @lru_cache(32)  # a page that shows a run asks for it several times
-def inlined(config: RunConfig, threads: int) -> str:
-    """The template with these settings, and with the source of all it uses of core."""
+def inlined(config: RunConfig, threads: int, shuffle: bool = False) -> str:
+    """The template with these settings, and with the source of all it uses of core.
+
+    With `shuffle`, a DataLoader draws an order of its own, not that of the run.
+    """
     constants = {name.upper(): value for name, value in asdict(config).items()}
-    constants["THREADS"] = threads
+    constants |= {"THREADS": threads, "SHUFFLE": shuffle}
     if config.device == SIMULATED:
         constants["DEVICE"] = "cpu"  # with the same digits
-    text = _decide(TEMPLATE.read_text(encoding="utf-8"), constants)
+    textbook = config.feed == "dataloader" and config.has_images
+    template = TEXTBOOK if textbook else TEMPLATE
+    text = _decide(template.read_text(encoding="utf-8"), constants)
     sources = [text]
     for module in re.findall(r"# inline (\S+)", text):
         name = module.rpartition(".")[2]
         sources.append((ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8"))
+        if textbook:  # ToTensor has made floats of the pixels
+            sources[-1] = sources[-1].replace("as_floats(images)", "images")
         for table, key in re.findall(rf"\b({name}\.[A-Z]+\[(\w+)\])", text):
             chosen = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
             text = text.replace(table, f"{name}.{chosen}")

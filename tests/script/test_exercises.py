@@ -180,7 +180,7 @@ STILL_WRONG = [
     ),
     (
         "Compare",
-        EXERCISES["Compare"].solution.partition("\n")[2],
+        EXERCISES["Compare"].solution.split("\n", 2)[2],
         "Half right",
     ),
     (

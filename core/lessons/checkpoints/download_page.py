@@ -173,10 +173,12 @@ def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
 def _script(run: Run) -> str:
     """How a script of the learner's own loads the download."""
     return (
-        "import torch\n\n"
-        f'state_dict = torch.load("{finished_run.file_name(run)}.pt",\n'
-        '                        map_location="cpu", weights_only=True)\n'
+        'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+        f'path = "{finished_run.file_name(run)}.pt"\n\n'
+        "torch.save(model.state_dict(), path)\n\n"
         f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
+        "state_dict = torch.load(path, map_location=device, weights_only=True)\n"
         "model.load_state_dict(state_dict)\n"
+        "model.to(device)\n"
         "model.eval()"
     )

@@ -7,8 +7,8 @@ from core.config import SIMULATED
 
 
 def classic() -> str:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return device
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return str(device)
 
 
 def with_mps() -> str:

@@ -79,8 +79,7 @@ def module_in_place(device: torch.device) -> Values:
     moved = model.to(device)
     return {
         "moved is model": moved is model,
-        "model.weight.device": model.weight.device,
-        "moved.weight.device": moved.weight.device,
+        "next(model.parameters()).device": next(model.parameters()).device,
     }
 
 

@@ -59,7 +59,7 @@ def draw(model: str, device: str) -> None:
         if panel.job is None and device != SIMULATED:  # its time is no figure
             panel.submit(model, device)
     if st.session_state.get("moved") != (model, device):
-        st.code(f"model = {format.NAMES[model]}()\nmodel.to({device!r})")
+        st.code(f"model = {format.NAMES[model]}()\nmodel = model.to({device!r})")
         return
     outline = simulated.outline("move", device=device)
     with outline, explained("The model was not moved"):

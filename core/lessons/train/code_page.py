@@ -6,11 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import IMAGE_TASKS
+from core.config import IMAGE_TASKS, RunConfig
 from core.lessons.mistakes.catalogue import BY_SLUG
+from core.runs import export
 from core.ui import figures, format
 from core.ui.course import link, page
-from core.ui.server import KeptAnswer, apart, explained
+from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import Part, code_tabs, lines_with
 from core.words import Words
 
@@ -51,6 +52,7 @@ def tabs(task: str, model: str, criterion: str) -> None:
         ),
         ("The model", words("code.model"), f"core.models:{format.CLASSES[model]}"),
         ("The criterion", *_criterion(criterion, task in IMAGE_TASKS)),
+        ("The whole script", partial(_textbook, task)),
         (
             "The moves",
             words("code.moves"),
@@ -142,6 +144,31 @@ def _sizes() -> None:
         column_config=dict.fromkeys(columns, right),
     )
     st.caption(words("code.sizes"))
+
+
+def _textbook(task: str) -> None:
+    """A script with a DataLoader, in the way of textbooks, and what it prints."""
+    if task not in IMAGE_TASKS:
+        task = "sprites"
+    config = RunConfig(task=task, feed="dataloader", epochs=1)
+    script = export.inlined(config, 1, shuffle=True)
+    st.markdown(words("code.textbook"))
+    st.code(script, line_numbers=True)
+    st.markdown(words("code.differs"))
+    draw = partial(_printed, script, task == "sprites")
+    _try("Run it here", f"try_textbook_{task}", draw)
+
+
+def _printed(script: str, draws: bool) -> None:
+    st.markdown(words("code.printed"))
+    st.code(_run(script, draws), language=None)
+
+
+@st.cache_data(ttl=600, show_spinner=False)
+def _run(script: str, draws: bool) -> str:
+    """The same for every visitor."""
+    address = "core.lessons.train.textbook:run"
+    return engine().ask("core.jobs.sandbox:call", address, script, draws, seconds=120)
 
 
 def _one_kind() -> None:

@@ -1,0 +1,27 @@
+"""The whole script as most people write it: shown on the page, and run here."""
+
+import os
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from core.data import fashion_mnist, sprites
+
+
+def run(script: str, draws: bool) -> str:
+    """What a script of core.runs.export prints; its `sprites`, if it draws, are ours.
+
+    The files of Fashion-MNIST lie ready, so that nothing is downloaded. For a process
+    of its own, whose working folder it changes.
+    """
+    with TemporaryDirectory() as folder, redirect_stdout(StringIO()) as printed:
+        os.chdir(folder)
+        if not draws:
+            raw = Path("data/FashionMNIST/raw")
+            raw.mkdir(parents=True)
+            for name, content in fashion_mnist.files()[1].items():
+                (raw / name).write_bytes(content)
+        exec(script.replace("import sprites", ""), {"sprites": sprites})
+        os.chdir("/")
+    return printed.getvalue()

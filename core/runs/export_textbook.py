@@ -1,0 +1,120 @@
+"""The same for a run with the feed "dataloader", written as most scripts are."""
+
+# %% Imports
+import torch
+from torch import nn, optim
+from torch.utils.data import DataLoader, TensorDataset
+from torchvision import datasets, transforms
+
+from core import models
+from core.data import sprites
+
+# %% Settings
+TASK = "fashion-mnist"
+MODEL = "ann"
+SCHEDULE = "constant"
+AUGMENT = False
+SHUFFLE = False
+DEVICE = "auto"
+EPOCHS = 5
+BATCH_SIZE = 64
+LEARNING_RATE = 0.001
+WEIGHT_DECAY = 0.0
+SEED = 0  # for the weights and all that is drawn in training
+THREADS = 1  # on the CPU; with others, sums are rounded differently
+
+# %% The device
+if DEVICE == "auto":
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+else:
+    device = torch.device(DEVICE)
+torch.set_num_threads(THREADS)
+print("Using device:", device)
+
+# %% The data
+if TASK == "sprites":
+    # The ten kinds of clothes, drawn by sprites.py, which lies beside this.
+    SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
+    images, labels = sprites.draw(SPRITES_TRAIN, seed=0)
+    train_ds = TensorDataset(images / 255, labels)
+    images, labels = sprites.draw(SPRITES_TEST, seed=1)
+    test_ds = TensorDataset(images / 255, labels)
+else:
+    Data, transform = datasets.FashionMNIST, transforms.ToTensor()
+    train_ds = Data(root="data", train=True, transform=transform, download=True)
+    test_ds = Data(root="data", train=False, transform=transform, download=True)
+
+if SHUFFLE:
+    train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, shuffle=True)
+else:
+    # Here the run's own order is drawn from SEED in each epoch; usually you write
+    # train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, shuffle=True).
+    order = list(range(len(train_ds)))
+    generator = torch.Generator().manual_seed(SEED)
+    train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, sampler=order)
+if MODEL == "cnn":
+    train_loader.generator = torch.Generator()  # else it takes from dropout's
+test_loader = DataLoader(test_ds, batch_size=1000)
+
+# %% The model
+# inline core.models
+
+# %% What is trained
+torch.manual_seed(SEED)
+model = models.MODELS[MODEL]()
+model = model.to(device)
+criterion = nn.CrossEntropyLoss()
+if WEIGHT_DECAY == 0:
+    optimizer = optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
+else:
+    optimizer = optim.AdamW(
+        model.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True
+    )
+if SCHEDULE == "one-cycle":
+    # The rate climbs to its peak, then falls to nearly nothing.
+    steps = max(EPOCHS * len(train_loader), 5)
+    scheduler = optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.25
+    )
+
+# %% Train and test
+for epoch in range(EPOCHS):
+    model.train()
+    running_loss = 0.0
+    if not SHUFFLE:
+        order[:] = torch.randperm(len(train_ds), generator=generator).tolist()
+    if AUGMENT:
+        # Half of the images are mirrored, others in each epoch.
+        mirrored = torch.rand(len(train_ds), generator=generator) < 0.5
+    for batch_idx, (features, labels) in enumerate(train_loader):
+        if AUGMENT:
+            some = mirrored[batch_idx * BATCH_SIZE :][: len(labels)]
+            features[some] = features[some].flip(-1)
+        features, labels = features.to(device), labels.to(device)
+
+        optimizer.zero_grad()
+        outputs = model(features)
+        loss = criterion(outputs, labels)
+        loss.backward()
+        optimizer.step()
+        if SCHEDULE == "one-cycle":
+            scheduler.step()
+
+        running_loss += loss.item()  # the CPU waits for the device here
+    mean_loss = running_loss / len(train_loader)  # over the steps
+    print(f"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean_loss:.4f}")
+
+model.eval()
+correct = total = 0
+with torch.no_grad():
+    for features, labels in test_loader:
+        features, labels = features.to(device), labels.to(device)
+        outputs = model(features)
+        _, predicted = torch.max(outputs, 1)
+        total += labels.size(0)
+        correct += (predicted == labels).sum().item()
+print(f"test accuracy {correct / total:.2%} ({correct:,} of {total:,})")
+
+# %% Save the weights
+torch.save(model.state_dict(), "model.pt")
+# To load: torch.load("model.pt", map_location=device, weights_only=True).
