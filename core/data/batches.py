@@ -1,20 +1,23 @@
 """The three ways to feed a model. For one seed, all three give the same batches.
 
-- "dataloader": torch's DataLoader over PIL images and ToTensor, as in every textbook;
-  for numbers, over a TensorDataset.
+- "dataloader": torch's DataLoader over torchvision's FashionMNIST and ToTensor, as in
+  every textbook; for numbers, over a TensorDataset.
 - "memory": the images are decoded once; a batch is picked out of one large tensor.
 - "device": that large tensor lives on the device, so nothing is left to move.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 from core.data.datasets import Split
 from core.errors import ExplainedError
+
+if TYPE_CHECKING:  # its import takes time, and may fail
+    from torchvision.datasets import VisionDataset
 
 MISMATCH = (
     "torchvision can't be used with the torch that is installed ({error}). Install a "
@@ -93,7 +96,9 @@ class LoaderBatches:
         self.indices: list[int] = []  # this epoch's; the loader's sampler
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
-            PILImages(split) if pixels else TensorDataset(split.images, split.labels),
+            textbook_dataset(split)
+            if pixels
+            else TensorDataset(split.images, split.labels),
             batch_size,
             sampler=self.indices,
             # Else the loader draws from torch's global seed, as dropout does.
@@ -119,30 +124,21 @@ class LoaderBatches:
             start += len(labels)
 
 
-class PILImages(Dataset):
-    """What torchvision.datasets.FashionMNIST does for an item, step by step.
+def textbook_dataset(split: Split) -> "VisionDataset":
+    """torchvision's own FashionMNIST with ToTensor, over a split that is in memory.
 
-    That class reads its files itself; this one serves any split.
+    Items are the image, float32 (1, 28, 28) in 0..1, and its label.
     """
-
-    def __init__(self, split: Split) -> None:
-        try:
-            from PIL import Image
-            from torchvision.transforms import ToTensor
-        except (ImportError, RuntimeError, AttributeError) as error:
-            raise ExplainedError(MISMATCH.format(error=error)) from None
-        self.open = Image.fromarray
-        self.transform = ToTensor()
-        self.images = split.images.squeeze(1)
-        self.labels = split.labels
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """The image, float32 (1, 28, 28) in 0..1, and its label."""
-        image = self.open(self.images[index].numpy(), mode="L")
-        return self.transform(image), int(self.labels[index])
+    try:
+        from torchvision import datasets
+        from torchvision.transforms import ToTensor
+    except (ImportError, RuntimeError, AttributeError) as error:
+        raise ExplainedError(MISMATCH.format(error=error)) from None
+    dataset = datasets.FashionMNIST.__new__(datasets.FashionMNIST)
+    # Not the class's own __init__, which would read its files again.
+    datasets.VisionDataset.__init__(dataset, "", transform=ToTensor())
+    dataset.data, dataset.targets = split.images.squeeze(1), split.labels
+    return dataset
 
 
 def in_order(

@@ -12,11 +12,11 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from core import devices
 from core.data import datasets
-from core.data.batches import PILImages
+from core.data.batches import textbook_dataset
 from core.errors import ExplainedError
 from core.lessons.speed.loader_result import (
     TEXTBOOK_BATCH,
@@ -54,7 +54,7 @@ def measure(
     are read again in turn, and only those readings are compared.
     """
     device = devices.resolve_timed(device_name)
-    images = PILImages(datasets.load(task).train)
+    images = textbook_dataset(datasets.load(task).train)
     deadline = time.perf_counter() + budget_seconds
 
     def check() -> None:
@@ -106,7 +106,7 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 
 
 def make_loader(
-    images: PILImages, batch_size: int, num_workers: int, pin_memory: bool
+    images: Any, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
     """Random images without end: no reading meets the end of an epoch."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
@@ -123,7 +123,7 @@ def make_loader(
 
 
 def measure_cell(
-    images: PILImages,
+    images: Dataset,
     batch_size: int,
     workers: int,
     pinned: bool,
@@ -155,7 +155,7 @@ def measure_cell(
 
 
 def in_turn(
-    images: PILImages,
+    images: Dataset,
     cells: Sequence[LoaderCell],
     device: torch.device,
     check: Callable[[], None],

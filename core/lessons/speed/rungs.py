@@ -18,7 +18,7 @@ from torch.func import functional_call, grad_and_value
 from torch.optim.adam import Adam, adam
 from torch.utils.data import DataLoader
 
-from core.data.batches import PILImages
+from core.data.batches import textbook_dataset
 from core.data.datasets import Split
 from core.devices import half_dtype
 from core.lessons.speed.climb_result import Kept
@@ -32,7 +32,7 @@ Device = torch.device
 def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """What every tutorial has: the ladder begins here, with 3.8 s an epoch."""
     loader = DataLoader(
-        PILImages(split),
+        textbook_dataset(split),
         batch_size=64,
         shuffle=True,
     )
@@ -55,7 +55,7 @@ def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoc
 def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.04 times as fast (1.03 to 1.08): two cores leave it one. CNN: 1.06."""
     loader = DataLoader(
-        PILImages(split),
+        textbook_dataset(split),
         batch_size=64,
         shuffle=True,
         num_workers=2,
@@ -80,7 +80,7 @@ def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> E
 def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """1.09 times as fast (1.03 to 1.12) as without workers. CNN: 1.08."""
     loader = DataLoader(
-        PILImages(split),
+        textbook_dataset(split),
         batch_size=64,
         shuffle=True,
         num_workers=4,
@@ -105,7 +105,7 @@ def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
     """Not measured yet: it needs an accelerator with memory of its own."""
     loader = DataLoader(
-        PILImages(split),
+        textbook_dataset(split),
         batch_size=64,
         shuffle=True,
         num_workers=kept.num_workers,

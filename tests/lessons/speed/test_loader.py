@@ -39,7 +39,7 @@ class Images:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Tiny readings; and whatever happens, no worker is left behind."""
-    monkeypatch.setattr(loader, "PILImages", Images)
+    monkeypatch.setattr(loader, "textbook_dataset", Images)
     monkeypatch.setattr(loader, "READING_SAMPLES", 8)
     yield
     assert not multiprocessing.active_children()
