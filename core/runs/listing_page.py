@@ -4,12 +4,10 @@ import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from math import exp
 from time import time
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import streamlit as st
 
 from core.errors import ExplainedError, quoted
@@ -20,14 +18,13 @@ from core.store.tables import RunSummary
 from core.ui import controls, format, runs, server
 from core.ui.charts import palette
 from core.ui.course import Lesson, link, page
-from core.ui.runs import CURVE, RUN, RUN_NAME
+from core.ui.runs import RUN
 from core.words import Words
 
 ROWS, ROW_HEIGHT = 5, 35  # rows without scrolling; pixels, as st.dataframe draws them
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # selected runs that the address remembers
 ALL = ""
-EXAMPLE = {"batch 64": (0.35, 240), "batch 256": (0.6, 120)}  # fall, points
 PALE = 0.5  # opacity of the example, so that it is not taken for a measurement
 COLUMN = st.column_config
 words = Words(__file__)
@@ -56,14 +53,13 @@ def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
 
 
 def draw_empty() -> None:
-    """The way to a first run, and the newest of this server or a made-up example."""
+    """The way to a first run, and the newest of this server, if there is one."""
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     summary = next(iter(runs.kept(limit=1, status="finished")), None)
     run = runs.run(summary.id) if summary else None
     if summary is None or run is None:
-        _draw_example()
         return
     name = format.NAMES.get(summary.model or "", summary.model)
     name = f"{name}, {listing.label(summary)}"
@@ -78,27 +74,6 @@ def draw_empty() -> None:
         runs.loss_table([run], [name]),
         charts.losses(((name, 0),), over, height=charts.HEIGHT, legend=True),
         alt="Training loss of the newest run on this server",
-    )
-
-
-def _draw_example() -> None:
-    """Two made-up curves, pale."""
-    st.markdown(words("example"))
-    tables = []
-    for name, (fall, count) in EXAMPLE.items():
-        steps = list(range(1, count + 1))
-        seconds = [step * 6 / count for step in steps]
-        losses = [0.35 + 1.9 * exp(-fall * second * 3) for second in seconds]
-        epochs = [5 * step / count for step in steps]
-        single = [None] * count  # only the running mean is drawn
-        curve = pa.table([steps, seconds, single, epochs, losses], schema=CURVE)
-        tables.append(curve.add_column(0, RUN_NAME, pa.repeat(name, count)))
-    looks = tuple((name, number) for number, name in enumerate(EXAMPLE))
-    height = charts.HEIGHT
-    st.vega_lite_chart(
-        pa.concat_tables(tables),
-        charts.losses(looks, "seconds", height=height, legend=True, opacity=PALE),
-        alt="An example: two made-up loss curves",
     )
 
 

@@ -79,8 +79,8 @@ def elsewhere(*environments: Environment | None) -> str:
 
 @contextmanager
 def example(button: str) -> Iterator[None]:
-    """In the place of figures that are not measured yet: a pale example of them."""
-    st.markdown(f":gray-badge[Example] Made-up figures. Press **{button}** for yours.")
+    """In the place of figures that are not measured yet: their axes, pale."""
+    st.markdown(f":gray[Empty axes: what **{button}** measures appears here.]")
     with faded():
         yield
 

@@ -144,7 +144,7 @@ class Lab:
         """What the introduction adds for this machine."""
 
     def example(self, arguments: tuple | None) -> None:
-        """Draw made-up figures in the place of a result."""
+        """Draw the empty axes of a result that is not measured yet."""
 
     # What all labs do
 
@@ -221,7 +221,7 @@ class Lab:
                 controls.download_rows(f"{self.file}{self.suffix}", rows)
 
     def before(self, arguments: tuple | None) -> None:
-        """Draw what stands in the place of a result: the example, if there is one."""
+        """Draw what stands in the place of a result: empty axes, if it has them."""
         if type(self).example is not Lab.example:
             with figures.example(self.words["start"]):
                 self.example(arguments)

@@ -111,7 +111,7 @@ def test_a_page_opens_with_what_somebody_measured_here(page, tab, measured_befor
         at.run()
         assert not at.exception
         assert at.get("vega_lite_chart")
-        assert "Made-up figures" not in texts(at.markdown)
+        assert "Empty axes" not in texts(at.markdown)
     assert not any(map(missing, at.get("vega_lite_chart")))
 
 

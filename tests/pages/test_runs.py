@@ -13,7 +13,6 @@ from core.runs import listing_page as listing
 from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import RunSummary
-from core.ui import charts as base
 from core.ui import server
 from tests.pages.walk import open_page, texts
 from tests.store.made_up import finished, queue
@@ -152,12 +151,11 @@ def test_nobody_sees_the_runs_of_others(train):
 
 
 @pytest.mark.usefixtures("me")
-def test_on_a_fresh_server_an_example_says_that_it_is_one(monkeypatch):
+def test_a_fresh_server_shows_no_curve(monkeypatch):
     monkeypatch.setattr(listing.runs, "kept", lambda *_, **__: [])
     at = open_page(PAGE)
-    assert "A made-up example" in texts(at.markdown)
-    assert len(at.get("vega_lite_chart")) == 1
-    assert len(listing.EXAMPLE) <= len(base.LIGHT.runs)
+    assert "You haven't trained here yet" in texts(at.markdown)
+    assert not at.get("vega_lite_chart")
 
 
 @pytest.mark.usefixtures("me")

@@ -27,12 +27,6 @@ from core.ui.lab import Finding, Guess, Lab
 BUDGETS = (10, 30, 60, 120)  # seconds
 PLANNED = len(WIDTHS) * len(BATCH_SIZES)
 SAME_SHADE = 2.0  # times as fast; what is more has this shade too
-EXAMPLE = tuple(  # a tie where a guess is asked for, so that it tells nobody
-    Cell(width, size, tuple(ratio * each for each in (0.9, 1.0, 1.1)), (1.0,) * 3)
-    for width in WIDTHS[::2]
-    for size in BATCH_SIZES[::2]
-    for ratio in [max(1.0, 2 ** ((log2(width * size) - 14) / 4))]
-)
 COLUMNS = (
     *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
     *("label", "interval", "batch_size", "hidden", "joined"),
@@ -114,7 +108,7 @@ class CrossoverLab(Lab):
         )
 
     def example(self, arguments: tuple | None) -> None:
-        self._draw_map(EXAMPLE, arguments[0] if arguments else chosen_pair())
+        self._draw_map((), arguments[0] if arguments else chosen_pair())
 
 
 def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:

@@ -40,10 +40,6 @@ Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
 GUESS = "race_guess"
 REPEATS = 5
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
-EXAMPLE = (  # seconds of training of two contenders, the warm-up first
-    (0.72, 0.48, 0.47, 0.5, 0.48, 0.53),
-    (0.8, 0.47, 0.52, 0.5, 0.54, 0.49),  # too close to tell anybody what to guess
-)
 LONGEST = "1,000,000 images/s"  # longest text at the end of a bar
 
 
@@ -256,24 +252,7 @@ class RaceLab(Lab):
     def example(self, arguments: tuple | None) -> None:
         pair = arguments[1] if arguments else chosen_pair()
         config = RunConfig.with_recipe(task="sprites", model="ann", epochs=1)
-        steps = RACE_STEPS["ann"]
-        samples = steps * config.batch_size
-        trials = tuple(
-            Trial(
-                candidate=index,
-                repeat=repeat,
-                steps=steps,
-                train_seconds=seconds,
-                train_samples=samples,
-                evaluate_seconds=0.1 * seconds,
-                evaluate_samples=10_000,
-                joules=None,
-                losses=(),
-            )
-            for index, heats in enumerate(EXAMPLE)
-            for repeat, seconds in enumerate(heats)
-        )
-        race = Race(pair, (None, None), config, steps, REPEATS, trials, (), "")
+        race = Race(pair, (None, None), config, RACE_STEPS["ann"], REPEATS, (), (), "")
         self._draw_bars(race)
 
 

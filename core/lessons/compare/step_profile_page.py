@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -26,18 +25,6 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 
 Profiles = tuple[StepProfile, ...]
-
-EXAMPLE = {  # a made-up step of each feed
-    feed: tuple(
-        Span(HOST, part, start / 1e3, end / 1e3)
-        for part, (start, end) in zip(PARTS, pairwise(ends), strict=True)
-    )
-    for feed, ends in {
-        "dataloader": (0.0, 3.0, 3.1, 3.4, 3.8, 4.0),
-        "memory": (0.0, 0.1, 0.2, 0.5, 0.9, 1.1),
-        "device": (0.0, 0.05, 0.1, 0.4, 0.8, 1.0),
-    }.items()
-}
 
 
 class StepProfileLab(Lab):
@@ -160,9 +147,6 @@ class StepProfileLab(Lab):
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
             f"Each lane: {lanes}. Without the profiler, a step took {alone}."
         )
-
-    def example(self, *_: Any) -> None:
-        self._draw_lanes({feed_name(feed): spans for feed, spans in EXAMPLE.items()})
 
 
 def setup(profile: StepProfile) -> str:

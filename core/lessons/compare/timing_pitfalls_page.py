@@ -22,10 +22,6 @@ from core.ui.job_panel import reported
 from core.ui.lab import SIDES, Finding, Guess, Lab
 
 GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
-EXAMPLE = tuple(  # made-up milliseconds
-    Reading(way, tuple(each / 1e3 for each in (first, *[later] * 9)))
-    for way, first, later in zip(WAYS, (60.0, 62.0, 3.0), (0.2, 3.1, 3.0), strict=True)
-)
 
 
 class TimingPitfalls(Lab):
@@ -137,9 +133,6 @@ class TimingPitfalls(Lab):
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
         st.caption(f"n = {n} in turn, each after a warm-up. {where}")
-
-    def example(self, *_: Any) -> None:
-        self._draw_calls(EXAMPLE)
 
 
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
