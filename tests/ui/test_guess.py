@@ -50,7 +50,6 @@ def test_a_factor_is_one_of_three_answers(factor, right):
 
 
 def test_units_and_names_in_an_answer_stay_as_they_are():
-    """Only the first letter is that of a sentence going on."""
     from core.ui import guess
 
     assert guess.within("More than 20 GB/s") == "more than 20 GB/s"

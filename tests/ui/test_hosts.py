@@ -36,7 +36,6 @@ def table() -> AppTest:
 
 
 def test_one_machine_is_not_spoken_of(there):
-    """As it was before there could be several."""
     there.append(ONE)
     assert hosts.names() == ""
     assert not table().markdown

@@ -100,7 +100,6 @@ def job(job_id: str, status: str, *arguments: object, **more: object) -> Job:
 
 
 def test_a_double_click_starts_one_job(use):
-    """While a job goes on there is no second; when it has ended there is."""
     engine = use()
     panel = JobPanel(ADDRESS, "The race", "start")
     panel.submit(1)
@@ -141,7 +140,6 @@ def test_who_has_measured_nothing_sees_what_others_have(use):
 
 @pytest.mark.parametrize("status", ["queued", "running"])
 def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
-    """Where it waits its place is told; where it runs it is drawn."""
     use(job("a", status, 1, place=2))
     at = drawn()
     assert [(each.key, each.label) for each in at.button] == [
@@ -161,7 +159,6 @@ def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
 
 @pytest.mark.parametrize(("status", "said"), [("failed", "why"), ("cancelled", "stay")])
 def test_a_bad_end_is_told_above_what_there_is(use, status, said):
-    """What was measured until then is drawn all the same."""
     use(job("a", status, 1, message="why"))
     at = drawn()
     assert len(slots(at)) == 1  # as much as while it went on

@@ -107,7 +107,6 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
 
 
 def test_threads_that_differ_are_what_was_compared(monkeypatch):
-    """One CPU with one thread and with two is named once."""
     monkeypatch.setattr(measured, "visitor", lambda: "me")
     one = replace(samples.PROCESSOR, threads=1)
     race = replace(samples.RACE, environments=(one, samples.PROCESSOR))

@@ -70,7 +70,6 @@ def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
 def test_ones_own_job_is_looked_at_more_often(
     monkeypatch, status, place, owner, seconds
 ):
-    """Five times a second where it goes on; who waits or looks on has more patience."""
     monkeypatch.setattr(looks, "visitor", lambda: "me")
     job = Job("a", "path", (), "train", owner, status, place)
     assert looks.interval(job, looks.RUN_SECONDS) == seconds

@@ -47,7 +47,6 @@ def test_all_who_watch_share_one_curve(job):
 
 
 def test_the_curve_is_smoothed_over_what_came_before(job):
-    """Each mean weighs older losses less, as pandas does it."""
     curve = runs.view(job).curve.to_pandas()
     assert list(curve["step"]) == list(range(1, STEPS + 1))
     assert list(curve["epoch"]) == pytest.approx([n / 20 for n in curve["step"]])
@@ -57,7 +56,6 @@ def test_the_curve_is_smoothed_over_what_came_before(job):
 
 
 def test_tables_of_several_runs_name_each(job):
-    """A row per loss, and a row per epoch and a split; nothing, where there is none."""
     other = replace(job, id="b", arguments=(replace(CONFIG, batch_size=128),))
     waiting = replace(job, id="c", status="queued", progress=Progress())
     shown = [runs.view(each) for each in (job, other, waiting)]

@@ -57,7 +57,6 @@ def test_a_stale_answer_is_shown_while_it_is_asked_anew():
 
 
 def test_a_fresh_answer_is_not_asked_anew():
-    """Until it is cleared."""
     answers = iter("ab")
     kept = KeptAnswer(lambda: next(answers), seconds=60)
     assert [kept(), kept()] == ["a", "a"]
