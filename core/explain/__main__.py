@@ -13,9 +13,14 @@ parser.add_argument("file", nargs="?", help="the output of a program; - reads a 
 parser.add_argument("--json", action="store_true", help="for programs")
 options = parser.parse_args()
 if options.file in (None, "-"):
+    if sys.stdin.isatty():
+        print("Paste an error, then press Ctrl+D (Ctrl+Z and Enter on Windows).")
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
 else:
-    text = Path(options.file).read_text("utf-8", "replace")
+    try:
+        text = Path(options.file).read_text("utf-8", "replace")
+    except OSError as error:
+        parser.error(f"can't read {options.file}: {error.strerror}")
 answer = explain(text)
 print(
     json.dumps(asdict(answer), indent=2) if options.json else "\n\n".join(told(answer))

@@ -170,11 +170,11 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
         assert "{" not in answer.change, name
 
 
-def run(*options: str, text: str) -> str:
+def run(*options: str, text: str, status: int = 0) -> str:
     program = [sys.executable, "-m", "core.explain", *options]
     ended = subprocess.run(program, input=text, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    assert ended.returncode == status, ended.stderr
+    return ended.stdout + ended.stderr
 
 
 def test_the_program_reads_a_pipe_or_a_file(tmp_path):
@@ -185,6 +185,13 @@ def test_the_program_reads_a_pipe_or_a_file(tmp_path):
     file.write_text(text)
     answer = json.loads(run(str(file), "--json", text=""))
     assert (answer["kind"], answer["cause"]["slug"]) == ("sure", "out_of_memory")
+
+
+@pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path, file):
+    said = run(str(tmp_path / file), text="", status=2)
+    assert f"can't read {tmp_path / file}" in said
+    assert "Traceback" not in said
 
 
 def test_it_needs_nothing_but_python():
