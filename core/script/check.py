@@ -16,11 +16,6 @@ SECONDS = 8.0  # 200 KB of training code take two; what is made to be slow is en
 MEMORY_BYTES = 1 << 30
 NAME = "script"
 How = Literal["off", "here", "confined"]
-TOLD_BY_RUNNING = (  # rules that guess what a run knows
-    *(rules.copy_not_kept, rules.moved_after_optimizer, rules.model_not_moved),
-    *(rules.batch_not_moved, rules.numpy_on_device, rules.graph_kept),
-    rules.waits_in_every_step,
-)
 
 
 @dataclass(frozen=True)
@@ -33,12 +28,11 @@ class Checked:
     why_not: str = ""  # why it did not run, or not to its end
 
 
-def check(text: str, ran: bool = False) -> Checked:
+def check(text: str) -> Checked:
     """All that the rules find in a script, in the order of its lines."""
-    asked = [r for r in rules.RULES if not ran or r not in TOLD_BY_RUNNING]
     try:
         script = Script(text)
-        found = {finding for rule in asked for finding in rule(script)}
+        found = {finding for rule in rules.RULES for finding in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
@@ -64,7 +58,7 @@ def check_apart(text: str, how: How = "off") -> Checked:
     ran = report.get("status") in (OK, DEVICE_ERROR)
     checked: Checked = sandbox.call(
         "core.script.check:check",
-        *(text, ran),
+        text,
         seconds=SECONDS,
         memory_bytes=MEMORY_BYTES,
         hostile=True,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from core.script.syntax import (
     ACCELERATOR,
     GPU,
-    MOVES,
     NO_GRADIENTS,
     WAITS,
     Finding,
@@ -23,7 +22,6 @@ from core.script.syntax import (
     dotted,
     identifiers,
     keyword,
-    losses,
     names,
     owner,
     parameters_of,
@@ -32,17 +30,6 @@ from core.words import Words
 
 words = Words(__file__)
 
-DATA = re.compile(  # names that are hardly given to a module
-    r"x|y|xb|yb|data|batch|inputs?|images?|imgs?|videos?|clips?|masks?|tokens|labels?|"
-    r"targets?|features|outputs?|logits|preds?|predictions?",
-    re.IGNORECASE,
-)
-RESHAPES = {"view", "reshape", "float", "long", "unsqueeze", "squeeze", "flatten"}
-IN_PLACE = re.compile(r"transformers|torch_geometric|\bdgl\b")  # their batches' `.to`
-HANDLES_DEVICES = re.compile(  # libraries and settings that move things by themselves
-    r"\b(DataParallel|Accelerator|accelerate|Fabric|lightning|pytorch_lightning|"
-    r"set_default_device|set_default_tensor_type|deepspeed|[Pp]refetch\w*|dali)\b"
-)
 # torch.save of what these give pickles no class, even under the model's own name, as in
 # `model = torch.jit.script(model)`.
 OF_A_MODEL = {"state_dict", "script", "trace", "freeze", "export"}
@@ -52,105 +39,10 @@ EVALUATION = re.compile(  # as a word of its own
     re.IGNORECASE,
 )
 CLEARS = re.compile(r"zero_grad|clear_grad|\bgrad\b|zero_grads")
-PRINTS = ("print", "float", "set_description", "set_postfix")
 CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "time"}
 
 
-# What is moved to which device and when, and what is saved and loaded
-
-
-def copy_not_kept(script: Script) -> Iterator[Finding]:
-    """`x.to(device)` on a line by itself."""
-    guess = not IN_PLACE.search(script.words)
-    for call in script.all(*MOVES):
-        name = owner(call)
-        alone = isinstance(script.parents[call], ast.Expr)
-        if not alone or not name or name in script.models:
-            continue
-        sure = name in script.tensors
-        if sure or (guess and DATA.fullmatch(name)):
-            say = words("rules.copy_not_kept", name=name, move=called(call))
-            sureness: Sureness = "sure" if sure else "likely"
-            yield Finding(call.lineno, sureness, say, "to_not_reassigned")
-
-
-def moved_after_optimizer(script: Script) -> Iterator[Finding]:
-    """The optimizer is given the parameters before the model is moved."""
-    for optimizer in script.optimizers.values():
-        built, place = optimizer.lineno, script.place(optimizer)
-        for model in parameters_of(optimizer):
-            for call in script.all(*MOVES):
-                between = any(
-                    built < loop.lineno <= call.lineno for loop in script.loops
-                )
-                after = call.lineno > built and not between
-                if owner(call) == model and after and script.place(call) == place:
-                    strict = called(optimizer) == "Adagrad"  # makes its state at once
-                    say = words("rules.moved_after_optimizer", model=model, line=built)
-                    yield Finding(call.lineno, "sure" if strict else "look", say)
-
-
-def model_not_moved(script: Script) -> Iterator[Finding]:
-    """The batches are moved, the model is not."""
-    if HANDLES_DEVICES.search(script.words) or re.search("device_map", script.words):
-        return
-    for loop in script.training_loops:
-        parts = set(script.batch(loop))
-        if not any(  # also what is made of a part, as `x.view(-1).to(device)`
-            isinstance(call.func, ast.Attribute) and names(call.func) & parts
-            for call in calls(loop, *MOVES)
-        ):
-            continue
-        asked = {dotted(call.func) for call in calls(loop)} & script.models
-        for name, value, statement in script.assigned:
-            model = script.makes_model(value)
-            if name not in asked or model not in script.classes:
-                continue
-            handed_on = any(
-                name in map(dotted, call.args) and called(call) not in ("print", "len")
-                for call in script.calls
-            )
-            of_a_device = GPU.search(identifiers(value))
-            if name not in script.moved_models and not handed_on and not of_a_device:
-                say = words("rules.model_not_moved", name=name, model=model)
-                yield Finding(statement.lineno, "likely", say, "model_not_moved")
-
-
-def batch_not_moved(script: Script) -> Iterator[Finding]:
-    """The model is on the device, and what it is given comes as the loader made it."""
-    if HANDLES_DEVICES.search(script.words) or not script.moved_models:
-        return
-    for loop in script.loops:
-        parts = script.batch(loop)
-        for call in calls(loop):
-            if script.around(call) is not loop or not call.args:
-                continue
-            name = dotted(call.args[0])
-            if dotted(call.func) in script.moved_models and name in parts:
-                slug = "data_not_moved"
-            elif call in script.cross_entropies and len(call.args) > 1:
-                slug, name = "labels_not_moved", dotted(call.args[1])
-            else:
-                continue
-            if name in parts and not _is_moved(loop, name):
-                say = words("rules.batch_not_moved", name=name)
-                yield Finding(call.lineno, "likely", say, slug)
-
-
-def _is_moved(loop: Loop, name: str) -> bool:
-    """Whether anything in the loop may have put it on the device."""
-    for node in ast.walk(loop):
-        if not isinstance(node, ast.stmt) or hasattr(node, "body"):
-            continue
-        if name not in names(node):
-            continue
-        if any(calls(node, *MOVES)) or GPU.search(identifiers(node)):
-            return True
-        if isinstance(node, ast.Assign) and any(name in names(t) for t in node.targets):
-            unpacks = isinstance(node.targets[0], ast.Tuple)
-            if not unpacks and called(node.value) not in RESHAPES:
-                return True
-    return False
+# Which device, and what is saved and loaded
 
 
 def cuda_written_down(script: Script) -> Iterator[Finding]:
@@ -180,46 +72,6 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
 
 def _is_cuda(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and str(value.value).startswith("cuda")
-
-
-def numpy_on_device(script: Script) -> Iterator[Finding]:
-    """`.numpy()` on what a model that was moved has answered, and was not fetched."""
-    back = any(
-        owner(call) in script.models and _to_cpu(call)
-        for call in script.all("cpu", "to")
-    )
-    accelerated = ACCELERATOR.search(script.words)
-    if back or not accelerated or HANDLES_DEVICES.search(script.words):
-        return
-    for call in script.all("numpy"):
-        value = getattr(call.func, "value", None)
-        if value is not None and not call.keywords and _on_device(script, value, call):
-            say = words("rules.numpy_on_device")
-            yield Finding(call.lineno, "likely", say, "numpy_on_device")
-
-
-def _to_cpu(call: ast.Call) -> bool:
-    return called(call) == "cpu" or any(
-        isinstance(value, ast.Constant) and value.value == "cpu" for value in call.args
-    )
-
-
-def _on_device(script: Script, value: ast.expr, use: ast.expr) -> bool:
-    """Whether a value comes from a model that was moved, and was not fetched since."""
-    if isinstance(value, ast.Name):
-        before = script.values_before(value, use)
-        return any(_on_device(script, made, made) for made in before)
-    if isinstance(value, ast.Attribute | ast.Subscript):
-        return _on_device(script, value.value, use)
-    if not isinstance(value, ast.Call):
-        return False
-    if dotted(value.func) in script.moved_models:
-        return True
-    if called(value) in ("numpy", "tolist", "item") or _to_cpu(value):
-        return False
-    of_torch = owner(value) in ("torch", "F", "torch.nn.functional")
-    given = value.args[:1] if of_torch else [getattr(value.func, "value", None)]
-    return any(made is not None and _on_device(script, made, use) for made in given)
 
 
 def load_without_place(script: Script) -> Iterator[Finding]:
@@ -333,23 +185,6 @@ def _ends_with_softmax(value: ast.AST) -> bool:
     return bool(value.args) and called(value.args[-1]) == "Softmax"
 
 
-def graph_kept(script: Script) -> Iterator[Finding]:
-    """`total += loss` keeps what autograd recorded, of every step."""
-    for loop in script.training_loops:
-        backward = losses(loop)
-        for node in script.in_every_turn(loop):
-            name = ""
-            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-                value = node.value  # `loss`, or `loss * n`
-                bare = dotted(value.left if isinstance(value, ast.BinOp) else value)
-                name = dotted(node.target) if bare in backward else ""
-            elif called(node) == "append" and isinstance(node, ast.Call) and node.args:
-                name = owner(node) if dotted(node.args[0]) in backward else ""
-            if name and name not in backward:
-                say = words("rules.graph_kept", name=name)
-                yield Finding(node.lineno, "sure", say, "item_every_step")
-
-
 def gradients_never_cleared(script: Script) -> Iterator[Finding]:
     """`backward` and `step`, and no `zero_grad`."""
     for loop in script.training_loops:
@@ -448,22 +283,6 @@ def training_mode_not_restored(script: Script) -> Iterator[Finding]:
             return
 
 
-def waits_in_every_step(script: Script) -> Iterator[Finding]:
-    """`.item()` and its like, in each turn of a training loop."""
-    if not GPU.search(script.words):  # on the CPU alone it costs nothing
-        return
-    for loop in script.training_loops:
-        backward = losses(loop)
-        for node in script.in_every_turn(loop):
-            name = called(node)
-            printed = name in PRINTS and names(node) & backward
-            if name in WAITS or printed:
-                call = name if printed else f".{name}"
-                say = words("rules.waits_in_every_step", call=call)
-                yield Finding(node.lineno, "look", say, "item_every_step")
-                break
-
-
 def clock_without_waiting(script: Script) -> Iterator[Finding]:
     """The clock is read when the work is queued, not when it is done."""
     if not ACCELERATOR.search(script.words):
@@ -515,23 +334,16 @@ def workers_without_guard(script: Script) -> Iterator[Finding]:
 
 
 RULES: tuple[Callable[[Script], Iterator[Finding]], ...] = (
-    copy_not_kept,
-    moved_after_optimizer,
-    model_not_moved,
-    batch_not_moved,
     cuda_written_down,
-    numpy_on_device,
     load_without_place,
     code_may_run,
     whole_model_saved,
     softmax_before_loss,
-    graph_kept,
     gradients_never_cleared,
     optimizer_of_another_model,
     training_mode_in_evaluation,
     gradients_in_evaluation,
     training_mode_not_restored,
-    waits_in_every_step,
     clock_without_waiting,
     workers_without_guard,
 )

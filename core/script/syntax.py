@@ -22,15 +22,8 @@ OPTIMIZERS = frozenset(
     Rprop SGD SparseAdam
     """.split()  # noqa: SIM905
 )
-MAKES_TENSOR = frozenset(
-    """
-    arange as_tensor cat empty eye from_numpy full linspace ones ones_like rand randint
-    randn randperm stack tensor zeros zeros_like
-    """.split()  # noqa: SIM905
-)
 KEEPS_MODEL = {"to", "cuda", "cpu", "float", "half", "double", "train", "eval"}
 ASKS_MODEL = {"parameters", "named_parameters", "eval", "modules", "zero_grad"}
-MOVES = {"to", "cuda"}
 WAITS = ("item", "tolist", "cpu")
 GPU = re.compile(r"cuda|gpu|accelerator|is_available|device", re.IGNORECASE)
 ACCELERATOR = re.compile(r"cuda|accelerator|mps|xpu")
@@ -125,11 +118,6 @@ def names(node: ast.AST) -> set[str]:
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The argument of that name."""
     return next((given.value for given in call.keywords if given.arg == name), None)
-
-
-def losses(loop: ast.AST) -> set[str]:
-    """What goes backward in a loop."""
-    return {owner(call) for call in calls(loop, "backward")} - {""}
 
 
 def parameters_of(optimizer: ast.Call) -> set[str]:
@@ -262,16 +250,6 @@ class Script:
         return made | {owner(call) for call in self.all(*ASKS_MODEL) if not call.args}
 
     @cached_property
-    def moved_models(self) -> set[str]:
-        """Those that are moved, or made and moved in one line."""
-        made = {
-            name
-            for name, value, _ in self.assigned
-            if self.makes_model(value) and any(calls(value, *MOVES))
-        }
-        return made | {owner(call) for call in self.all(*MOVES)} & self.models
-
-    @cached_property
     def optimizers(self) -> dict[str, ast.Call]:
         """The optimizers that are built, by their names."""
         return {
@@ -297,16 +275,6 @@ class Script:
             )
         ]
 
-    @cached_property
-    def tensors(self) -> set[str]:
-        """Names that are surely tensors: parts of a batch, and what torch has made."""
-        made = {
-            name
-            for name, value, _ in self.assigned
-            if called(value) in MAKES_TENSOR and "torch" in names(value)
-        }
-        return made.union(*(set(self.batch(loop)) for loop in self.loops))
-
     # Loops
 
     @cached_property
@@ -327,37 +295,3 @@ class Script:
         """The loops whose every turn goes backward once, the innermost ones."""
         found = [self.around(call) for call in self.all("backward")]
         return list(dict.fromkeys(loop for loop in found if loop is not None))
-
-    def batch(self, loop: Loop) -> list[str]:
-        """The names of a batch's parts, where a loop over batches unpacks them."""
-        if not isinstance(loop, ast.For):
-            return []
-        target = loop.target
-        if called(loop.iter) in {"items", "zip", "range", "product", "named_modules"}:
-            return []
-        if called(loop.iter) == "enumerate" or "enumerate" in names(loop.iter):
-            target = target.elts[-1] if isinstance(target, ast.Tuple) else target
-        if isinstance(target, ast.Tuple | ast.List):
-            parts = target.elts
-        else:
-            parts = [
-                part
-                for statement in loop.body
-                if isinstance(statement, ast.Assign)
-                and dotted(statement.value) == dotted(target) != ""
-                and isinstance(statement.targets[0], ast.Tuple)
-                for part in statement.targets[0].elts
-            ]
-        return [dotted(part) for part in parts if dotted(part) not in ("", "_")]
-
-    def in_every_turn(self, loop: Loop) -> Iterator[Located]:
-        """What a loop does each time, not only under a condition."""
-        waiting: list[ast.AST] = list(reversed(loop.body))
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, Located):
-                yield node
-            if isinstance(node, ast.If):
-                waiting.append(node.test)
-            elif not isinstance(node, Function | ast.Lambda):
-                waiting += reversed(list(ast.iter_child_nodes(node)))

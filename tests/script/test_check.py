@@ -131,7 +131,7 @@ def test_a_script_that_may_be_run_is_run(text):
 
 
 def test_what_does_not_run_is_read_and_says_so():
-    text = "for x, y in loader:\n    x.to(device)\n"
+    text = "for x, y in loader:\n    state = torch.load(path)\n"
     checked = check_apart(text, "here")
     assert not checked.ran
     assert "NameError" in checked.why_not

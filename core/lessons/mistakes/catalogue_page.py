@@ -400,7 +400,7 @@ def code() -> None:
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),
-            "core.script.rules:copy_not_kept",
+            "core.script.rules:gradients_never_cleared",
             "core.script.check:check",
         ),
         (
