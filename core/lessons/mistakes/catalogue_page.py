@@ -400,7 +400,7 @@ def code() -> None:
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),
-            "core.script.rules:gradients_never_cleared",
+            "core.script.rules:code_may_run",
             "core.script.check:check",
         ),
         (
