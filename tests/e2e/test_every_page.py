@@ -30,7 +30,7 @@ SIGHTS = {
     "Device": Sight(IMAGE),
     "Evaluate": Sight(IMAGE),  # its button is for a finished run
     "Checkpoints": Sight(CHART),
-    "Runs": Sight(CHART),  # its button leads to Train
+    "Runs": Sight("text=You haven't trained here yet"),  # its button leads to Train
     "Train?task=sprites&epochs=50": Sight(
         IMAGE,
         "start_training",
