@@ -14,7 +14,8 @@ parser.add_argument("--json", action="store_true", help="for programs")
 options = parser.parse_args()
 if options.file in (None, "-"):
     if sys.stdin.isatty():
-        print("Paste an error, then press Ctrl+D (Ctrl+Z and Enter on Windows).")
+        hint = "Paste an error, then press Ctrl+D (Ctrl+Z and Enter on Windows)."
+        print(hint, file=sys.stderr)
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
 else:
     try:

@@ -53,7 +53,6 @@ def losses(
     most: float | None = None,
     height: int = base.MIDDLE,
     legend: bool = False,
-    opacity: float = 1,
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean, for `loss_table`.
 
@@ -63,7 +62,7 @@ def losses(
     color = _colors(looks, colors)
     means: dict[str, Any]
     if legend:
-        means = {"strokeDash": _dashes(looks, colors), "opacity": alt.value(opacity)}
+        means = {"strokeDash": _dashes(looks, colors)}
     else:
         color = color.legend(None)
         last = f"datum.run === '{looks[-1][0] if looks else ''}'"

@@ -100,7 +100,6 @@ def _introduction(result: RunResult) -> str:
         f"RMSE {result.rmse:.4f}"
     )
     model = words.table("export.models")[config.model]
-    textbook = config.feed == "dataloader" and config.has_images
     facts = {
         "reached": reached,
         "device": here.device_name,
@@ -109,12 +108,17 @@ def _introduction(result: RunResult) -> str:
         "torch": here.torch,
         "python": here.python,
     }
-    about = words("export.reached", **facts)
-    if textbook:
+    if _is_textbook(config):
         about = words("export.textbook", **facts)
-    elif config.feed == "dataloader":
-        about += f" {words('export.loader')}"
+    else:
+        about = words("export.reached", **facts)
+        if config.feed == "dataloader":
+            about += f" {words('export.loader')}"
     return f"Train {model} on {words.table('export.tasks')[config.task]}.\n\n{about}"
+
+
+def _is_textbook(config: RunConfig) -> bool:
+    return config.feed == "dataloader" and config.has_images
 
 
 def sections(result: RunResult) -> list[Section]:
@@ -140,7 +144,7 @@ def inlined(config: RunConfig, threads: int, shuffle: bool = False) -> str:
     constants |= {"THREADS": threads, "SHUFFLE": shuffle}
     if config.device == SIMULATED:
         constants["DEVICE"] = "cpu"  # with the same digits
-    textbook = config.feed == "dataloader" and config.has_images
+    textbook = _is_textbook(config)
     template = TEXTBOOK if textbook else TEMPLATE
     text = _decide(template.read_text(encoding="utf-8"), constants)
     sources = [text]

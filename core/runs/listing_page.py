@@ -25,7 +25,6 @@ ROWS, ROW_HEIGHT = 5, 35  # rows without scrolling; pixels, as st.dataframe draw
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # selected runs that the address remembers
 ALL = ""
-PALE = 0.5  # opacity of the example, so that it is not taken for a measurement
 COLUMN = st.column_config
 words = Words(__file__)
 

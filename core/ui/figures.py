@@ -78,7 +78,7 @@ def elsewhere(*environments: Environment | None) -> str:
 
 
 @contextmanager
-def example(button: str) -> Iterator[None]:
+def empty_axes(button: str) -> Iterator[None]:
     """In the place of figures that are not measured yet: their axes, pale."""
     st.markdown(f":gray[Empty axes: what **{button}** measures appears here.]")
     with faded():

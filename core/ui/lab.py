@@ -143,7 +143,7 @@ class Lab:
     def more(self, machine: Machine) -> str | None:
         """What the introduction adds for this machine."""
 
-    def example(self, arguments: tuple | None) -> None:
+    def empty_axes(self, arguments: tuple | None) -> None:
         """Draw the empty axes of a result that is not measured yet."""
 
     # What all labs do
@@ -222,9 +222,9 @@ class Lab:
 
     def before(self, arguments: tuple | None) -> None:
         """Draw what stands in the place of a result: empty axes, if it has them."""
-        if type(self).example is not Lab.example:
-            with figures.example(self.words["start"]):
-                self.example(arguments)
+        if type(self).empty_axes is not Lab.empty_axes:
+            with figures.empty_axes(self.words["start"]):
+                self.empty_axes(arguments)
 
     def _draw_code(self, ran: bool) -> None:
         title = "The code that ran" if ran else "The code that will run"

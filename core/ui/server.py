@@ -78,12 +78,12 @@ def ask(
     )
 
 
-def apart(address: str) -> Any:
-    """The result of a function without arguments, in a process of its own.
+def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
+    """The result of a function, in a process of its own.
 
     A broken driver may hang or end it, and its random numbers are its own.
     """
-    return engine().ask("core.jobs.sandbox:call", address, seconds=60)
+    return engine().ask("core.jobs.sandbox:call", address, *arguments, seconds=seconds)
 
 
 class KeptAnswer(Generic[Answer]):

@@ -105,6 +105,9 @@ def test_start_trains_to_the_end(engine):
         assert said not in texts(at.markdown)
         at.button(key=tried).click().run()
         assert said in texts(at.markdown)
+    open_tab(at, "The whole script", "code_The loop")
+    at.button(key="try_textbook_sprites").click().run()
+    assert " of 2,000)" in texts(at.code)
     open_tab(at, True, "take_home")
     keys = {button.key for button in at.download_button}
     assert keys == {"download_script", "download_notebook", "download_drawing"}

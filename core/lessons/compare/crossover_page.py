@@ -107,7 +107,7 @@ class CrossoverLab(Lab):
             f"n = {cells[0].speedup.n} pairs of readings after a warm-up."
         )
 
-    def example(self, arguments: tuple | None) -> None:
+    def empty_axes(self, arguments: tuple | None) -> None:
         self._draw_map((), arguments[0] if arguments else chosen_pair())
 
 

@@ -249,7 +249,7 @@ class RaceLab(Lab):
             "taking turns, after a warm-up."
         )
 
-    def example(self, arguments: tuple | None) -> None:
+    def empty_axes(self, arguments: tuple | None) -> None:
         pair = arguments[1] if arguments else chosen_pair()
         config = RunConfig.with_recipe(task="sprites", model="ann", epochs=1)
         race = Race(pair, (None, None), config, RACE_STEPS["ann"], REPEATS, (), (), "")

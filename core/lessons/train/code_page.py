@@ -11,7 +11,7 @@ from core.lessons.mistakes.catalogue import BY_SLUG
 from core.runs import export
 from core.ui import figures, format
 from core.ui.course import link, page
-from core.ui.server import KeptAnswer, apart, engine, explained
+from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, lines_with
 from core.words import Words
 
@@ -32,6 +32,21 @@ def _answer(address: str) -> KeptAnswer[Any]:
 orders = _answer("minibatches:compare_orders")
 sizes = _answer("minibatches:compare_sizes")
 one_kind = _answer("one_kind:train")
+
+
+def _textbook_script(task: str) -> str:
+    config = RunConfig(task=task, feed="dataloader", epochs=1)
+    return export.inlined(config, 1, shuffle=True)
+
+
+def _print_textbook(task: str) -> str:
+    address, script = "core.lessons.train.textbook:run", _textbook_script(task)
+    return apart(address, script, task == "sprites", seconds=120)
+
+
+textbook_output = {
+    task: KeptAnswer(partial(_print_textbook, task), 600) for task in IMAGE_TASKS
+}
 
 
 def tabs(task: str, model: str, criterion: str) -> None:
@@ -150,25 +165,15 @@ def _textbook(task: str) -> None:
     """A script with a DataLoader, in the way of textbooks, and what it prints."""
     if task not in IMAGE_TASKS:
         task = "sprites"
-    config = RunConfig(task=task, feed="dataloader", epochs=1)
-    script = export.inlined(config, 1, shuffle=True)
     st.markdown(words("code.textbook"))
-    st.code(script, line_numbers=True)
+    st.code(_textbook_script(task), line_numbers=True)
     st.markdown(words("code.differs"))
-    draw = partial(_printed, script, task == "sprites")
-    _try("Run it here", f"try_textbook_{task}", draw)
+    _try("Run it here", f"try_textbook_{task}", partial(_draw_output, task))
 
 
-def _printed(script: str, draws: bool) -> None:
+def _draw_output(task: str) -> None:
     st.markdown(words("code.printed"))
-    st.code(_run(script, draws), language=None)
-
-
-@st.cache_data(ttl=600, show_spinner=False)
-def _run(script: str, draws: bool) -> str:
-    """The same for every visitor."""
-    address = "core.lessons.train.textbook:run"
-    return engine().ask("core.jobs.sandbox:call", address, script, draws, seconds=120)
+    st.code(textbook_output[task](), language=None)
 
 
 def _one_kind() -> None:

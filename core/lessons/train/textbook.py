@@ -1,7 +1,6 @@
 """The whole script as most people write it: shown on the page, and run here."""
 
-import os
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +14,12 @@ def run(script: str, draws: bool) -> str:
     The files of Fashion-MNIST lie ready, so that nothing is downloaded. For a process
     of its own, whose working folder it changes.
     """
-    with TemporaryDirectory() as folder, redirect_stdout(StringIO()) as printed:
-        os.chdir(folder)
+    printed = StringIO()
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(printed):
         if not draws:
             raw = Path("data/FashionMNIST/raw")
             raw.mkdir(parents=True)
             for name, content in fashion_mnist.files()[1].items():
                 (raw / name).write_bytes(content)
         exec(script.replace("import sprites", ""), {"sprites": sprites})
-        os.chdir("/")
     return printed.getvalue()
