@@ -1,0 +1,90 @@
+// c = a @ b, m×n. A tile of 16×16 numbers of each is read once for 16 results.
+struct Shape {
+  m: u32, n: u32, k: u32,
+  more: u32,                   // 1: add a bias, 2: and ReLU, 3: ReLU's backward
+  a: vec2<u32>, b: vec2<u32>,  // strides, in rows and in columns
+}
+@group(0) @binding(0) var<uniform> shape: Shape;
+@group(0) @binding(1) var<storage, read> a: array<f32>;
+@group(0) @binding(2) var<storage, read> b: array<f32>;
+@group(0) @binding(3) var<storage, read> extra: array<f32>;
+@group(0) @binding(4) var<storage, read_write> c: array<f32>;
+var<workgroup> left: array<array<f32, 16>, 16>;
+var<workgroup> right: array<array<f32, 16>, 16>;
+
+@compute @workgroup_size(16, 16)
+fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
+            @builtin(local_invocation_id) here: vec3<u32>) {
+  var sum = 0.0;
+  for (var start = 0u; start < shape.k; start += 16u) {
+    let i = start + here.x;
+    let j = start + here.y;
+    left[here.y][here.x] = 0.0;
+    right[here.y][here.x] = 0.0;
+    if (at.y < shape.m && i < shape.k) {
+      left[here.y][here.x] = a[at.y * shape.a.x + i * shape.a.y];
+    }
+    if (at.x < shape.n && j < shape.k) {
+      right[here.y][here.x] = b[j * shape.b.x + at.x * shape.b.y];
+    }
+    workgroupBarrier();
+    for (var each = 0u; each < 16u; each++) {
+      sum += left[here.y][each] * right[each][here.x];
+    }
+    workgroupBarrier();
+  }
+  if (at.y >= shape.m || at.x >= shape.n) { return; }
+  let place = at.y * shape.n + at.x;
+  if (shape.more == 1u || shape.more == 2u) { sum += extra[at.x]; }
+  if (shape.more == 2u) { sum = max(sum, 0.0); }
+  if (shape.more == 3u && extra[place] <= 0.0) { sum = 0.0; }
+  c[place] = sum;
+}
+
+struct Step {
+  rate: f32,  // learning rate, corrected as Adam does in its first steps
+  root: f32,  // likewise, of the mean square
+  number: u32,
+}
+@group(0) @binding(5) var<uniform> step_: Step;
+@group(0) @binding(6) var<storage, read> logits: array<f32>;
+@group(0) @binding(7) var<storage, read> labels: array<u32>;
+@group(0) @binding(8) var<storage, read_write> gradient: array<f32>;
+@group(0) @binding(9) var<storage, read_write> losses: array<f32>;
+var<workgroup> parts: array<f32, 64>;
+
+// Cross-entropy of a batch of 64 images, and its gradient: an image a thread.
+@compute @workgroup_size(64)
+fn cross_entropy(@builtin(local_invocation_index) image: u32) {
+  let first = image * 10u;
+  var largest = logits[first];
+  for (var i = 1u; i < 10u; i++) { largest = max(largest, logits[first + i]); }
+  var sum = 0.0;
+  for (var i = 0u; i < 10u; i++) { sum += exp(logits[first + i] - largest); }
+  let label = labels[image];
+  for (var i = 0u; i < 10u; i++) {
+    let share = exp(logits[first + i] - largest) / sum;
+    gradient[first + i] = (share - select(0.0, 1.0, i == label)) / 64.0;
+  }
+  parts[image] = log(sum) + largest - logits[first + label];
+  workgroupBarrier();
+  if (image > 0u) { return; }
+  var loss = 0.0;
+  for (var i = 0u; i < 64u; i++) { loss += parts[i] / 64.0; }
+  losses[step_.number] = loss;
+}
+
+@group(0) @binding(10) var<uniform> now: Step;
+@group(0) @binding(11) var<storage, read> slope: array<f32>;
+@group(0) @binding(12) var<storage, read_write> weight: array<f32>;
+@group(0) @binding(13) var<storage, read_write> mean: array<f32>;
+@group(0) @binding(14) var<storage, read_write> square: array<f32>;
+
+@compute @workgroup_size(64)
+fn adam(@builtin(global_invocation_id) at: vec3<u32>) {
+  let i = at.x;
+  if (i >= arrayLength(&weight)) { return; }
+  mean[i] = 0.9 * mean[i] + 0.1 * slope[i];
+  square[i] = 0.999 * square[i] + 0.001 * slope[i] * slope[i];
+  weight[i] -= now.rate * mean[i] / (sqrt(square[i]) / now.root + 1e-8);
+}
