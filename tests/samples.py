@@ -16,6 +16,7 @@ from core.lessons.compare.timing_pitfalls_result import (
     ThreadReading,
     TimingLab,
 )
+from core.lessons.compare.your_gpu_result import BATCH_SIZES, SIZES, BrowserGpu, Work
 from core.lessons.model.model_result import Transfer, Transfers
 from core.lessons.scale.scale_result import Cost, Gradients, Share, Step
 from core.lessons.speed.climb_result import (
@@ -334,4 +335,38 @@ COST = Cost(
     backend="gloo",
     environment=replace(PROCESSOR, threads=1),
     date=DATE,
+)
+
+
+def _turns(seconds: float) -> tuple[float, ...]:
+    return tuple(seconds * (1 + 0.01 * round) for round in range(7))
+
+
+BROWSER_GPU = BrowserGpu(
+    name="nvidia ampere",
+    kind="computer",
+    works=(
+        *(
+            Work("product", n, _turns(8e-5 + n**3 / 4e11), _turns(n**3 / 3e10))
+            for n in SIZES
+        ),
+        *(
+            Work("forward", n, _turns(1e-4 + n * 2e-7), _turns(4e-6 * n + 3e-5))
+            for n in BATCH_SIZES
+        ),
+        Work("step", 64, _turns(6e-4), _turns(1.1e-3)),
+    ),
+    left_out=(),
+    losses=tuple(0.6 + 1.7 * 0.96**step for step in range(100)),
+    clocked=2048,
+    unwaited=_turns(3e-5),
+    waited=_turns(0.022),
+    there=_turns(0.011),
+    back=_turns(0.0009),
+    paces=(46.0, 46.0, 45.0, 41.0, 38.0),
+    against="torch",
+    expected=tuple(0.6 + 1.7 * 0.96**step for step in range(100)),
+    own_weights=True,
+    date=DATE,
+    environment=PROCESSOR,
 )

@@ -1,11 +1,35 @@
 """The Compare page: race, timing lab, one step taken apart, the map."""
 
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.classroom.rules import Rules
 from core.lessons.compare.candidates import candidates
 from core.lessons.compare.crossover_result import Cell
-from tests.pages.walk import finish, open_page, open_tab, press, status, texts, wait
+from core.lessons.compare.your_gpu_page import (
+    COMPONENT,
+    RESULT,
+    SHARED,
+    SOURCE,
+    YourGpu,
+)
+from core.ui import server
+from tests.pages.walk import (
+    HOSTILE,
+    TEACHER,
+    finish,
+    open_page,
+    open_tab,
+    outside_code,
+    press,
+    show_lab,
+    status,
+    texts,
+    wait,
+)
+from tests.samples import BROWSER_GPU
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -123,3 +147,64 @@ def test_compare_offers_only_what_it_can_measure(tab, keys):
             at.selectbox(key=key).select_index(index).run()
             assert not at.exception
             assert not at.warning
+
+
+def test_a_browsers_gpu_is_judged_like_any_other():
+    at = show_lab("your_gpu", BROWSER_GPU, "From 256 on")
+    assert "Your GPU wins from 256 on" in texts(at.success)
+    assert "You guessed right" in texts(at.success)
+    assert len(at.get("vega_lite_chart")) == 3
+    assert "the last second had 83%" in texts(at.markdown)
+    assert "As the browser claims: `nvidia ampere`" in texts(at.caption)
+
+
+def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
+    for name in HOSTILE:
+        gpu = replace(BROWSER_GPU, name=name[:60], kind="software")
+        at = show_lab("your_gpu", gpu, "From 64 on")
+        assert "the speed means nothing" in texts(at.info)
+        assert "evil" not in outside_code(at)
+
+
+def test_a_gpu_is_measured_once_the_browser_has_one(engine):
+    at = open_page("pages/5_Compare.py", tab="Your GPU")
+    assert at.button(key="your_gpu").disabled
+    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}}
+    at.run()
+    at.button(key="your_gpu").click().run()
+    go = at.session_state["your_gpu_go"]
+    assert go["work"]["losses"]
+    result = {"id": go["id"], "name": "x", "works": "lies"}
+    at.session_state[COMPONENT] = {"gpu": {"name": "x"}, "result": result}
+    at.run()
+    assert not at.exception
+    assert "can't be read" in texts(at.warning)
+    assert not at.button(key="your_gpu").disabled
+
+
+def test_every_line_beside_a_lesson_is_one_that_ran():
+    for lesson in YourGpu.words["lessons"].values():
+        for line in lesson["js"].strip().splitlines():
+            assert line in SOURCE
+
+
+def test_a_class_sees_the_gpus_that_were_shared(room, engine):
+    """Nothing is shared by itself."""
+    made = room.create(TEACHER, "Monday", 30, Rules())
+    room.start(TEACHER, made.id)
+    at = open_page("pages/5_Compare.py", tab="Your GPU")
+    assert "The class's GPUs" not in texts(at.markdown)
+    room.join(made.code, at.session_state["visitor"])
+    at.session_state["answers"] = {RESULT: BROWSER_GPU}
+    at.run()
+    assert "Nobody has shared a GPU yet." in texts(at.markdown)
+    (button,) = (each for each in at.button if each.label.startswith("Show my GPU"))
+    button.click().run()
+    mine = at.session_state["answers"][SHARED]
+    room.join(made.code, "another")
+    server.store().answers.keep("another", SHARED, mine | {"name": HOSTILE[0]})
+    at.run()
+    assert not at.exception
+    assert "Nobody has shared" not in texts(at.markdown)
+    assert "Take my GPU out of the chart" in [each.label for each in at.button]
+    assert "evil" not in outside_code(at)

@@ -1,7 +1,8 @@
 """The learner's own GPU, measured by their browser, as the Compare page shows it."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -10,14 +11,17 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError
-from core.jobs.job import Job
+from core.errors import ExplainedError, quoted
+from core.jobs.job import Job, Stored
 from core.lessons.compare.your_gpu_result import (
     BATCH_SIZES,
     KINDS,
     NAMES,
     SIZES,
+    WORKS,
     BrowserGpu,
+    Work,
+    literal,
     read,
 )
 from core.measure.environment import Machine
@@ -27,28 +31,26 @@ from core.ui import answers, charts, dataset, format, runs
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
-from core.ui.server import ask, engine, room, store, visitor
+from core.ui.server import ask, engine, explained, room, store, visitor
 
-RESULT, SHARED = "your_gpu_result", "your_gpu_shared"  # kept answers
-COMPONENT = "your_gpu_component"
-FILE = Path(__file__).with_name("your_gpu.js")
-SHADER = FILE.with_suffix(".wgsl").read_text("utf-8")
+# Kept answers; Device shows the name.
+NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
+COMPONENT, YOURS, NEVER = "your_gpu_component", "Your GPU", "At no size"
+PARTS = [4, 3, 3]  # widths of a lesson and of its two pieces of code
 ROUND_SECONDS = 60.0  # for an answer of the workers
-NEVER = "At no size here"
+SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
+SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
 _component = st.components.v2.component(
-    "your_gpu",
-    html='<p role="status"></p><progress hidden></progress>',
-    css="p { margin: 0 } progress { width: 100%; accent-color: currentColor }",
-    js=FILE.read_text("utf-8"),
+    "your_gpu", html='<p role="status"></p>', css="p { margin: 0 }", js=SOURCE
 )
-
-
-def ignore() -> None:
-    """The page is drawn anew whatever the component says."""
 
 
 def show_shader() -> None:
     st.code(SHADER, language="rust", line_numbers=True)
+
+
+def ignore() -> None:
+    """The page is drawn anew whatever the component says."""
 
 
 class YourGpu(Lab):
@@ -66,18 +68,19 @@ class YourGpu(Lab):
 
     @st.fragment
     def draw(self, machine: Machine) -> None:
-        st.subheader(self.words["heading"])
-        st.markdown(self.words["text"], width=PROSE)
         state = st.session_state
         said = state.get(COMPONENT, {})
         if "gpu" not in said:  # the tab was closed meanwhile, which has ended a run
             state.pop("your_gpu_go", None)
+        elif (name := literal(said["gpu"]["name"])) != answers.given().get(NAME):
+            answers.keep(NAME, name)
         shown = self._take(said) or answers.given().get(RESULT)
+        st.subheader(self.words["heading"])
+        st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, shown is not None)
         same = is_direct(st.context.headers) and answers.toggle(
             self.words["same"], "your_gpu_same"
         )
-        against = "torch" if same else "browser"
         busy = st.toggle(self.words["keep_busy"], key="your_gpu_busy")
         st.button(
             self.words["start"],
@@ -85,7 +88,7 @@ class YourGpu(Lab):
             type="primary",
             icon=":material/timer:",
             on_click=self._start,
-            args=(machine, against, busy),
+            args=(machine, "torch" if same else "browser", busy),
             disabled="gpu" not in said or "your_gpu_go" in state,
         )
         if refusal := state.pop("your_gpu_refused", ""):
@@ -100,7 +103,7 @@ class YourGpu(Lab):
     def _start(self, machine: Machine, against: str, busy: bool) -> None:
         state, mine = st.session_state, newest_ann()
         task = mine.task if mine else dataset.default_task(machine)
-        checkpoint = runs.Stored(mine.id) if mine else None
+        checkpoint = Stored(mine.id) if mine else None
         try:
             if against == "torch" and engine().going_on():
                 raise ExplainedError(self.words["occupied"])
@@ -135,7 +138,7 @@ class YourGpu(Lab):
         """This machine's CPU does what the GPU has just done, once."""
         state = st.session_state
         if asked and asked["round"] != state.your_gpu_answer.get("round"):
-            works = tuple((str(kind), int(size)) for kind, size in asked["works"])
+            works = [(k, n) for k, n in asked["works"] if n in WORKS.get(k, ())]
             answer = {"round": asked["round"], "problem": ""}
             try:
                 round_ = "core.lessons.compare.your_gpu:measure"
@@ -156,58 +159,46 @@ class YourGpu(Lab):
         if not go or result.get("id") != go["id"]:
             return None
         del state.your_gpu_go
-        cpu, environment = [], None
-        if go["against"] == "torch":
-            cpu, environment = state.your_gpu_rounds, state.your_gpu_environment
-        losses, own = go["work"]["losses"], go["own"]
+        known = {"against": go["against"], "own_weights": go["own"]}
+        known["expected"] = go["work"]["losses"]
         try:
-            found = read(result, go["against"], losses, own, cpu, environment)
+            found = read(result, state.your_gpu_rounds, **known)
         except ValueError as error:
             state.your_gpu_refused = str(error)
             return None
+        if go["against"] == "torch":
+            found = replace(found, environment=state.your_gpu_environment)
         answers.keep(RESULT, found)
         return found
 
     def finding(self, gpu: BrowserGpu) -> Finding:
         """From which size on the GPU wins, and by how much at the largest."""
-        if gpu.is_software:
-            return Finding(self.words["software"].format(name=gpu.name))
-        compared = [work for work in gpu.of("product") if work.speedup]
+        if gpu.kind == "software":
+            return Finding(self.words["software"].format(name=quoted(gpu.name)))
+        compared = [work for work in gpu.of("product") if work.cpu]
         if not compared:
             return Finding(self.words["alone"])
-        first, last = gpu.crossover("product"), compared[-1]
-        over = paired(last.cpu, last.gpu)
-        text = (
-            f"At {last.size:,} × {last.size:,}, your GPU is "
-            f"**{format.times(over.median)} times** as fast as {who(gpu)} "
-            f"({' to '.join(map(format.times, over.interval))})."
-        )
+        first, text = gpu.crossover("product"), versus(gpu, compared[-1])
         if first is None:
-            text = f"Your GPU doesn't win at the largest sizes. {text}"
-            return Finding(text, NEVER)
-        return Finding(
-            f"Your GPU wins **from {first:,} × {first:,} on**. {text}",
-            f"From {first:,} on",
-        )
+            return Finding(f"Your GPU doesn't win at the largest size. {text}", NEVER)
+        right = f"From {first:,} on"
+        return Finding(f"**Your GPU wins {right.lower()}.** {text}", right)
 
     def chart(self, gpu: BrowserGpu) -> None:
         draw_times(gpu, "product", "Rows of the square matrices")
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
-        """What was computed, what was left out, and what was checked."""
-        close = [
-            format.counted(work.size, noun)
-            for noun, kind in (("row", "product"), ("image", "forward"))
-            for work in gpu.of(kind)
-            if work.speedup and work.speedup.winner is None
-        ]
+        """What was checked, too close, or left out."""
+        compared = [work for work in gpu.works if work.cpu]
+        tied = [each for each in compared if paired(each.cpu, each.gpu).winner is None]
         found = [self.words["checked"]]
-        if close:
-            found.append(f"Too close to call: {', '.join(close)}.")
+        if tied:
+            names = ", ".join(label(each.kind, each.size) for each in tied)
+            found.append(f"Too close to call: {names}.")
         for why, text in self.words["left_out"].items():
-            sizes = [f"{kind} {size:,}" for kind, size, w in gpu.left_out if w == why]
-            if sizes:
-                found.append(f"{', '.join(sizes)}: {text}")
+            missing = [label(kind, size) for kind, size, w in gpu.left_out if w == why]
+            if missing:
+                found.append(f"{', '.join(missing)}: {text}")
         return found
 
     def below(self, gpu: BrowserGpu) -> None:
@@ -217,24 +208,17 @@ class YourGpu(Lab):
             draw_times(gpu, "forward", "Images in a batch")
         with right:
             draw_training(gpu)
-        for lesson, text in zip(self.words["lessons"], lesson_texts(gpu), strict=True):
-            if text:
-                words, code = st.columns(SIDES, gap="medium")
-                words.markdown(f"**{lesson['title']}** {text} {lesson['text']}")
-                code.code(lesson["js"], language="javascript")
-                code.code(lesson["torch"], language="python")
+        for name, fields in lessons(gpu).items():
+            lesson = self.words["lessons"][name]
+            words, script, python = st.columns(PARTS)
+            words.markdown(f"**{lesson['title']}** {lesson['text'].format(**fields)}")
+            script.code(lesson["js"], language="javascript", wrap_lines=True)
+            python.code(lesson["torch"], wrap_lines=True)
 
     def caption(self, gpu: BrowserGpu) -> str:
         n = max((len(work.gpu) for work in gpu.works), default=0)
-        return self.words["caption"].format(n=n, name=gpu.name, other=who(gpu))
-
-
-def who(gpu: BrowserGpu) -> str:
-    """What the GPU was compared with."""
-    if gpu.environment:
-        threads = format.counted(gpu.environment.threads, "thread")
-        return f"PyTorch on this machine's CPU ({threads})"
-    return "one thread of your browser"
+        name, other = quoted(gpu.name), opponent(gpu)
+        return self.words["caption"].format(n=n, name=name, other=other)
 
 
 def newest_ann() -> Any:
@@ -243,99 +227,106 @@ def newest_ann() -> Any:
     return next((run for run in mine if run.model == "ann"), None)
 
 
-def times(gpu: BrowserGpu, kind: str) -> pd.DataFrame:
-    """A row for each size and who did it: size, who, µs, low, high, time."""
-    rows = []
-    for work in gpu.of(kind):
-        for name, seconds in (("Your GPU", work.gpu), (NAMES[gpu.against], work.cpu)):
-            if seconds:
-                middle = median(seconds), *format.middle_half(seconds)
-                in_words = format.precise(middle[0])
-                rows.append((work.size, name, *(1e6 * t for t in middle), in_words))
-    return pd.DataFrame(rows, columns=["size", "who", "µs", "low", "high", "time"])
+def label(kind: str, size: int) -> str:
+    noun = {"product": "size", "forward": "batch", "step": "the training step, batch"}
+    return f"{noun.get(kind, '')} {size:,}"
+
+
+def opponent(gpu: BrowserGpu) -> str:
+    """What the GPU was compared with."""
+    if gpu.environment is None:
+        return "one thread of your browser"
+    threads = format.counted(gpu.environment.threads, "thread")
+    return f"PyTorch on this machine's CPU ({threads})"
+
+
+def versus(gpu: BrowserGpu, work: Work) -> str:
+    """Who is faster at a piece of work, and how many times."""
+    over, where = paired(work.cpu, work.gpu), label(work.kind, work.size)
+    if over.winner is None:
+        return f"At {where}, it is too close to call."
+    first, second = "your GPU", opponent(gpu)
+    if over.winner == 0:
+        first, second, over = second, first, paired(work.gpu, work.cpu)
+    ratio, low, high = map(format.times, (over.median, *over.interval))
+    return (
+        f"At {where}, {first} is {ratio} times as fast as {second} ({low} to {high})."
+    )
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
-    frame = times(gpu, kind)
-    if frame.empty:
-        return
-    st.altair_chart(
-        time_chart(frame, title, NAMES[gpu.against]), alt=f"Time by size: {title}"
-    )
-
-
-def time_chart(frame: pd.DataFrame, title: str, other: str) -> Chart:
     """Times over sizes, both logarithmic, with the middle half of the rounds."""
-    colors = charts.palette()
+    rows = []
+    for work in gpu.of(kind):
+        for name, seconds in ((YOURS, work.gpu), (NAMES[gpu.against], work.cpu)):
+            if seconds:
+                middle = median(seconds), *format.middle_half(seconds)
+                time = format.precise(middle[0])
+                rows.append((work.size, name, *(1e6 * each for each in middle), time))
+    if not rows:
+        return
+    columns = ["size", "who", "microseconds", "low", "high", "time"]
+    frame = pd.DataFrame(rows, columns=columns)
     x = alt.X("size:Q").title(title).scale(type="log", nice=False, padding=12)
-    y = alt.Y("µs:Q").title("Time, logarithmic").scale(type="log")
-    axis = charts.ticks(sorted(set(frame["size"])), format=",d")
+    y = alt.Y("microseconds:Q").title("Time, logarithmic").scale(type="log")
     chart = alt.Chart(frame).encode(
-        x=x.axis(axis),
+        x=x.axis(charts.ticks(sorted(set(frame["size"])), format=",d")),
         y=y.axis(charts.microseconds()),
-        color=charts.hues(
-            "who", ["Your GPU", other], [colors.accelerator, colors.cpu], **LINES
-        ),
+        color=hues(gpu),
         tooltip=["who", "size", *charts.middle_half("µs")],
     )
-    return charts.lines(chart, points=60, band=True).properties(height=MIDDLE)
+    lines = charts.lines(chart, points=60, band=True).properties(height=MIDDLE)
+    st.altair_chart(lines, alt=f"Time of each: {title}")
+
+
+def hues(gpu: BrowserGpu) -> alt.Color:
+    colors = charts.palette()
+    names = [YOURS, NAMES[gpu.against]]
+    return charts.hues("who", names, [colors.accelerator, colors.cpu], **LINES)
 
 
 def draw_training(gpu: BrowserGpu) -> None:
-    """The loss of each training step on the GPU, over torch's."""
+    """The loss of each training step on the GPU, and how long a step takes."""
     if not gpu.losses:
         return
     apart = max(abs(a - b) for a, b in zip(gpu.losses, gpu.expected, strict=True))
-    text = f"from {gpu.losses[0]:.2f} to {gpu.losses[-1]:.2f} on your GPU**"
-    st.markdown(f"**The loss falls {text}, at most {apart:.1g} from PyTorch's.")
-    pairs = {"PyTorch, CPU": gpu.expected, "Your GPU": gpu.losses}
-    rows = [
-        (step, name, loss)
-        for name, losses in pairs.items()
-        for step, loss in enumerate(losses, 1)
-    ]
-    colors = charts.palette()
-    chart = alt.Chart(pd.DataFrame(rows, columns=["step", "who", "loss"])).encode(
+    fallen = f"from {gpu.losses[0]:.2f} to {gpu.losses[-1]:.2f}"
+    st.markdown(
+        f"**It learns: the loss falls {fallen}**, within {apart:.1g} of PyTorch's."
+    )
+    losses = enumerate(gpu.losses, 1)
+    chart = alt.Chart(pd.DataFrame(losses, columns=["step", "loss"])).encode(
         x=alt.X("step:Q").title("Step"),
         y=alt.Y("loss:Q").title("Loss"),
-        color=charts.hues("who", pairs, [colors.cpu, colors.accelerator], **LINES),
-        strokeDash=alt.StrokeDash("who:N")
-        .legend(None)
-        .scale(domain=list(pairs), range=[[1, 0], [5, 5]]),
+        color=alt.value(charts.palette().accelerator),
     )
-    st.altair_chart(
-        charts.lines(chart).properties(height=MIDDLE), alt="Loss over steps"
-    )
+    st.altair_chart(charts.lines(chart).properties(height=MIDDLE), alt="Loss by step")
+    for work in gpu.of("step"):
+        text = f"A step of {work.size} images takes {format.precise(median(work.gpu))}."
+        st.markdown(f"{text} {versus(gpu, work) if work.cpu else ''}")
 
 
-def lesson_texts(gpu: BrowserGpu) -> list[str]:
-    """What each lesson of the words says of these figures; empty: nothing."""
-    said = [""] * 4
-    if gpu.waited and gpu.unwaited:
-        short, right = median(gpu.unwaited), median(gpu.waited)
-        said[0] = (
-            f"A product of size {gpu.clocked:,}: {format.precise(short)} on a clock "
-            f"that doesn't wait, {format.precise(right)} on one that does."
-        )
+def lessons(gpu: BrowserGpu) -> dict[str, dict[str, str]]:
+    """The figures of each lesson that was measured, by its name in the words."""
     forward = gpu.of("forward")
-    if forward and gpu.there and gpu.back:
-        there, back = median(gpu.there), median(gpu.back)
-        last = forward[-1]
-        said[1] = (
-            f"{last.size:,} images: {format.precise(there)} to get there, "
-            f"{format.precise(median(last.gpu))} to compute, "
-            f"{format.precise(back)} back."
-        )
-        rates = [work.size / median(work.gpu) for work in (forward[0], last)]
-        said[2] = (
-            f"{format.rounded(rates[0])} images/s at batch {forward[0].size:,}, "
-            f"{format.rounded(rates[1])} at batch {last.size:,}."
-        )
-    if len(gpu.paces) > 1:
-        said[3] = (
-            f"In the last of {len(gpu.paces)} seconds of steady work your GPU did "
-            f"{gpu.paces[-1] / max(gpu.paces):.0%} of its best second's products."
-        )
+    if not (forward and gpu.unwaited and gpu.waited and gpu.there and gpu.back):
+        return {}
+    last = forward[-1]
+    rates = [format.rounded(each.size / median(each.gpu)) for each in forward]
+    time = {
+        name: format.precise(median(getattr(gpu, name)))
+        for name in ("unwaited", "waited", "there", "back")
+    }
+    time["computing"] = format.precise(median(last.gpu))
+    said = {
+        "crossover": {},
+        "stopwatch": time | {"size": f"{gpu.clocked:,}"},
+        "moving": time | {"images": format.counted(last.size, "image")},
+        "batch": {"slow": rates[0], "fast": rates[-1], "size": f"{last.size:,}"},
+    }
+    if gpu.paces:
+        share = f"{gpu.paces[-1] / max(gpu.paces):.0%}"
+        said["heat"] = {"seconds": str(len(gpu.paces)), "share": share}
     return said
 
 
@@ -345,38 +336,35 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
     if opened is None or not room().may_see(visitor()):
         return
     st.markdown(f"**{words['class_heading']}**")
-    shared = answers.given().get(SHARED)
-    if shared:
+    if answers.given().get(SHARED):
         st.button(words["unshare"], on_click=answers.keep, args=(SHARED, None))
-    elif gpu and gpu.speed and room().member(visitor()):
-        st.markdown(words["what_is_shared"])
+    elif gpu and gpu.of("product") and room().member(visitor()):
+        st.markdown(words["what_is_shared"], width=PROSE)
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
         mine |= {"against": gpu.against, "from": gpu.crossover("product")}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
-    with_gpus = store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
-    draw_class(words, [each for each in with_gpus if each])
+    with explained("The class's GPUs can't be read"):
+        kept = store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
+        draw_class(words, filter(None, kept))
 
 
-def draw_class(words: Any, shared: Sequence[dict[str, Any]]) -> None:
+def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     """A dot for each GPU of the class, the fastest first."""
-    if not shared:
+    rows = []
+    ranked = sorted(shared, key=lambda each: each["speed"], reverse=True)
+    for place, each in enumerate(ranked, 1):
+        wins = f"wins from {each['from']:,} on" if each["from"] else "doesn't win"
+        speed = each["speed"] / 1e9
+        text = f"{format.rounded(speed, 3)}, {wins} ({NAMES[each['against']]})"
+        rows.append((f"{place}. {each['name']}", each["kind"], speed, text))
+    if not rows:
         st.markdown(words["nobody"])
         return
-    rows = []
-    for place, each in enumerate(sorted(shared, key=lambda each: -each["speed"]), 1):
-        wins = f"wins from {each['from']:,}" if each["from"] else "wins at no size"
-        speed, other = f"{each['speed'] / 1e9:,.3g} GFLOPS", NAMES[each["against"]]
-        text = f"{speed}, {wins} against {other}"
-        rows.append(
-            (f"{place}. {each['name']}", each["kind"], each["speed"] / 1e9, text)
-        )
-    frame = pd.DataFrame(rows, columns=["name", "kind", "gflops", "text"])
+    frame = pd.DataFrame(rows, columns=["name", "kind", "speed", "text"])
     colors = charts.palette()
-    x = alt.X("gflops:Q").title("GFLOPS, logarithmic, as the browsers claim")
-    hues = charts.hues(
-        "kind", KINDS, [colors.accelerator, colors.further[1], colors.quiet]
-    )
-    chart = charts.dots(
-        charts.rows(frame, "name"), x.scale(type="log"), "text", color=hues
-    )
+    shades = [colors.accelerator, colors.further[1], colors.quiet]
+    x = alt.X("speed:Q").title("Billion operations a second, logarithmic")
+    x = x.scale(type="log", domain=[frame["speed"].min() / 2, frame["speed"].max() * 2])
+    kinds = charts.hues("kind", KINDS, shades)
+    chart: Chart = charts.dots(charts.rows(frame, "name"), x, "text", color=kinds)
     st.altair_chart(chart, alt="Speed of each GPU of the class")

@@ -1,12 +1,12 @@
 """What a browser says that its GPU did: plain data, bounded, without torch.
 
-Nothing of it is believed: it is read field by field, and never kept among measurements.
+A browser can claim anything, so none of it is kept among the measurements.
 """
 
-import math
-import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from statistics import median
 from typing import Any
 
 from core.measure.environment import Environment, now
@@ -17,11 +17,10 @@ SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
 STEPS, BATCH_SIZE, LEARNING_RATE = 100, 64, 1e-3  # of the training
 WORKS = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
-ROUNDS = 7  # counted, after a warm-up
-CLOSE, SAME_CLASSES, SAME_LOSS = 1e-4, 0.999, 1e-3  # else there is no time to show
-LONGEST_NAME, LONGEST_SECONDS, MOST_READINGS = 60, 600.0, 60
+SAME_LOSS = 1e-3
+LONGEST_NAME, LONGEST_SECONDS, MOST_READINGS, MOST_FLOPS = 60, 600, 100, 1e15
 KINDS = ("computer", "phone or tablet", "software")
-NAMES = {"torch": "This machine's CPU", "browser": "Browser, one thread"}
+NAMES = {"torch": "PyTorch, CPU", "browser": "Browser, one thread"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Work:
     kind: str  # one of WORKS
     size: int
     gpu: tuple[float, ...]  # seconds of each round
-    cpu: tuple[float, ...]  # likewise; none: the browser would take too long
+    cpu: tuple[float, ...]  # likewise; none: that would have taken too long
 
     @property
     def speedup(self) -> Speedup | None:
@@ -41,153 +40,109 @@ class Work:
 
 @dataclass(frozen=True)
 class BrowserGpu:
-    """All that a browser's GPU did, as the browser claims."""
+    """What the browser claims. Raises ValueError for what no GPU can have done."""
 
     name: str
     kind: str  # one of KINDS
-    against: str  # one of NAMES
     works: tuple[Work, ...]
     left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong", "slow" or "large"
-    losses: tuple[float, ...]  # of the training steps, none if they are wrong
-    expected: tuple[float, ...]  # torch's, from the same weights and batches
-    unwaited: tuple[float, ...]  # seconds of a product on a clock that doesn't wait
-    waited: tuple[float, ...]  # likewise on one that does
-    clocked: int  # size of that product
-    there: tuple[float, ...]  # seconds of moving all test images to the GPU
-    back: tuple[float, ...]  # seconds of fetching their logits
+    losses: tuple[float, ...]  # of the training steps; none where they were wrong
+    clocked: int  # size of the product that was timed in two ways:
+    unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
+    waited: tuple[float, ...]  # and on one that does
+    there: tuple[float, ...]  # seconds of moving the largest batch to the GPU
+    back: tuple[float, ...]  # and its logits back
     paces: tuple[float, ...]  # products a second, in each second of steady work
-    environment: Environment | None  # of the CPU; None: the browser's own thread
-    date: str
+    against: str  # one of NAMES
+    expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
     own_weights: bool  # of the learner's run
+    date: str
+    environment: Environment | None = None  # of the CPU; None: the browser's own thread
 
-    @property
-    def is_software(self) -> bool:
-        return self.kind == "software"
+    def __post_init__(self) -> None:
+        readings = [seconds for work in self.works for seconds in (work.gpu, work.cpu)]
+        readings += [self.unwaited, self.waited, self.there, self.back]
+        names = [(work.kind, work.size) for work in self.works]
+        if not (
+            self.kind in KINDS
+            and len(self.name) <= LONGEST_NAME
+            and len(set(names)) == len(names)
+            and len(self.left_out) <= sum(map(len, WORKS.values()))
+            and all(size in WORKS.get(kind, ()) for kind, size in names)
+            and all(len(seconds) <= MOST_READINGS for seconds in readings)
+            and all(0 < each <= LONGEST_SECONDS for each in chain(*readings))
+            and len(self.losses) in (0, STEPS)
+            and all(0 <= each < 1e6 for each in self.losses)
+            and len(self.paces) <= MOST_READINGS
+            and all(0 < each < 1e9 for each in self.paces)
+            and self.speed < MOST_FLOPS
+        ):
+            raise ValueError("The browser sent figures that no GPU can have.")
 
     def of(self, kind: str) -> list[Work]:
         return [work for work in self.works if work.kind == kind]
 
     def crossover(self, kind: str) -> int | None:
-        """The smallest size from which on the GPU wins everywhere that was compared."""
+        """The smallest size from which on the GPU wins all that was compared."""
         first = None
-        for work in reversed(self.of(kind)):
-            if work.speedup and work.speedup.winner != 1:
+        for work in reversed([work for work in self.of(kind) if work.speedup]):
+            if paired(work.cpu, work.gpu).winner != 1:
                 break
-            if work.speedup:
-                first = work.size
+            first = work.size
         return first
 
     @property
-    def speed(self) -> float | None:
-        """Most floating-point operations a second in a product."""
-        speeds = [
-            2 * work.size**3 / sorted(work.gpu)[len(work.gpu) // 2]
-            for work in self.of("product")
-        ]
-        return max(speeds, default=None)
+    def speed(self) -> float:
+        """The most floating-point operations a second in a product."""
+        speeds = (2 * work.size**3 / median(work.gpu) for work in self.of("product"))
+        return max(speeds, default=0.0)
 
     def rows(self) -> list[Row]:
         """A row for each piece of work and who did it."""
-        here = Environment("webgpu", claimed_by(self.name), "WebGPU", 1, "", "", "")
+        name = f"{self.name} (as the browser claims)"
+        here = Environment("webgpu", name, "WebGPU", 1, "", "", "")
         found = []
         for work in self.works:
             about = {"work": work.kind, "size": work.size}
             found.append(row("browser's GPU", work.gpu, here, self.date, **about))
             if work.cpu:
-                cpu = self.environment or here
-                who = NAMES[self.against]
-                found.append(row(who, work.cpu, cpu, self.date, **about))
+                where = self.environment or replace(here, device_name="CPU")
+                what = NAMES[self.against]
+                found.append(row(what, work.cpu, where, self.date, **about))
         return found
 
 
-def claimed_by(name: str) -> str:
-    return f"{name} (as the browser claims)"
-
-
-def literal(text: Any) -> str:
-    """A short name without control characters: whatever a browser says."""
-    said = text if isinstance(text, str) else ""
-    plain = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in said)
-    return " ".join(plain.split())[:LONGEST_NAME] or "A GPU without a name"
-
-
-def numbers(values: Any, most: int = MOST_READINGS) -> tuple[float, ...]:
-    """Finite numbers above 0. ValueError for anything else."""
-    if not isinstance(values, list) or len(values) > most:
-        raise ValueError(f"not a list of at most {most}")
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError("not a number")
-        if not math.isfinite(value) or not 0 < value < 1e12:
-            raise ValueError("a number out of bounds")
-    return tuple(map(float, values))
-
-
-def seconds(values: Any) -> tuple[float, ...]:
-    found = numbers(values)
-    if found and max(found) > LONGEST_SECONDS:
-        raise ValueError("a time out of bounds")
-    return found
+def literal(name: Any) -> str:
+    """A browser's name for a GPU: a short line without control characters."""
+    plain = "".join(c if c.isprintable() else " " for c in str(name))
+    return " ".join(plain.split())[:LONGEST_NAME] or "a GPU without a name"
 
 
 def read(
-    said: Any,
-    against: str,
-    expected: Sequence[float],
-    own_weights: bool,
-    cpu: Sequence[tuple[Any, Sequence[float]]] = (),
-    environment: Environment | None = None,
+    said: dict[str, Any],
+    rounds: Sequence[tuple[Sequence[tuple[str, int]], Sequence[float]]],
+    **known: Any,
 ) -> BrowserGpu:
-    """What the browser said, bounded; ValueError where that is impossible.
+    """What the browser said, with what is `known` here. Raises ValueError.
 
-    `cpu` has this machine's rounds, (works, seconds), the warm-up first.
+    `rounds` has the CPU's works and seconds, the warm-up first; without rounds it was
+    the browser that timed its thread.
     """
+    from cattrs import Converter
+
     try:
-        works = tuple(
-            _works(said["works"], [dict(zip(*each, strict=True)) for each in cpu])
-        )
-        left_out = tuple(
-            (kind, size, why)
-            for kind, size, why in said["left_out"][:20]
-            if size in WORKS[kind] and why in ("wrong", "slow", "large")
-        )
-        losses = numbers(said["losses"], STEPS)
-        agrees = losses and abs(losses[-1] - expected[-1]) <= SAME_LOSS
-        return BrowserGpu(
-            literal(said["name"]),
-            KINDS[KINDS.index(said["kind"])],
-            against,
-            works,
-            left_out,
-            losses if agrees else (),
-            tuple(expected),
-            seconds(said["unwaited"]),
-            seconds(said["waited"]),
-            SIZES[SIZES.index(said["clocked"])],
-            seconds(said["there"]),
-            seconds(said["back"]),
-            numbers(said["paces"]),
-            environment,
-            now(),
-            own_weights,
-        )
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"The browser sent figures that can't be read: {error}."
-        ) from None
-
-
-def _works(said: Any, rounds: Sequence[dict[Any, float]]) -> Iterator[Work]:
-    """Each piece of work once, with as many rounds of both as there are."""
-    seen = set()
-    for each in said[: sum(map(len, WORKS.values()))]:
-        kind, size = name = each["kind"], each["size"]
-        if size not in WORKS[kind] or name in seen:
-            raise ValueError("no such work")
-        seen.add(name)
-        gpu, other = seconds(each["gpu"]), seconds(each["cpu"])
-        if rounds:
-            other = tuple(times[name] for times in rounds[1:] if name in times)
-        n = min(len(gpu), len(other) or len(gpu))
+        known |= {"name": literal(said["name"]), "date": now()}
+        gpu = Converter(detailed_validation=False).structure(said | known, BrowserGpu)
+    except Exception as error:  # whatever a class says to fields that it has not
+        raise ValueError(f"The browser's figures can't be read: {error}") from error
+    timed = [dict(zip(works, seconds, strict=True)) for works, seconds in rounds[1:]]
+    works = []
+    for work in gpu.works:
+        name = work.kind, work.size
+        cpu = tuple(each[name] for each in timed if name in each) if timed else work.cpu
+        n = min(len(work.gpu), len(cpu) or len(work.gpu))
         if n >= FEWEST_REPEATS:
-            yield Work(kind, size, gpu[:n], other[:n])
+            works.append(Work(*name, work.gpu[:n], cpu[:n]))
+    if gpu.losses and abs(gpu.losses[-1] - gpu.expected[-1]) > SAME_LOSS:
+        raise ValueError("The browser's losses disagree with PyTorch's.")
+    return replace(gpu, works=tuple(works))
