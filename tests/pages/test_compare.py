@@ -166,7 +166,7 @@ def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
         assert "evil" not in outside_code(at)
 
 
-def test_a_gpu_is_measured_once_the_browser_has_one(engine):
+def test_a_gpu_is_measured_once_the_browser_has_one():
     at = open_page("pages/5_Compare.py", tab="Your GPU")
     assert at.button(key="your_gpu").disabled
     at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}}
@@ -188,7 +188,7 @@ def test_every_line_beside_a_lesson_is_one_that_ran():
             assert line in SOURCE
 
 
-def test_a_class_sees_the_gpus_that_were_shared(room, engine):
+def test_a_class_sees_the_gpus_that_were_shared(room):
     """Nothing is shared by itself."""
     made = room.create(TEACHER, "Monday", 30, Rules())
     room.start(TEACHER, made.id)

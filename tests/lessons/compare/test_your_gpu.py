@@ -21,7 +21,7 @@ SAID = {
     "left_out": [["product", 2048, "slow"]],
     "losses": [1.0] * 100,
     "clocked": 64,
-    **dict.fromkeys(("unwaited", "waited", "there", "back", "paces"), [1e-3]),
+    **{name: [1e-3] for name in ("unwaited", "waited", "there", "back", "paces")},
 }
 KNOWN = {"against": "browser", "expected": [1.0] * 100, "own_weights": False}
 
