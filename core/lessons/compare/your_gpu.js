@@ -98,8 +98,10 @@ class Gpu {
   }
 
   async compile(code) {
+    this.device.pushErrorScope("validation") // else an error of the code is one of the device
     const module = this.device.createShaderModule({ code })
     const { messages } = await this.wait(module.getCompilationInfo())
+    await this.device.popErrorScope()
     const cause = messages.find(({ type }) => type === "error")
     if (cause) throw new Problem("shader", { cause })
     this.first = { multiply: 0, cross_entropy: 5, adam: 10 } // numbers of their bindings
@@ -245,10 +247,9 @@ class Run {
     if (why) return this.leftOut.push([kind, size, why])
     const work = { kind, size, gpu: [], cpu: [], ...make() }
     work.call()
-    await this.gpu.done()
-    if (!(await work.isRight())) return this.leftOut.push([kind, size, "wrong"])
-    this.next[kind] = GROWTH[kind] * (await this.gpu.time(work.call))
-    this.works.push(work)
+    this.next[kind] = GROWTH[kind] * (await this.gpu.time(work.call)) // after a warm-up
+    const isRight = await work.isRight()
+    isRight ? this.works.push(work) : this.leftOut.push([kind, size, "wrong"])
   }
 
   product(n) {
@@ -380,9 +381,9 @@ class Run {
     await this.gpu.compile(this.data.wgsl)
     for (const size of this.data.sizes) await this.product(size)
     await this.forward()
-    const losses = await this.train()
     const last = (kind) => this.works.filter((work) => work.kind === kind).at(-1)
     if (!last("product") || !last("forward")) throw new Problem("wrong")
+    const losses = await this.train()
     await this.rounds()
     const works = this.works.map(({ kind, size, gpu, cpu }) => ({ kind, size, gpu, cpu }))
     const lessons = await this.lessons(last("product"), last("forward"))
