@@ -1,5 +1,6 @@
 """The learner's own GPU, measured by their browser, as the Compare page shows it."""
 
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
@@ -120,7 +121,8 @@ class YourGpu(Lab):
         go = st.session_state.get("your_gpu_go")
         work = go["work"] if go and said.get("have") != go["id"] else None
         data = {"words": self.words["status"], "wgsl": SHADER, "work": work}
-        data |= {"sizes": SIZES, "batches": BATCH_SIZES}
+        # No message is like an earlier one, which the browser may have forgotten.
+        data |= {"sizes": SIZES, "batches": BATCH_SIZES, "now": time.time()}
         if go:
             data["go"] = {name: go[name] for name in ("id", "against", "busy")}
             data["cpu"] = self._round(said.get("round"))
