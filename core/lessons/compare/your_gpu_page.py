@@ -37,7 +37,6 @@ from core.ui.server import ask, engine, explained, room, store, visitor
 # Kept answers; Device shows the name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, YOURS, NEVER = "your_gpu_component", "Your GPU", "At no size"
-PARTS = [4, 3, 3]  # widths of a lesson and of its two pieces of code
 ROUND_SECONDS = 60.0  # for an answer of the workers
 SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
 SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
@@ -206,16 +205,20 @@ class YourGpu(Lab):
     def below(self, gpu: BrowserGpu) -> None:
         left, right = st.columns(SIDES, gap="medium")
         with left:
-            st.markdown(f"**{self.words['own' if gpu.own_weights else 'fresh']}**")
+            compared = [work for work in gpu.of("forward") if work.cpu]
+            said = versus(gpu, compared[-1]) if compared else ""
+            own = "own" if gpu.own_weights else "fresh"
+            st.markdown(f"**{self.words[own]}** {said}")
             draw_times(gpu, "forward", "Images in a batch")
         with right:
             draw_training(gpu)
         for name, fields in lessons(gpu).items():
             lesson = self.words["lessons"][name]
-            words, script, python = st.columns(PARTS)
-            words.markdown(f"**{lesson['title']}** {lesson['text'].format(**fields)}")
-            script.code(lesson["js"], language="javascript", wrap_lines=True)
-            python.code(lesson["torch"], wrap_lines=True)
+            text = f"**{lesson['title']}** {lesson['text'].format(**fields)}"
+            st.markdown(text, width=PROSE)
+            script, python = st.columns(SIDES)
+            script.code(lesson["js"], language="javascript")
+            python.code(lesson["torch"])
 
     def caption(self, gpu: BrowserGpu) -> str:
         n = max((len(work.gpu) for work in gpu.works), default=0)

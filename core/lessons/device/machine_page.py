@@ -8,13 +8,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.errors import quoted
 from core.lessons.device.device_result import (
     DeviceDetails,
     DeviceLoad,
     Diagnosis,
     Facts,
 )
-from core.ui import charts, controls, format, frame, guess, hosts, simulated
+from core.ui import answers as kept
+from core.ui import charts, controls, course, format, frame, guess, hosts, simulated
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
 from core.words import Words
@@ -22,6 +24,7 @@ from core.words import Words
 words = Words(__file__)
 
 LIVE_SECONDS = 2.0
+YOUR_GPU = {"tab": "Your GPU"}  # on Compare
 GUESSES = (  # expressions of core.lessons.device.set_default_device
     "torch.tensor([1.0, 2.0])",
     "torch.zeros_like(existing)",
@@ -75,6 +78,9 @@ def cards() -> None:
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
+    if name := kept.given().get("your_gpu_name"):  # as the browser told Compare
+        st.markdown(words("cards.browser", name=quoted(name)))
+    course.link(course.page("Compare"), words("cards.your_gpu"), query_params=YOUR_GPU)
 
 
 def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
