@@ -28,7 +28,7 @@ from core.lessons.compare.your_gpu_result import (
 from core.measure.environment import Machine
 from core.measure.speedup import paired
 from core.serving.visitor_code import is_direct
-from core.ui import answers, charts, dataset, format, runs
+from core.ui import answers, charts, controls, dataset, format, runs
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
@@ -176,10 +176,10 @@ class YourGpu(Lab):
         """From which size on the GPU wins, and by how much at the largest."""
         if gpu.kind == "software":
             return Finding(self.words["software"].format(name=quoted(gpu.name)))
-        compared = [work for work in gpu.of("product") if work.cpu]
+        compared = gpu.compared("product")
         if not compared:
             return Finding(self.words["alone"])
-        first, text = gpu.crossover("product"), versus(gpu, compared[-1])
+        first, text = gpu.crossover, versus(gpu, compared[-1])
         if first is None:
             return Finding(f"Your GPU doesn't win at the largest size. {text}", NEVER)
         right = f"From {first:,} on"
@@ -190,11 +190,11 @@ class YourGpu(Lab):
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
         """What was checked, too close, or left out."""
-        compared = [work for work in gpu.works if work.cpu]
-        tied = [each for each in compared if paired(each.cpu, each.gpu).winner is None]
+        compared = gpu.compared(*WORKS)
+        tied = [work for work in compared if work.speedup.winner is None]
         found = [self.words["checked"]]
         if tied:
-            names = ", ".join(label(each.kind, each.size) for each in tied)
+            names = ", ".join(label(work.kind, work.size) for work in tied)
             found.append(f"Too close to call: {names}.")
         for why, text in self.words["left_out"].items():
             missing = [label(kind, size) for kind, size, w in gpu.left_out if w == why]
@@ -205,8 +205,7 @@ class YourGpu(Lab):
     def below(self, gpu: BrowserGpu) -> None:
         left, right = st.columns(SIDES, gap="medium")
         with left:
-            compared = [work for work in gpu.of("forward") if work.cpu]
-            said = versus(gpu, compared[-1]) if compared else ""
+            said = "".join(versus(gpu, work) for work in gpu.compared("forward")[-1:])
             own = "own" if gpu.own_weights else "fresh"
             st.markdown(f"**{self.words[own]}** {said}")
             draw_times(gpu, "forward", "Images in a batch")
@@ -247,7 +246,7 @@ def opponent(gpu: BrowserGpu) -> str:
 
 def versus(gpu: BrowserGpu, work: Work) -> str:
     """Who is faster at a piece of work, and how many times."""
-    over, where = paired(work.cpu, work.gpu), label(work.kind, work.size)
+    over, where = work.speedup, label(work.kind, work.size)
     if over.winner is None:
         return f"At {where}, it is too close to call."
     first, second = "your GPU", opponent(gpu)
@@ -346,7 +345,7 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
     elif gpu and gpu.of("product") and room().member(visitor()):
         st.markdown(words["what_is_shared"], width=PROSE)
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
-        mine |= {"against": gpu.against, "from": gpu.crossover("product")}
+        mine |= {"against": gpu.against, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
     with explained("The class's GPUs can't be read"):
         kept = store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
@@ -358,18 +357,20 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     rows = []
     ranked = sorted(shared, key=lambda each: each["speed"], reverse=True)
     for place, each in enumerate(ranked, 1):
-        wins = f"wins from {each['from']:,} on" if each["from"] else "doesn't win"
-        speed = each["speed"] / 1e9
-        text = f"{format.rounded(speed, 3)}, {wins} ({NAMES[each['against']]})"
-        rows.append((f"{place}. {each['name']}", each["kind"], speed, text))
+        wins = f"from {each['from']:,} on" if each["from"] else "never"
+        speed, other = each["speed"] / 1e9, NAMES[each["against"]]
+        text = f"{format.rounded(speed, 3)}, {wins}"
+        rows.append((f"{place}. {each['name']}", each["kind"], speed, text, other))
+    st.markdown(words["class_chart" if rows else "nobody"])
     if not rows:
-        st.markdown(words["nobody"])
         return
-    frame = pd.DataFrame(rows, columns=["name", "kind", "speed", "text"])
+    frame = pd.DataFrame(rows, columns=["name", "kind", "speed", "text", "other"])
     colors = charts.palette()
     shades = [colors.accelerator, colors.further[1], colors.quiet]
     x = alt.X("speed:Q").title("Billion operations a second, logarithmic")
     x = x.scale(type="log", domain=[frame["speed"].min() / 2, frame["speed"].max() * 2])
-    kinds = charts.hues("kind", KINDS, shades)
-    chart: Chart = charts.dots(charts.rows(frame, "name"), x, "text", color=kinds)
+    names = charts.rows(frame, "name", limit=90 if controls.on_phone() else 200)
+    kinds = charts.hues("kind", KINDS, shades, columns=2)
+    tips = charts.tips(name="GPU", kind="Kind", other="Compared with")
+    chart: Chart = charts.dots(names, x, "text", color=kinds, tooltip=tips)
     st.altair_chart(chart, alt="Speed of each GPU of the class")

@@ -33,9 +33,9 @@ class Work:
     cpu: tuple[float, ...]  # likewise; none: that would have taken too long
 
     @property
-    def speedup(self) -> Speedup | None:
-        """How many times as fast the GPU is."""
-        return paired(self.cpu, self.gpu) if self.cpu else None
+    def speedup(self) -> Speedup:
+        """How many times as fast the GPU is, where it was compared."""
+        return paired(self.cpu, self.gpu)
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,18 @@ class BrowserGpu:
         ):
             raise ValueError("The browser sent figures that no GPU can have.")
 
-    def of(self, kind: str) -> list[Work]:
-        return [work for work in self.works if work.kind == kind]
+    def of(self, *kinds: str) -> list[Work]:
+        return [work for work in self.works if work.kind in kinds]
 
-    def crossover(self, kind: str) -> int | None:
-        """The smallest size from which on the GPU wins all that was compared."""
+    def compared(self, *kinds: str) -> list[Work]:
+        return [work for work in self.of(*kinds) if work.cpu]
+
+    @property
+    def crossover(self) -> int | None:
+        """The smallest product from which on the GPU wins all that were compared."""
         first = None
-        for work in reversed([work for work in self.of(kind) if work.speedup]):
-            if paired(work.cpu, work.gpu).winner != 1:
+        for work in reversed(self.compared("product")):
+            if work.speedup.winner != 1:
                 break
             first = work.size
         return first

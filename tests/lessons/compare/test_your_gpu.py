@@ -57,7 +57,7 @@ def test_every_piece_of_work_is_timed():
 
 def test_what_a_browser_says_is_read_and_kept():
     gpu = read(SAID, (), **KNOWN)
-    assert gpu.crossover("product") == 64
+    assert gpu.crossover == 64
     assert gpu.works[0].speedup.median == 2
     assert codec.loads(codec.dumps(gpu), "It") == gpu
 
@@ -67,7 +67,7 @@ def test_the_rounds_of_this_machine_count_instead_of_the_browsers():
     rounds = [(works, [9.0]), *([(works, [1e-3 / 4])] * 7)]
     gpu = read(SAID, rounds, **KNOWN | {"against": "torch"})
     assert gpu.works[0].cpu == (1e-3 / 4,) * 7  # without the warm-up
-    assert gpu.crossover("product") is None
+    assert gpu.crossover is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_name_is_a_short_line():
 
 def test_a_win_has_to_last_to_the_largest_size():
     works = list(BROWSER_GPU.works)
-    assert BROWSER_GPU.crossover("product") == 256
+    assert BROWSER_GPU.crossover == 256
     works[5] = replace(works[5], gpu=works[5].cpu)  # too close to call
     gpu: BrowserGpu = replace(BROWSER_GPU, works=tuple(works))
-    assert gpu.crossover("product") is None
+    assert gpu.crossover is None
