@@ -169,10 +169,17 @@ def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
 def test_a_gpu_is_measured_once_the_browser_has_one():
     at = open_page("pages/5_Compare.py", tab="Your GPU")
     assert at.button(key="your_gpu").disabled
-    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}}
+    earlier = {"round": "earlier 7", "works": [["product", 64]]}
+    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}, "round": earlier}
     at.run()
     at.button(key="your_gpu").click().run()
     go = at.session_state["your_gpu_go"]
+    assert at.session_state["your_gpu_rounds"] == []  # that was about another run
+    asked = earlier | {"round": f"{go['id']} 0"}
+    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}, "round": asked}
+    at.run()
+    at.run()  # a round is answered once
+    assert len(at.session_state["your_gpu_rounds"]) == 1
     assert go["work"]["losses"]
     result = {"id": go["id"], "name": "x", "works": "lies"}
     at.session_state[COMPONENT] = {"gpu": {"name": "x"}, "result": result}

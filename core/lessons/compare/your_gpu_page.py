@@ -124,7 +124,7 @@ class YourGpu(Lab):
         data |= {"sizes": SIZES, "batches": BATCH_SIZES, "now": time.time()}
         if go:
             data["go"] = {name: go[name] for name in ("id", "against", "busy")}
-            data["cpu"] = self._round(said.get("round"))
+            data["cpu"] = self._round(said.get("round"), go["id"])
         _component(
             key=COMPONENT,
             data=data,
@@ -135,10 +135,11 @@ class YourGpu(Lab):
             on_result_change=ignore,
         )
 
-    def _round(self, asked: Any) -> dict[str, str]:
-        """This machine's CPU does what the GPU has just done, once."""
+    def _round(self, asked: Any, run: str) -> dict[str, str]:
+        """This machine's CPU does what the GPU has just done in this run, once."""
         state = st.session_state
-        if asked and asked["round"] != state.your_gpu_answer.get("round"):
+        is_new = asked and asked["round"] != state.your_gpu_answer.get("round")
+        if is_new and asked["round"].startswith(run):
             works = [(k, n) for k, n in asked["works"] if n in WORKS.get(k, ())]
             answer = {"round": asked["round"], "problem": ""}
             try:
