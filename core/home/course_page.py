@@ -137,7 +137,8 @@ def draw_lessons(by_title: dict[str, str]) -> None:
         for number, lesson in enumerate(LESSONS, 1):
             with st.container(border=True, height="stretch", gap="xsmall"):
                 check = " :green[:material/check:]" if lesson.is_done(given) else ""
-                link(lesson, f"**{number}. {lesson.title}**{check}")
+                place = "Going further:" if lesson.further else f"{number}."
+                link(lesson, f"**{place} {lesson.title}**{check}")
                 st.markdown(lesson.asks)
                 figure = by_title.get(lesson.title)
                 line = f"{lesson.minutes} min" + (f" · **{figure}**" if figure else "")

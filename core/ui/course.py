@@ -24,6 +24,7 @@ class Lesson:
     promise: str  # one sentence on what you will be able to do after it
     asks: str = ""  # the question that it answers, in some eight words
     minutes: int = 0
+    further: bool = False  # after the course, which is done without it
     questions: tuple[Question, ...] = ()  # at its end
     read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
 

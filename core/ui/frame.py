@@ -82,7 +82,9 @@ def end(title: str) -> None:
     st.space("small")
     if following := after(lesson):
         with st.container(border=True, width="content"):
-            link(following, f"Next: {following.title}", icon=":material/arrow_forward:")
+            way = "Going further" if following.further else "Next"
+            label = f"{way}: {following.title}"
+            link(following, label, icon=":material/arrow_forward:")
     else:
         link(HOME, "Back to the course map")
 
@@ -134,19 +136,23 @@ def machine() -> Machine:
 def _course() -> None:
     """The lessons, with those that this visitor has done or begun."""
     given = answers.given()
-    done = [each for each in LESSONS if each.is_done(given)]
+    done = [lesson for lesson in LESSONS if lesson.is_done(given)]
     begun = [
-        f"\n- {each.title}: {each.solved(given)} of {len(each.questions)}"
-        for each in LESSONS
-        if each.solved(given) and each not in done
+        f"\n- {lesson.title}: {lesson.solved(given)} of {len(lesson.questions)}"
+        for lesson in LESSONS
+        if lesson.solved(given) and lesson not in done
     ]
+    course = [lesson for lesson in LESSONS if not lesson.further]
+    further = [lesson for lesson in LESSONS if lesson.further]
     st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
     link(HOME, "Home")
-    for each in LESSONS:
-        mark = " :green[:material/check:]" if each in done else ""
-        link(each, f"{each.title}{mark}")
+    for lesson in (*course, *further):
+        if further and lesson is further[0]:
+            st.markdown(":small[Going further]")
+        mark = " :green[:material/check:]" if lesson in done else ""
+        link(lesson, f"{lesson.title}{mark}")
     st.markdown(
-        f":small[{len(done)} of {len(LESSONS)} lessons done]",
+        f":small[{sum(not each.further for each in done)} of {len(course)} lessons done]",
         help="A lesson is done once you have answered every question at its end "
         "correctly, on any try." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
     )

@@ -9,7 +9,7 @@ from tests.pages.walk import metrics, open_page, open_tab, press, texts, wait
 
 
 def open_checkpoints(run_id: str, tab: str = "Save") -> AppTest:
-    return open_page("pages/8_Checkpoints.py", run=run_id, tab=tab)
+    return open_page("pages/6_Checkpoints.py", run=run_id, tab=tab)
 
 
 def upload(at: AppTest, content: bytes, name: str = "model.pt") -> AppTest:
@@ -24,7 +24,7 @@ def test_checkpoints_without_a_run(monkeypatch):
     What is in a file is shown all the same, of a model that was not trained.
     """
     monkeypatch.setattr(runs, "finished", list)
-    at = open_page("pages/8_Checkpoints.py")
+    at = open_page("pages/6_Checkpoints.py")
     assert "No image model has been trained" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
@@ -65,7 +65,7 @@ def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     ],
 )
 def test_a_bad_upload_is_one_sentence(engine, content, sentence):
-    at = upload(open_page("pages/8_Checkpoints.py"), content)
+    at = upload(open_page("pages/6_Checkpoints.py"), content)
     assert not at.exception
     assert sentence in texts(at.error)
     assert len(at.error) == 1
@@ -119,7 +119,7 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
     ],
 )
 def test_what_can_go_wrong_is_tried(engine, slug, said):
-    at = open_page("pages/8_Checkpoints.py", tab="What can go wrong")
+    at = open_page("pages/6_Checkpoints.py", tab="What can go wrong")
     before = len(at.code)
     at.button(key=f"run_mistake_{slug}").click().run()
     wait(engine, engine.jobs("core.lessons.mistakes.runner:run")[-1].id)

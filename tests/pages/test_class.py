@@ -170,11 +170,11 @@ def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value
 
 def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):
     opened(**RULES)
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/7_Compare.py")
     assert at.selectbox(key="race_model").options == ["ANN"]
     assert at.number_input(key="race_batch_ann").disabled
     assert "race_steps_ann" not in {each.key for each in at.number_input}
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/8_Speed.py")
     assert at.selectbox(key="ladder_model").options == ["ANN"]
     assert at.number_input(key="ladder_epochs_ann").value == 1
     quick = first_run.quick(server.engine().machine(), 3)

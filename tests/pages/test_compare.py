@@ -33,7 +33,7 @@ from tests.samples import BROWSER_GPU
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/7_Compare.py")
     # The machine that tests run on is busy: one thread against itself.
     for name in ("first_contender", "second_contender"):
         box = at.selectbox(key=name)
@@ -64,7 +64,7 @@ def compared():
 
 
 def test_an_impossible_race_is_not_started():
-    at = open_page("pages/5_Compare.py")
+    at = open_page("pages/7_Compare.py")
     at.number_input(key="race_repeats").set_value(1).run()
     assert "Repeats must be from 3 to 30" in texts(at.warning)
     assert at.button(key="compare").disabled
@@ -73,7 +73,7 @@ def test_an_impossible_race_is_not_started():
 
 
 def test_the_learner_guesses_before_the_readings_show(engine):
-    at = open_page("pages/5_Compare.py", tab="The stopwatch")
+    at = open_page("pages/7_Compare.py", tab="The stopwatch")
     at.radio(key="timing_guess").set_value("About as long").run()
     at = press(at, engine, "time_it", "core.lessons.compare.timing_pitfalls:measure")
     said = texts(at.info) + texts(at.success)
@@ -83,7 +83,7 @@ def test_the_learner_guesses_before_the_readings_show(engine):
 
 
 def test_a_step_is_taken_apart_and_the_map_measured(engine):
-    at = open_page("pages/5_Compare.py", tab="The profile")
+    at = open_page("pages/7_Compare.py", tab="The profile")
     at.radio(key="profile_guess").set_value("load").run()
     at = press(at, engine, "take_apart", "core.lessons.compare.step_profile:measure")
     assert "**load**" in texts(at.markdown)
@@ -141,7 +141,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
     [("The race", ["race_task", "race_model"]), ("The profile", ["profiled_model"])],
 )
 def test_compare_offers_only_what_it_can_measure(tab, keys):
-    at = open_page("pages/5_Compare.py", tab=tab)
+    at = open_page("pages/7_Compare.py", tab=tab)
     for key in keys:
         for index in range(len(at.selectbox(key=key).options)):
             at.selectbox(key=key).select_index(index).run()
@@ -167,7 +167,7 @@ def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
 
 
 def test_a_gpu_is_measured_once_the_browser_has_one():
-    at = open_page("pages/5_Compare.py", tab="Your GPU")
+    at = open_page("pages/7_Compare.py", tab="Your GPU")
     assert at.button(key="your_gpu").disabled
     earlier = {"round": "earlier 7", "works": [["product", 64]]}
     at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}, "round": earlier}
@@ -199,7 +199,7 @@ def test_a_class_sees_the_gpus_that_were_shared(room):
     """Nothing is shared by itself."""
     made = room.create(TEACHER, "Monday", 30, Rules())
     room.start(TEACHER, made.id)
-    at = open_page("pages/5_Compare.py", tab="Your GPU")
+    at = open_page("pages/7_Compare.py", tab="Your GPU")
     assert "The class's GPUs" not in texts(at.markdown)
     room.join(made.code, at.session_state["visitor"])
     at.session_state["answers"] = {RESULT: BROWSER_GPU}

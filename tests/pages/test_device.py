@@ -123,7 +123,7 @@ def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, 
     gpu = replace(here.devices[0], device="cuda", backend="CUDA")
     why_not = "The simulated accelerator is not offered beside a real one."
     found = replace(here, simulates=False, why_not=why_not, devices=(gpu,))
-    for page in ("pages/1_Device.py", "pages/9_Mistakes.py"):
+    for page in ("pages/1_Device.py", "pages/4_Mistakes.py"):
         for devices_, told in ((found.devices, False), (here.devices, True)):
             seen = replace(found, devices=devices_)
             monkeypatch.setattr(engine, "machine", lambda seen=seen: seen)

@@ -16,12 +16,12 @@ from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 def evaluated(run_id: str) -> AppTest:
     """The page of a run, for who has looked for the hardest class before."""
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = open_page("pages/5_Evaluate.py", run=run_id)
     return at.button(key="show_hardest_sprites").click().run()
 
 
 def test_the_hardest_class_is_guessed_first(run_id):
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = open_page("pages/5_Evaluate.py", run=run_id)
     asked = at.radio(key="hardest_sprites")
     assert not [label for label in metrics(at) if label.startswith("Hardest")]
     assert "is the hardest" not in texts(at.info)
@@ -55,7 +55,7 @@ def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
     monkeypatch.setattr(evaluation, "keep", lambda _, job: kept.append(job))
     evaluation.evaluation.clear()
     for _ in range(2):
-        at = open_page("pages/4_Evaluate.py", run=run_id)
+        at = open_page("pages/5_Evaluate.py", run=run_id)
         assert asked.count(EVALUATE) == 1
     at.button(key="evaluate").click().run()
     assert asked.count(EVALUATE) == 2
@@ -79,7 +79,7 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 
     evaluation.evaluation.clear()
     monkeypatch.setattr(evaluation, "ask", fail)
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = open_page("pages/5_Evaluate.py", run=run_id)
     assert "no room" in texts(at.error)
     assert at.number_input(key="picture_number")
 
@@ -98,7 +98,7 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
 
 
 def test_a_picture_is_predicted(run_id):
-    at = open_page("pages/4_Evaluate.py", run=run_id)
+    at = open_page("pages/5_Evaluate.py", run=run_id)
     at.number_input(key="picture_number").set_value(7).run()
     assert not at.error
     assert "Test image 7" in texts(at.markdown)

@@ -22,8 +22,8 @@ def test_every_page_but_a_few_is_a_lesson_and_every_lesson_a_page():
 
 
 SETUPS = (samples.RACE.config, (("memory", "cuda"),))
-COMPARE, SPEED = "pages/5_Compare.py", "pages/6_Speed.py"
-SCALE = "pages/7_Scale.py"
+COMPARE, SPEED = "pages/7_Compare.py", "pages/8_Speed.py"
+SCALE = "pages/9_Scale.py"
 MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
     ("pages/2_Model.py", "What a transfer costs"): (
         "core.lessons.model.transfers:measure",
@@ -71,7 +71,7 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
         (samples.COST, "sprites", "ann", 64),
     ),
 }
-MISTAKES = "pages/9_Mistakes.py"  # opens with an error, once its message is known
+MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "wins: it is", "takes longest", "smallest corner"),
     *("Checkpointing leaves", "256 MB, "),
@@ -129,7 +129,7 @@ def test_a_page_opens_without_an_exception(page):
 
 
 @pytest.mark.parametrize(
-    "page", ["pages/3_Train.py", "pages/4_Evaluate.py", "pages/8_Checkpoints.py"]
+    "page", ["pages/3_Train.py", "pages/5_Evaluate.py", "pages/6_Checkpoints.py"]
 )
 def test_an_unknown_run_is_a_sentence(page):
     at = open_page(page, run="nosuchrun")
@@ -144,7 +144,7 @@ def test_what_the_address_says_is_never_markdown(page):
     assert "evil" not in outside_code(at)
 
 
-@pytest.mark.parametrize("page", ["pages/4_Evaluate.py", "pages/8_Checkpoints.py"])
+@pytest.mark.parametrize("page", ["pages/5_Evaluate.py", "pages/6_Checkpoints.py"])
 def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     at = open_page(page, run=curve_run_id)
     assert "predicts numbers" in texts(at.warning)

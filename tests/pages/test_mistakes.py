@@ -44,7 +44,7 @@ def listed(at: AppTest) -> list[str]:
 
 
 def test_all_mistakes_can_be_opened_from_their_page():
-    at = open_page("pages/9_Mistakes.py")
+    at = open_page("pages/4_Mistakes.py")
     assert sorted(listed(at)) == sorted(each.title for each in MISTAKES)
     assert opened(at) == MISTAKES[0].slug
     silent = next(each for each in at.radio if "Silent" in each.label)
@@ -56,7 +56,7 @@ def test_all_mistakes_can_be_opened_from_their_page():
 
 
 def test_the_message_comes_before_the_cause(engine):
-    at = open_page("pages/9_Mistakes.py", mistake="numpy_requires_grad")
+    at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
     wait(engine, engine.jobs(mistakes.FAILURES)[-1].id)
     at.run()
     why = BY_SLUG["numpy_requires_grad"].why
@@ -68,7 +68,7 @@ def test_the_message_comes_before_the_cause(engine):
 
 
 def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
-    at = open_page("pages/9_Mistakes.py", mistake="numpy_requires_grad")
+    at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
     at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
     assert "Line 4 raised it. You guessed: line 2." in texts(at.info)
@@ -78,12 +78,12 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
         assert "It returns" in texts(at.success)
         assert "→ return outputs.numpy().mean()" in texts(at.code)
         at.switch_page("home.py").run()
-        at.switch_page("pages/9_Mistakes.py")
+        at.switch_page("pages/4_Mistakes.py")
         show(at, "numpy_requires_grad")
 
 
 def test_a_silent_mistake_shows_both_figures(engine):
-    at = open_page("pages/9_Mistakes.py")
+    at = open_page("pages/4_Mistakes.py")
     make(at, engine, "list_never_trained")
     assert [each.value for each in at.metric] == ["650", "109,386"]
     assert "650 broken, 109,386 fixed" in texts(at.markdown)
@@ -92,7 +92,7 @@ def test_a_silent_mistake_shows_both_figures(engine):
 
 
 def test_a_pasted_error_is_answered_above_its_mistake():
-    at = open_page("pages/9_Mistakes.py", mistake="out_of_memory")
+    at = open_page("pages/4_Mistakes.py", mistake="out_of_memory")
     assert opened(at) == "out_of_memory"
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
     assert not at.exception
@@ -109,10 +109,10 @@ def test_a_pasted_error_is_answered_above_its_mistake():
 
 
 def test_the_address_of_a_cause_tells_it_without_a_text():
-    at = open_page("pages/9_Mistakes.py", error="no_kernel_image")
+    at = open_page("pages/4_Mistakes.py", error="no_kernel_image")
     assert "architecture" in texts(at.markdown)
     assert not [each for each in at.button if each.key.startswith("run_mistake_")]
-    assert open_page("pages/9_Mistakes.py", error="<b>").session_state is not None
+    assert open_page("pages/4_Mistakes.py", error="<b>").session_state is not None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_address_of_a_cause_tells_it_without_a_text():
     ],
 )
 def test_where_nothing_is_known_no_other_error_is_shown(text, said):
-    at = find_mistake(open_page("pages/9_Mistakes.py"), text)
+    at = find_mistake(open_page("pages/4_Mistakes.py"), text)
     assert not at.exception
     assert said in texts(at.info)
     assert not [each for each in at.button if each.key.startswith("run_mistake_")]
@@ -132,13 +132,13 @@ def test_where_nothing_is_known_no_other_error_is_shown(text, said):
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
-    at = open_page("pages/9_Mistakes.py", mistake="<b>nosuch</b>")
+    at = open_page("pages/4_Mistakes.py", mistake="<b>nosuch</b>")
     assert "not on this page" in texts(at.warning)
     assert opened(at) == MISTAKES[0].slug
 
 
 def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
-    at = open_page("pages/9_Mistakes.py", mistake="cuda_hard_coded")
+    at = open_page("pages/4_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
         patch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
@@ -150,14 +150,14 @@ def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
 
 
 def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
-    at = open_page("pages/9_Mistakes.py", mistake="cuda_hard_coded")
+    at = open_page("pages/4_Mistakes.py", mistake="cuda_hard_coded")
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "_dispatch", lambda _: None)  # the lab is busy
         at.button(key="run_mistake_cuda_hard_coded").click().run()
         show(at, "numpy_requires_grad")
         assert not at.button(key="run_mistake_numpy_requires_grad").disabled
         at.switch_page("home.py").run()
-        at.switch_page("pages/9_Mistakes.py")
+        at.switch_page("pages/4_Mistakes.py")
         show(at, "cuda_hard_coded")
         assert "Place 1 in the queue: you're next" in status(at)
         assert at.button(key="run_mistake_cuda_hard_coded").disabled
@@ -174,7 +174,7 @@ def check_script(at: AppTest, text: str) -> AppTest:
 
 
 def test_a_pasted_script_is_pointed_at_line_by_line():
-    at = open_page("pages/9_Mistakes.py")
+    at = open_page("pages/4_Mistakes.py")
     check_script(at, "model = nn.Sequential(a)\ntorch.save(model, path)")
     assert not at.exception
     assert "1 found, 1 of them sure" in texts(at.markdown)

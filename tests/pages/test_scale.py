@@ -12,7 +12,7 @@ from core.ui import figures
 from tests import samples
 from tests.pages.walk import metrics, open_page, press, show_lab, status, texts, wait
 
-PAGE = "pages/7_Scale.py"
+PAGE = "pages/9_Scale.py"
 END = RankEnd(0, (RankLoss(0, 1, 2.3),), 64, "a1", 1.0, 9)
 RUN = ParallelRun((END, END), 128, 10, "gloo", samples.PROCESSOR, samples.DATE)
 RESULTS = {

@@ -12,14 +12,14 @@ from tests.pages.walk import finish, open_page, open_tab, show_lab, status, text
 
 
 def test_every_lab_can_be_measured_without_a_guess():
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/8_Speed.py")
     for lab in labs("speed"):
         open_tab(at, lab.title)
         assert not at.button(key=lab.key).disabled
 
 
 def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
-    at = open_page("pages/6_Speed.py", tab="Loader lab")
+    at = open_page("pages/8_Speed.py", tab="Loader lab")
     at.radio(key="loader_guess").set_value(0).run()
     at.selectbox(key="loader_budget").set_value(60).run()
     at.button(key="run_loader_lab").click().run()
@@ -225,7 +225,7 @@ def test_the_direct_comparison_does_not_tell_which_rung_is_best():
 def test_a_climb_is_started_cancelled_and_resumed(engine):
     """Resuming hands over what was measured; another model begins anew."""
     path = "core.lessons.speed.climb:climb"
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/8_Speed.py")
     at.selectbox(key="ladder_task").set_value("sprites").run()
     at.number_input(key="ladder_epochs_ann").set_value(1).run()
     at.button(key="run_ladder").click().run()
@@ -248,7 +248,7 @@ def test_a_climb_is_started_cancelled_and_resumed(engine):
 
 
 def test_an_impossible_climb_is_not_started():
-    at = open_page("pages/6_Speed.py")
+    at = open_page("pages/8_Speed.py")
     at.number_input(key="ladder_epochs_ann").set_value(0).run()
     assert "Epochs must be from 1 to 10, not 0." in texts(at.warning)
     assert at.button(key="run_ladder").disabled

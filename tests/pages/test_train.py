@@ -40,12 +40,12 @@ LOSSES = (LossPoint(1, 0.1, 2.0),)
 def test_controls_say_the_same_after_another_page():
     at = open_page("pages/3_Train.py", task="sprites")
     at.number_input(key="epochs").set_value(7).run()
-    at.switch_page("pages/5_Compare.py").run()
+    at.switch_page("pages/7_Compare.py").run()
     at.selectbox(key="race_model").set_value("cnn").run()
     at.number_input(key="race_batch_cnn").set_value(80).run()
     at.switch_page("pages/3_Train.py").run()
     assert at.number_input(key="epochs").value == 7
-    at.switch_page("pages/5_Compare.py").run()
+    at.switch_page("pages/7_Compare.py").run()
     assert at.selectbox(key="race_model").value == "cnn"
     assert at.number_input(key="race_batch_cnn").value == 80
 

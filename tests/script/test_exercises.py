@@ -242,7 +242,7 @@ FORGED = [  # none of these mends anything
 
 
 def test_each_lesson_has_an_exercise():
-    assert [*EXERCISES] == [each.title for each in LESSONS]
+    assert {*EXERCISES} == {lesson.title for lesson in LESSONS}
 
 
 @pytest.mark.parametrize("title", EXERCISES)
