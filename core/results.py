@@ -10,6 +10,7 @@ from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
 FIRST_STEPS = 100  # all kept: this is where the loss falls
+PAUSE_SECONDS = 60.0  # of a run in all, since others wait for its worker
 WALL = 50  # test images whose predictions come with each epoch
 
 
@@ -39,6 +40,22 @@ class LossPoint(NamedTuple):
     step: int  # from 1
     seconds: float  # training time up to it, evaluation not counted
     loss: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The run's owner has changed the learning rate by hand."""
+
+    step: int  # made before; the next one has the new rate
+    learning_rate: float  # with one-cycle, the peak
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The run's owner makes it wait, or lets it go on."""
+
+    is_on: bool
+    left: float  # seconds that the run may still wait in all
 
 
 TIMES = ("seconds", "samples_per_second")
@@ -124,6 +141,7 @@ class RunResult:
     checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save
     fit: Fit | None = None  # only for the task regression
     traffic: Traffic | None = None  # only on the simulated accelerator
+    changes: tuple[Change, ...] = ()  # by hand
 
     @property
     def timed_seconds(self) -> float | None:
@@ -151,6 +169,7 @@ class RunResult:
             "device": self.environment.device,
             "environment": asdict(self.environment),
             "parameters": self.parameters,
+            "changes": [asdict(change) for change in self.changes],
             "history": [
                 _without_none(asdict(replace(epoch, wall=()))) for epoch in self.history
             ],
@@ -174,4 +193,6 @@ def without_times(data: Any) -> Any:
 
 
 def _without_none(figures: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in figures.items() if value not in (None, ())}
+    return {
+        name: value for name, value in figures.items() if value not in (None, (), [])
+    }

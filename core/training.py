@@ -29,6 +29,7 @@ from core.results import (
     Traffic,
 )
 from core.sim import ledger
+from core.steering import Steering
 from core.watch import UNWATCHED, Watch
 
 ROOT = Path(__file__).parents[1]
@@ -176,9 +177,8 @@ class LossMeter:
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = training.steps
         self.stride = math.ceil(training.steps / DRAWN_STEPS)
-        # To try if the weights overflow.
-        recipe = RECIPES[config.model]["learning_rate"]
-        self.advised_rate = min(config.learning_rate / 10, recipe)
+        self.rate = config.learning_rate
+        self.recipe_rate = RECIPES[config.model]["learning_rate"]
         self.report = report
         self.step = 0
         self.drawn: list[LossPoint] = []  # all points for the chart so far
@@ -202,6 +202,8 @@ class LossMeter:
 
     def fetch(self) -> None:
         """Fetch the pending losses, all in one transfer, check and report them."""
+        if not self.pending:
+            return
         values = torch.stack(self.pending).tolist()
         self.pending.clear()
         self.epoch_losses.extend(values)
@@ -229,19 +231,25 @@ class LossMeter:
 
     def end_epoch(self) -> tuple[float, float]:
         """Mean loss over the images of this epoch, and its seconds."""
-        if self.pending:
-            self.fetch()
+        self.fetch()
         devices.synchronize(self.device)
         seconds = time.perf_counter() - self.epoch_began
         self.trained += seconds
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
+    def leave_out(self, seconds: float) -> None:
+        """Time in which the run waited counts nowhere."""
+        self.began += seconds
+        self.epoch_began += seconds
+        self.fetched += seconds
+
     def check(self, loss: float, step: int) -> None:
         """Raise ExplainedError for NaN or infinity."""
         if not math.isfinite(loss):
+            advised = min(self.rate / 10, self.recipe_rate)
             raise ExplainedError(
                 f"The loss became {loss} at step {step:,}: the weights have "
-                f"overflowed. Try a learning rate of {self.advised_rate:g} or less."
+                f"overflowed. Try a learning rate of {advised:g} or less."
             )
 
 
@@ -282,6 +290,7 @@ def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
 def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
 
+    Between two steps it does what `watch.wish` wants, and reports Change and Pause.
     Raises CancelledError within a batch of a cancel, and ExplainedError for problems
     that the run's owner can solve.
     """
@@ -295,6 +304,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     steps = training.steps
     watch.report(Started(environment, parameters, steps, images, len(dataset.test)))
     meter = LossMeter(training, images, watch.report)
+    steering = Steering(training.optimizer, config.learning_rate, watch)
     history: list[Epoch] = []
     fit, fit_due = None, 0.0
     for number in range(1, config.epochs + 1):
@@ -303,6 +313,10 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             meter.add(loss)
             if config.item_each_step:
                 loss.item()  # what the loop is spared
+            if steering.is_due and meter.step < steps:
+                meter.fetch()
+                meter.leave_out(steering.fulfill(meter.step))
+                meter.rate = steering.rate
         mean_loss, seconds = meter.end_epoch()
 
         train_score, _ = training.evaluate(watch.each(train_sample))
@@ -339,6 +353,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         checkpoint=state_dict.save(training.model),
         fit=fit,
         traffic=meter.traffic,
+        changes=tuple(steering.changes),
     )
 
 

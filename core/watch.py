@@ -1,4 +1,4 @@
-"""How a long job reports its progress and is cancelled."""
+"""How a long job reports its progress, is steered and is cancelled."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,11 +10,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Wish:
+    """What the owner of a running job wants of it; the newest one counts."""
+
+    learning_rate: float | None = None  # None: the one of its settings
+    paused: bool = False
+    number: int = 0  # the newest has the highest: one message may overtake another
+
+
+NO_WISH = Wish()
+
+
+@dataclass(frozen=True)
 class Watch:
     """The line between a job and its caller."""
 
     report: Callable[[Any], None] = lambda _: None  # takes plain data: core.results
     cancelled: Callable[[], bool] = lambda: False
+    wish: Callable[[], Wish] = lambda: NO_WISH  # the same object until there is another
 
     def check(self) -> None:
         """Raise CancelledError if the job was cancelled."""

@@ -6,6 +6,7 @@ from core.config import SIMULATED
 from core.lessons.train import code_page as code
 from core.lessons.train import controls_page as controls
 from core.lessons.train import progress_page as progress
+from core.lessons.train import steer_page as steer
 from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
@@ -59,6 +60,7 @@ with left:
                 disabled=machine is None or not possible,
                 width="stretch",
             )
+        steer.setting()
         if not folded:
             controls.fast_setting()
     if machine and not has_data:

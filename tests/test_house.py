@@ -42,7 +42,7 @@ LAYERS = (
     ("core.data", "core.dryrun"),
     ("core.measure.environment",),
     ("core.devices", "core.results"),
-    ("core.measure",),
+    ("core.measure", "core.steering"),
     ("core.training", "core.store"),
     ("core.jobs",),
     ("core.classroom", "core.script", "core.runs.export"),

@@ -11,6 +11,7 @@ from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
+from core.lessons.train import steer_page
 from core.measure.environment import Machine
 from core.results import WALL
 from core.runs import curves_chart as charts
@@ -108,6 +109,7 @@ def _invitation(shown: Run | None) -> None:
     if shown.is_simulated:
         simulated.badge()
     job_panel.slot(*progress.in_short(shown))
+    steer_page.draw(shown)
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
     if shown.started is not None or not shown.job.ended:

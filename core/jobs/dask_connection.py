@@ -25,6 +25,7 @@ from core.jobs import cluster, worker
 from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
 from core.measure.environment import Machine
+from core.watch import Wish
 
 logger = logging.getLogger(__name__)
 # Dask logs a traceback for each connection that ends, also where it was meant to.
@@ -313,10 +314,17 @@ class Connection:
             if job_id not in self._futures:
                 return
             self._patience.setdefault(job_id, time.monotonic() + DEAF_SECONDS)
+        self._tell(worker.cancel, job_id)
+
+    def steer(self, job_id: str, wish: Wish) -> None:
+        """Let a running job hear what its owner wants."""
+        self._tell(worker.steer, job_id, wish)
+
+    def _tell(self, message: Callable[..., None], *arguments: Any) -> None:
         if self._client is not None:
-            # Asks all workers: the scheduler may not know yet which one has the job.
+            # Tells all workers: the scheduler may not know yet which one has the job.
             run = partial(self._client.run, on_error="ignore")
-            in_background(run, worker.cancel, job_id)
+            in_background(run, message, *arguments)
 
     def _end_with_worker(self, job_id: str, client: Client) -> None:
         with self._lock:

@@ -26,6 +26,7 @@ from core.jobs.job import Job, Jobs, Outcome, Stored
 from core.jobs.queue import Queue
 from core.measure.environment import Machine
 from core.store.store import Store
+from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
@@ -64,11 +65,12 @@ class Engine:
             "code": Questions(2, 1),
         }
         self._dispatching = threading.Lock()  # taken before the next, if both are
-        self._lock = threading.RLock()  # for the four that follow
+        self._lock = threading.RLock()  # for the five that follow
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self.admission = Admission(gate)
         self._overdue: set[str] = set()  # jobs that were cancelled for their time
+        self._wishes: dict[str, Wish] = {}  # of the owners of running jobs
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for it again
         self._connection = Connection(
@@ -179,6 +181,25 @@ class Engine:
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
 
+    def wish(self, job_id: str) -> Wish:
+        """What the owner of a running job wants of it."""
+        with self._lock:
+            return self._wishes.get(job_id, NO_WISH)
+
+    def steer(self, job_id: str, owner: str, **wish: Any) -> None:
+        """Let a running job hear what its owner wants: fields of Wish.
+
+        It changes nothing for a job of somebody else, or one that doesn't run.
+        """
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.status != "running" or job.owner != owner:
+                return
+            before = self.wish(job_id)
+            newest = replace(before, number=before.number + 1, **wish)
+            self._wishes[job_id] = newest
+        self._connection.steer(job_id, newest)
+
     @property
     def paused(self) -> bool:
         """A teacher has paused the queue: no turns to train come meanwhile."""
@@ -216,11 +237,13 @@ class Engine:
             return
         is_overdue = job_id in self._overdue and outcome.status != "finished"
         self._overdue.discard(job_id)
+        self._wishes.pop(job_id, None)
         if is_overdue:
             most = self.admission.seconds(job.owner)
             outcome = Outcome("failed", message=overdue(most))
         ended = self._jobs.end(job_id, outcome)
-        if is_overdue or ended.status == "finished":
+        # A pause says nothing about how long the next one takes.
+        if not ended.progress.pause and (is_overdue or ended.status == "finished"):
             self.admission.estimates.learn(ended)
         self._history.end(ended, outcome.value)
         try:

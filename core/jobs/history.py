@@ -15,7 +15,7 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.admission import work
 from core.jobs.job import ENDED, Job, PickedUp, Progress, Stored
-from core.results import Epoch, Fit, RunResult, Started, StepProgress
+from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import StoreError
 from core.store.runs import KeptRun, interrupted
 from core.store.store import Store
@@ -86,6 +86,8 @@ class History:
                 runs.started(job.id, event)
             case Epoch():
                 runs.epoch(job.id, event)
+            case Change():
+                runs.steered(job.id, job.progress.changes)
             case StepProgress() | Fit():
                 last, _ = self._written.setdefault(job.id, (time.monotonic(), 0))
                 if time.monotonic() - last >= PROGRESS_SECONDS:
@@ -189,7 +191,9 @@ def _job(kept: KeptRun) -> Job:
         row.lane,
         row.visitor or "",
         status,
-        progress=Progress(kept.start, kept.losses, kept.history, latest, fit),
+        progress=Progress(
+            kept.start, kept.losses, kept.history, latest, fit, kept.changes
+        ),
         value=value,
         message=message,
         submitted=row.submitted,

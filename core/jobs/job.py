@@ -11,7 +11,16 @@ from operator import attrgetter
 from typing import Any, Self
 
 from core.errors import CancelledError, ExplainedError, explain
-from core.results import Epoch, Fit, LossPoint, RunResult, Started, StepProgress
+from core.results import (
+    Change,
+    Epoch,
+    Fit,
+    LossPoint,
+    Pause,
+    RunResult,
+    Started,
+    StepProgress,
+)
 from core.watch import UNWATCHED, Watch
 
 logger = logging.getLogger(__name__)
@@ -106,6 +115,8 @@ class Progress:
     history: tuple[Epoch, ...] = ()
     latest: StepProgress | None = None
     fit: Fit | None = None  # the newest, of the task regression
+    changes: tuple[Change, ...] = ()  # by hand
+    pause: Pause | None = None  # the newest; None: it has never paused
 
     def after(self, event: object) -> Self:
         """The same object if a run reports no such event."""
@@ -118,6 +129,10 @@ class Progress:
                 return replace(self, started=event)
             case Fit():
                 return replace(self, fit=event)
+            case Change():
+                return replace(self, changes=(*self.changes, event))
+            case Pause():
+                return replace(self, pause=event)
         return self
 
 
@@ -190,8 +205,9 @@ class Job:
         """
         value, progress = outcome.value, self.progress
         if isinstance(value, RunResult):  # complete, where the last events may be late
-            started = progress.started
-            progress = Progress(started, value.losses, value.history, fit=value.fit)
+            names = ("losses", "history", "fit", "changes")
+            complete = {name: getattr(value, name) for name in names}
+            progress = replace(progress, latest=None, **complete)
             value = replace(value, checkpoint=b"")
         newest = {type(event): event for event in self.events}
 

@@ -1,4 +1,4 @@
-"""Inside a worker process: warm up, do a job, hear that it is cancelled.
+"""Inside a worker process: warm up, do a job, hear that it is steered or cancelled.
 
 A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
 module when the process starts and calls `dask_setup`.
@@ -20,12 +20,13 @@ from typing import Any
 from core import log
 from core.config import SIMULATED
 from core.jobs.job import Outcome, PickedUp, outcome_of
-from core.watch import Watch
+from core.watch import NO_WISH, Watch, Wish
 
 WARM_UP_SECONDS = 5.0  # the workers, which people wait for, have started by then
 NICE = 10  # the server's pages go first; with a core to spare, training is as fast
 _simulating = threading.RLock()
 _cancelled: set[str] = set()  # jobs to stop
+_wishes: dict[str, Wish] = {}  # the newest of each job that this process does
 
 
 def dask_setup(worker: Any) -> None:
@@ -89,12 +90,15 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 
     log.current_run.set(job_id)  # Dask gives each task a context of its own
     keep_threads()
+    _wishes[job_id] = NO_WISH
     report(PickedUp(worker.name))
     try:
-        outcome = outcome_of(address, arguments, Watch(report, cancelled))
+        watch = Watch(report, cancelled, lambda: _wishes[job_id])
+        outcome = outcome_of(address, arguments, watch)
         return replace(outcome, machine=devices.identity())
     finally:
         _cancelled.discard(job_id)
+        del _wishes[job_id]
         _free_memory()
 
 
@@ -133,6 +137,12 @@ def keep_threads() -> None:
 def cancel(job_id: str) -> None:
     """Let the job stop at its next batch."""
     _cancelled.add(job_id)
+
+
+def steer(job_id: str, wish: Wish) -> None:
+    """Let the job hear of it between two steps; a wish that comes late is left out."""
+    if job_id in _wishes and wish.number > _wishes[job_id].number:
+        _wishes[job_id] = wish
 
 
 def kill(dask_worker: Any) -> None:

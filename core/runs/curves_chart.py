@@ -84,7 +84,13 @@ def losses(
         **means,
     )
     raw = base.lines(chart, 1, opacity=0.22)
-    return alt.layer(raw, base.lines(mean)).properties(height=height)
+    by_hand = chart.transform_filter("isValid(datum.rate)").encode(y=alt.value(0))
+    rule = by_hand.mark_rule(strokeDash=[3, 3]).encode(y2=alt.value("height"))
+    rate = by_hand.mark_text(align="left", baseline="top", dx=3).encode(
+        text=alt.Text("rate:Q", format=".2~g")
+    )
+    layers = (raw, base.lines(mean), rule, rate)
+    return alt.layer(*layers).properties(height=height)
 
 
 @base.live

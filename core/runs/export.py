@@ -114,6 +114,8 @@ def _introduction(result: RunResult) -> str:
         about = words("export.reached", **facts)
         if config.feed == "dataloader":
             about += f" {words('export.loader')}"
+    if result.changes:
+        about += f"\n\n{words('export.steered')}"
     return f"Train {model} on {words.table('export.tasks')[config.task]}.\n\n{about}"
 
 
@@ -123,7 +125,8 @@ def _is_textbook(config: RunConfig) -> bool:
 
 def sections(result: RunResult) -> list[Section]:
     """The program, in the order in which it is read and runs."""
-    text = inlined(result.config, result.environment.threads)
+    changes = tuple((each.step, each.learning_rate) for each in result.changes)
+    text = inlined(result.config, result.environment.threads, changes)
     section = re.compile(r"^# %% (.+)\n((?:#.*\n)*)((?:(?!# %%).*\n)*)", re.MULTILINE)
     return [
         Section(title, about, code.strip())
@@ -135,13 +138,19 @@ def sections(result: RunResult) -> list[Section]:
 
 
 @lru_cache(32)  # a page that shows a run asks for it several times
-def inlined(config: RunConfig, threads: int, shuffle: bool = False) -> str:
+def inlined(
+    config: RunConfig,
+    threads: int,
+    changes: tuple[tuple[int, float], ...] = (),
+    shuffle: bool = False,
+) -> str:
     """The template with these settings, and with the source of all it uses of core.
 
-    With `shuffle`, a DataLoader draws an order of its own, not that of the run.
+    `changes` are learning rates set by hand, after so many steps. With `shuffle`, a
+    DataLoader draws an order of its own, not that of the run.
     """
     constants = {name.upper(): value for name, value in asdict(config).items()}
-    constants |= {"THREADS": threads, "SHUFFLE": shuffle}
+    constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}
     if config.device == SIMULATED:
         constants["DEVICE"] = "cpu"  # with the same digits
     textbook = _is_textbook(config)
@@ -160,9 +169,13 @@ def inlined(config: RunConfig, threads: int, shuffle: bool = False) -> str:
         text = text.replace(f"# inline {module}\n", _definitions(sources[-1], wanted))
         text = re.sub(rf"\b{name}\.(?=\w)", "", text)
     used = _names(ast.parse(text))
-    for name, value in constants.items():
-        line = f"{name} = {repr(value).replace(chr(39), chr(34))}"
-        text = re.sub(rf"^{name} = \S+", line, text, flags=re.MULTILINE)
+    values = {name: repr(value).replace("'", '"') for name, value in constants.items()}
+    if changes:
+        a_line_each = "".join(f"    {step}: {rate},\n" for step, rate in changes)
+        values["CHANGES"] = f"{{\n{a_line_each}}}"
+    for name, value in values.items():
+        line = f"{name} = {value}"
+        text = re.sub(rf"^{name} = .*?(?=  #|$)", line, text, flags=re.MULTILINE)
     constant = re.compile(r"^([A-Z_]+) = .*\n", re.MULTILINE)
     text = constant.sub(lambda line: line[0] if line[1] in used else "", text)
     text = re.sub(r'("""[^"\n]+)\n[^"]*"""', r'\1"""', text)  # one line is enough

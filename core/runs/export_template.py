@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from core import criteria, models
+from core import criteria, models, steering
 from core.data import curve, datasets, sprites
 
 # %% Settings
@@ -28,6 +28,7 @@ EPOCHS = 5  # passes over the training set
 BATCH_SIZE = 64  # samples in a step
 LEARNING_RATE = 0.001  # with one-cycle, the peak
 WEIGHT_DECAY = 0.0
+CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
 SEED = 0  # for the weights and all that is drawn in training
 THREADS = 1  # on the CPU; with others, sums are rounded differently
 DATA = "data"  # folder of the files, which are downloaded if they are nowhere
@@ -109,6 +110,10 @@ if SCHEDULE == "one-cycle":
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=max(steps, 5), pct_start=0.25
     )
+if CHANGES:
+    # inline core.steering
+
+    made, rate = 0, LEARNING_RATE  # steps so far, and the rate set last
 
 # %% Train and test
 # After each epoch the model is tested on all that it was not trained with, at
@@ -128,6 +133,11 @@ for epoch in range(1, EPOCHS + 1):
     for batch in order.to(train_inputs.device).split(BATCH_SIZE):
         inputs, targets = train_inputs[batch], train_targets[batch]
         inputs, targets = inputs.to(device), targets.to(device)
+        if CHANGES:
+            if made in CHANGES:
+                steering.scale(optimizer, CHANGES[made] / rate)
+                rate = CHANGES[made]
+            made += 1
 
         optimizer.zero_grad()
         outputs = model(inputs)

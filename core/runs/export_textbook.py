@@ -6,7 +6,7 @@ from torch import nn, optim
 from torch.utils.data import DataLoader, TensorDataset
 from torchvision import datasets, transforms
 
-from core import models
+from core import models, steering
 from core.data import sprites
 
 # %% Settings
@@ -20,6 +20,7 @@ EPOCHS = 5
 BATCH_SIZE = 64
 LEARNING_RATE = 0.001
 WEIGHT_DECAY = 0.0
+CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
 SEED = 0  # for the weights and all that is drawn in training
 THREADS = 1  # on the CPU; with others, sums are rounded differently
 
@@ -76,6 +77,10 @@ if SCHEDULE == "one-cycle":
     scheduler = optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.25
     )
+if CHANGES:
+    # inline core.steering
+
+    made, rate = 0, LEARNING_RATE  # steps so far, and the rate set last
 
 # %% Train and test
 for epoch in range(EPOCHS):
@@ -91,6 +96,11 @@ for epoch in range(EPOCHS):
             some = mirrored[batch_idx * BATCH_SIZE :][: len(labels)]
             features[some] = features[some].flip(-1)
         features, labels = features.to(device), labels.to(device)
+        if CHANGES:
+            if made in CHANGES:
+                steering.scale(optimizer, CHANGES[made] / rate)
+                rate = CHANGES[made]
+            made += 1
 
         optimizer.zero_grad()
         outputs = model(features)

@@ -71,6 +71,7 @@ def _label(run: RunSummary) -> str:
         f"{format.counted(run.epochs, 'epoch')}, "
         f"batch {run.batch_size}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
         f"{' · simulated' * run.is_simulated}"
+        f"{f' · {format.STEERED}' if run.changes else ''}"
     )
 
 
@@ -103,6 +104,9 @@ def take_home(run: Run) -> None:
             name, text = export.SPRITES.name, export.SPRITES.read_text("utf-8")
             icon = ":material/draw:"
             controls.download(name, text, name, "download_drawing", icon=icon)
+    if result.changes:
+        st.markdown(words("export.only_script"))
+        return
     st.markdown(words("export.command"))
     st.code(export.command(result.config), language="bash", wrap_lines=True)
 

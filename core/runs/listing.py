@@ -56,7 +56,8 @@ def label(run: RunSummary) -> str:
         if field not in ("task", "model", "device")
         and getattr(run, field) != getattr(recipe, field)
     ]
-    return JOIN.join(filter(None, [run.name, *(changed or ["default settings"])]))
+    said = [run.name, *(changed or ["default settings"])]
+    return JOIN.join(filter(None, [*said, format.STEERED * bool(run.changes)]))
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
@@ -76,6 +77,7 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
     def haystack(run: RunSummary) -> str:
         settings = (setting(run, field) for field in SETTINGS)
         about = (run.name, *settings, run.device_name or "", run.status)
+        about += (format.STEERED * bool(run.changes),)
         return " ".join(about).casefold()
 
     return [run for run in runs if all(word in haystack(run) for word in words)]

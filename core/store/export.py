@@ -21,7 +21,7 @@ TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joi
 RUN = (
     *("id", "address", "status", "message", "submitted", "started", "ended", "step"),
     *("steps", *SETTINGS, "device_name", "parameters", "accuracy", "r2", "seconds"),
-    *("name", "hidden", "withheld"),
+    *("name", "hidden", "withheld", "changes"),
 )
 INTERNAL = ("seq", "visitor", "lane", "round")
 PLAIN = Converter()  # to what strict JSON takes

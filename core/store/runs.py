@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session, undefer
 
 from core.config import RunConfig
-from core.results import Epoch, Fit, LossPoint, RunResult, Started
+from core.results import Change, Epoch, Fit, LossPoint, RunResult, Started
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.tables import (
@@ -49,6 +49,12 @@ class KeptRun:
     losses: tuple[LossPoint, ...] = ()
     value: Any = None  # the function's return value, if it has finished
     fit: Fit | None = None  # the newest one of an unfinished regression
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """By hand."""
+        changes = self.summary.changes or {}
+        return tuple(Change(int(step), rate) for step, rate in changes.items())
 
 
 class Runs(Rows):
@@ -122,6 +128,10 @@ class Runs(Rows):
         figures = {"accuracy": event.test_accuracy, "r2": event.test_r2}
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
+    def steered(self, run_id: str, changes: Sequence[Change]) -> None:
+        """These are all changes by hand so far."""
+        self._report(run_id, {"changes": rates(changes)})
+
     def end(
         self, run_id: str, status: str, value: Any = None, message: str = ""
     ) -> Write:
@@ -135,6 +145,7 @@ class Runs(Rows):
                 r2=None if result.config.has_images else result.r2,
                 seconds=result.timed_seconds,
                 step=result.history[-1].step,
+                changes=rates(result.changes),
             )
             step = result.losses[-1].step if result.losses else 0
             rows = [
@@ -303,6 +314,11 @@ def interrupted(step: int, steps: int | None) -> str:
         return "The app stopped when this had just begun. Start it again."
     whole = f" of {steps:,}" if steps else ""
     return f"The app stopped when this run was at step {step:,}{whole}. Start it again."
+
+
+def rates(changes: Sequence[Change]) -> dict[str, float] | None:
+    """Learning rates by the steps before them; None where nothing was changed."""
+    return {str(change.step): change.learning_rate for change in changes} or None
 
 
 def _row(run_id: str, epoch: Epoch) -> EpochOfRun:

@@ -147,6 +147,8 @@ class RunSummary(Row, kw_only=True):
     accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
+    # Learning rates that were set by hand, by the number of steps made before
+    changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     # What people did with it
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # by the visitor, from lists

@@ -75,6 +75,9 @@ SAID = {  # values whose name says too little without their control
 }
 
 
+STEERED = "steered by hand"
+
+
 def setting(config: Any, field: str) -> str:
     """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)

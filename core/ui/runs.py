@@ -1,5 +1,6 @@
 """Training runs as the pages see them: jobs with names, numbers, curves and tables."""
 
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,15 +15,19 @@ from core.config import IMAGE_TASKS, SIMULATED, RunConfig
 from core.jobs.job import Job, Stored
 from core.results import (
     DRAWN_STEPS,
+    Change,
     Epoch,
     Fit,
     LossPoint,
+    Pause,
     RunResult,
     Started,
     StepProgress,
 )
 from core.store.codec import StoreError
+from core.store.runs import rates
 from core.store.tables import RunSummary
+from core.ui import format
 from core.ui.server import engine, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
@@ -37,7 +42,10 @@ OFFERED = 100  # finished runs of a person, and the newest of all, to choose fro
 RUN_NAME = pa.field("run", pa.string())
 CURVE = pa.schema(
     [("step", pa.int32())]
-    + [(name, pa.float32()) for name in ("seconds", "loss", "epoch", "smoothed")]
+    + [
+        (name, pa.float32())
+        for name in ("seconds", "loss", "epoch", "smoothed", "rate")
+    ]
 )
 EPOCHS = pa.schema(
     [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string()), ("step", pa.int32())]
@@ -57,6 +65,8 @@ class Run:
     history: tuple[Epoch, ...]
     latest: StepProgress | None
     fit: Fit | None  # the newest, of the task regression
+    changes: tuple[Change, ...] = ()  # by hand
+    pause: Pause | None = None  # the newest
 
     @property
     def id(self) -> str:
@@ -91,7 +101,10 @@ class Run:
 
     @cached_property
     def curve(self) -> pa.Table:
-        """A row per drawn step: step, seconds, loss, epoch, smoothed."""
+        """A row per drawn step: step, seconds, loss, epoch, smoothed, rate.
+
+        The rate is the one set by hand just before, if it was.
+        """
         columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = columns
         if self.is_simulated:
@@ -101,7 +114,13 @@ class Run:
         # Older losses weigh less in the running mean.
         span = max(3, min(in_all, DRAWN_STEPS) * SMOOTHED_SHARE)
         smoothed = pd.Series(losses, dtype=float).ewm(span=span).mean()
-        return pa.table([steps, seconds, losses, progress, smoothed], schema=CURVE)
+        marks: list[float | None] = [None] * len(steps)
+        for change in self.changes:
+            if (row := bisect_right(steps, change.step)) < len(steps):
+                marks[row] = change.learning_rate
+        return pa.table(
+            [steps, seconds, losses, progress, smoothed, marks], schema=CURVE
+        )
 
     @property
     def smoothed_loss(self) -> float | None:
@@ -261,6 +280,7 @@ def summary(run: Run) -> RunSummary:
         accuracy=last.test_accuracy if last else None,
         r2=last.test_r2 if last else None,
         seconds=run.result.timed_seconds if run.result else None,
+        changes=rates(run.changes),
         settings=vars(run.config),
     )
 
@@ -299,6 +319,15 @@ def why_not(run_id: str) -> str:
 def start(config: RunConfig) -> str:
     """Queue a run of this visitor; returns its id."""
     return engine().submit(RUN, config, owner=visitor())
+
+
+def differences(shown: Sequence[Run]) -> list[str]:
+    """Each run's settings that differ, and whether its rate was changed by hand."""
+    settings = format.differences([run.config for run in shown])
+    return [
+        f"{text}, {format.STEERED}" if run.changes else text
+        for text, run in zip(settings, shown, strict=True)
+    ]
 
 
 def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from core.config import (
 from core.data import datasets, fashion_mnist, sprites
 from core.results import RunResult
 from core.runs import export
+from core.watch import NO_WISH, Watch, Wish
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -128,6 +129,26 @@ def test_a_run_is_reproduced(config: RunConfig, tmp_path: Path) -> None:
     result = training.run(config)
     script = export.script(result)
     out = run_alone(few(script) if config.has_images else script, tmp_path)
+    assert out.splitlines()[-1].endswith(last_line(result))
+    assert same_weights(tmp_path / "model.pt", result)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ANN, replace(CNN, schedule="one-cycle"), replace(ANN, feed="dataloader")],
+    ids=["constant", "one-cycle", "textbook"],
+)
+def test_a_run_that_was_steered_is_reproduced(
+    config: RunConfig, tmp_path: Path
+) -> None:
+    rate = config.learning_rate
+    wishes = [NO_WISH, Wish(rate * 7), Wish(rate / 3)]
+    looks = count()
+    watch = Watch(wish=lambda: wishes[min(2, next(looks) // 4)])
+    result = training.run(config, watch)
+    assert [each.learning_rate for each in result.changes] == [rate * 7, rate / 3]
+    assert training.run(config).checkpoint != result.checkpoint
+    out = run_alone(few(export.script(result)), tmp_path)
     assert out.splitlines()[-1].endswith(last_line(result))
     assert same_weights(tmp_path / "model.pt", result)
 

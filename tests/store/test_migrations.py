@@ -209,7 +209,7 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "9999", "0008"
+revision, down_revision = "9999", "0009"
 
 def upgrade():
     op.add_column("visitors", sa.Column("new", sa.String))

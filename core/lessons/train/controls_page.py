@@ -220,7 +220,8 @@ def both_settings(task: str, model: str) -> str:
         given = {"task": task, "model": model, "device": config.device}
         for fast in (False, True):
             recipe = RunConfig.with_recipe(fast=fast, seed=config.seed, **given)
-            if job.status == "finished" and config == recipe:
+            is_plain = job.status == "finished" and not job.progress.changes
+            if is_plain and config == recipe:
                 newest[fast] = runs.view(job)
     if len(newest) < 2:
         return ""

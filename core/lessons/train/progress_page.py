@@ -9,6 +9,7 @@ import streamlit as st
 from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
 from core.lessons.train import fit_page, traffic_page
+from core.lessons.train import steer_page as steer
 from core.results import training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import curves_chart as charts
@@ -17,7 +18,16 @@ from core.ui import answers, figures, format, job_panel, polling, simulated, wal
 from core.ui.charts import AXES, MIDDLE, palette
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
-from core.ui.runs import Run, earlier, epoch_table, loss_table, newest, run, somebodys
+from core.ui.runs import (
+    Run,
+    differences,
+    earlier,
+    epoch_table,
+    loss_table,
+    newest,
+    run,
+    somebodys,
+)
 from core.ui.server import engine, store, visitor
 from core.words import Words
 
@@ -82,6 +92,8 @@ def follow_run(run_id: str) -> None:
         else:
             polling.every(polling.interval(current.job, polling.RUN_SECONDS))
             draw_status(current)
+        if st.session_state.get("steer_it"):
+            steer.draw(current)
         draw_learning(current)
 
     @st.fragment
@@ -124,7 +136,7 @@ def onward(current: Run) -> None:
         if current.job.owner == visitor():
             link(RUNS, "Compare it with your other runs", query_params=query)
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):
-            st.markdown(words("share"))
+            st.markdown(f"{words('share')} {steer.in_words(current)}")
             address = (st.context.url or "").partition("?")[0]
             st.code(f"{address}?run={current.id}", language=None, wrap_lines=True)
     if current.result is not None:
@@ -199,6 +211,8 @@ def draw_learning(current: Run) -> None:
     _losses(shown)
     if len(shown) > 1:
         legend(shown, LEGEND)
+    for steered in filter(None, map(steer.in_words, shown)):
+        st.markdown(steered)
     _figures(current)
     if current.is_simulated:
         traffic_page.draw(current)
@@ -322,7 +336,7 @@ def _finding(before: Run, now: Run) -> None:
 def finding(before: Run, now: Run) -> str:
     """The finding on two runs; while `now` goes on, the question."""
     names = [before.name.lower(), now.name.lower()]
-    settings = format.differences([before.config, now.config])
+    settings = differences([before, now])
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
         names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
     one, other = names
@@ -418,7 +432,7 @@ def legend_table(shown: Sequence[Run]) -> pa.Table:
             "Run": [run.name for run in shown],
             time_title: [seconds(run) for run in shown],
             "Accuracy" if images else "R²": [quality(run) for run in shown],
-            "What differs": format.differences([run.config for run in shown]),
+            "What differs": differences(shown),
         }
     )
 

@@ -1,0 +1,88 @@
+"""The learning rate and the pause of a run that goes on, under its owner's hand."""
+
+import math
+
+import streamlit as st
+
+from core.results import PAUSE_SECONDS
+from core.ui import class_rules
+from core.ui.runs import Run
+from core.ui.server import engine, room, visitor
+from core.words import Words
+
+STEPS = range(-4, 5)  # of the slider, half a power of ten each
+words = Words(__file__)
+
+
+def setting() -> None:
+    """The switch of the page Train."""
+    if not class_rules.holds(("learning_rate",)):
+        st.toggle(
+            "Steer it",
+            key="steer_it",
+            persist_state="session",
+            help=words("steer.setting"),
+        )
+
+
+def draw(current: Run) -> None:
+    """Slider and pause, for the run's owner until it has ended."""
+    job, config = current.job, current.config
+    if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
+        return
+    key, is_running = f"steer_rate_{current.id}", job.status == "running"
+    rate = engine().wish(current.id).learning_rate or config.learning_rate
+    if st.session_state.get(key) != rate:  # it was changed in another tab
+        st.session_state[key] = rate
+    pause = current.pause
+    is_paused = pause is not None and pause.is_on
+    left = pause.left if pause else PAUSE_SECONDS
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.select_slider(
+            "Learning rate",
+            rates(config.learning_rate),
+            key=key,
+            format_func="{:g}".format,
+            on_change=_set_rate,
+            args=(current.id, key),
+            disabled=not is_running,
+            width="stretch",
+        )
+        st.button(
+            "Go on" if is_paused else "Pause",
+            icon=":material/play_arrow:" if is_paused else ":material/pause:",
+            key="steer_pause",
+            on_click=engine().steer,
+            args=(current.id, visitor()),
+            kwargs={"paused": not is_paused},
+            disabled=not is_running or not left,
+        )
+    text = words("steer.one_cycle" if config.schedule == "one-cycle" else "steer.rate")
+    if is_paused:
+        text = words("steer.paused", left=f"{left:.0f}")
+    elif not left:
+        text = words("steer.no_pause", most=f"{PAUSE_SECONDS:.0f}")
+    elif room().member(visitor()):
+        text += f" {words('steer.quest')}"
+    st.markdown(f":small[{text}]")
+
+
+def rates(rate: float) -> list[float]:
+    """Learning rates around this one, with a digit each."""
+    around = (rate * 10 ** (step / 2) for step in STEPS if step)
+    rounded = {float(f"{each:.0e}") for each in around if math.isfinite(each)}
+    return sorted({*rounded, rate} - {0.0})
+
+
+def _set_rate(run_id: str, key: str) -> None:
+    engine().steer(run_id, visitor(), learning_rate=st.session_state[key])
+
+
+def in_words(run: Run) -> str:
+    """What was changed by hand; empty for a run that wasn't steered."""
+    changes = [
+        f"{change.learning_rate:g} from step {change.step + 1:,}"
+        for change in run.changes
+    ]
+    text = words("steer.changes", run=run.name, rates=", ".join(changes))
+    return text if changes else ""

@@ -1,0 +1,63 @@
+"""A run under its owner's hand: another learning rate between two steps, and a pause.
+
+With a schedule the whole rest of it is scaled, so that it keeps its shape.
+"""
+
+import time
+
+from torch.optim import Optimizer
+
+from core.results import PAUSE_SECONDS, Change, Pause
+from core.watch import NO_WISH, Watch, Wish
+
+LOOK_SECONDS = 0.1  # between two looks whether a paused run may go on
+
+
+def scale(optimizer: Optimizer, factor: float) -> None:
+    """Multiply the learning rate, now and in what is left of its schedule."""
+    for group in optimizer.param_groups:
+        for name in ("lr", "initial_lr", "max_lr", "min_lr"):
+            if name in group:
+                group[name] *= factor
+
+
+class Steering:
+    """What was changed by hand in a run so far."""
+
+    def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
+        self.optimizer, self.rate, self.watch = optimizer, rate, watch
+        self.wish: Wish = NO_WISH  # that was fulfilled last
+        self.left = PAUSE_SECONDS
+        self.changes: list[Change] = []
+
+    @property
+    def is_due(self) -> bool:
+        """There is a new wish."""
+        return self.watch.wish() is not self.wish
+
+    def fulfill(self, step: int) -> float:
+        """Pause and change the rate after so many steps; returns the seconds waited.
+
+        Raises CancelledError.
+        """
+        waited = self._pause()
+        self.wish = self.watch.wish()
+        rate = self.wish.learning_rate or self.rate
+        if rate != self.rate:
+            scale(self.optimizer, rate / self.rate)
+            self.rate = rate
+            self.changes.append(Change(step, rate))
+            self.watch.report(self.changes[-1])
+        return waited
+
+    def _pause(self) -> float:
+        began, before, waited = time.perf_counter(), self.left, 0.0
+        while self.watch.wish().paused and self.left > 0:
+            self.watch.check()
+            self.watch.report(Pause(True, self.left))
+            time.sleep(LOOK_SECONDS)
+            waited = time.perf_counter() - began
+            self.left = max(0.0, before - waited)
+        if waited:
+            self.watch.report(Pause(False, self.left))
+        return waited

@@ -1,0 +1,11 @@
+"""Runs keep the learning rates that were set by hand while they went on."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("changes", sa.JSON(none_as_null=True)))

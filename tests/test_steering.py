@@ -1,0 +1,109 @@
+"""A run is steered between two steps, and nothing else about it changes."""
+
+import itertools
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core import steering, training
+from core.config import SCHEDULES, RunConfig
+from core.errors import CancelledError, ExplainedError
+from core.results import PAUSE_SECONDS, Change, Pause, RunResult
+from core.watch import NO_WISH, Watch, Wish
+
+CONFIG = RunConfig(task="sprites", epochs=2, batch_size=500, device="cpu")
+AWAY = 10_000.0  # seconds that a look takes in a pause, by the clock of a test
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def plain() -> RunResult:
+    return training.run(CONFIG)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look in a pause takes hours."""
+    slept, now = itertools.count(1), time.perf_counter
+    passed = [0.0]
+
+    def sleep(_: float) -> None:
+        passed.append(next(slept) * AWAY)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + passed[-1])
+
+
+def steered(config: RunConfig, *wishes: Wish) -> list[Any]:
+    """All that a run tells, with its result; each wish is there for four looks."""
+    told: list[Any] = []
+    looks = itertools.count()
+    there = (NO_WISH, *wishes)
+    watch = Watch(told.append, wish=lambda: there[min(len(wishes), next(looks) // 4)])
+    result = training.run(config, watch)
+    return [*told, result]
+
+
+def losses(result: RunResult) -> list[float]:
+    return [point.loss for point in result.losses]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_factor_scales_all_that_is_left_of_a_schedule(schedule: str) -> None:
+    config = replace(CONFIG, schedule=schedule)
+    rates: list[list[float]] = []
+    for factor in (1, 3):
+        run = training.Training(config)
+        rates.append(seen := [])
+        for _ in run.train_epoch():
+            seen.append(run.optimizer.param_groups[0]["lr"])
+            if len(seen) == 5:
+                steering.scale(run.optimizer, factor)
+    assert rates[1][:5] == rates[0][:5]
+    assert rates[1][5:] == pytest.approx([3 * rate for rate in rates[0][5:]])
+
+
+def test_a_change_counts_from_the_next_step_on(plain: RunResult) -> None:
+    told = steered(CONFIG, Wish(0.01), Wish(0.0002))
+    result = told[-1]
+    assert tuple(each for each in told if isinstance(each, Change)) == result.changes
+    assert [each.learning_rate for each in result.changes] == [0.01, 0.0002]
+    same = result.changes[0].step + 1  # a step's loss is from before its update
+    assert losses(result)[:same] == losses(plain)[:same]
+    assert losses(result)[same] != losses(plain)[same]
+    assert [each["step"] for each in result.to_json()["changes"]] == [
+        each.step for each in result.changes
+    ]
+    assert "changes" not in plain.to_json()
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_pause_ends_by_itself_and_counts_nowhere(plain: RunResult) -> None:
+    told = steered(CONFIG, Wish(paused=True))
+    result = told[-1]
+    pauses = [each for each in told if isinstance(each, Pause)]
+    assert [each.is_on for each in pauses] == [True, False]
+    assert [each.left for each in pauses] == [PAUSE_SECONDS, 0]
+    assert result.checkpoint == plain.checkpoint
+    assert losses(result) == losses(plain)
+    assert result.changes == ()
+    epochs = [epoch.seconds for epoch in result.history]
+    assert max(result.seconds, result.losses[-1].seconds, *epochs) < AWAY
+
+
+def test_a_paused_run_is_cancelled() -> None:
+    told: list[Any] = []
+    watch = Watch(
+        told.append,
+        cancelled=lambda: any(isinstance(each, Pause) for each in told),
+        wish=lambda: Wish(paused=True),
+    )
+    with pytest.raises(CancelledError):
+        training.run(CONFIG, watch)
+
+
+def test_the_advice_after_an_overflow_is_about_the_rate_that_was_set() -> None:
+    with pytest.raises(ExplainedError, match=r"learning rate of 0\.001 or less"):
+        steered(CONFIG, Wish(1e25))
