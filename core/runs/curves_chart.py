@@ -86,10 +86,9 @@ def losses(
     raw = base.lines(chart, 1, opacity=0.22)
     by_hand = chart.transform_filter("isValid(datum.rate)").encode(y=alt.value(0))
     rule = by_hand.mark_rule(strokeDash=[3, 3]).encode(y2=alt.value("height"))
-    rate = by_hand.mark_text(align="left", baseline="top", dx=3).encode(
-        text=alt.Text("rate:Q", format=".2~g")
-    )
-    layers = (raw, base.lines(mean), rule, rate)
+    tip = base.tips(".2~g", rate="Learning rate by hand") + base.tips(",d", step="Step")
+    flag = by_hand.mark_point(shape="triangle-down", size=90, filled=True, opacity=1)
+    layers = (raw, base.lines(mean), rule, flag.encode(tooltip=tip))
     return alt.layer(*layers).properties(height=height)
 
 

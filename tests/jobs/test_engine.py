@@ -13,11 +13,13 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ExplainedError
+from core.jobs import worker
 from core.jobs.admission import Gate, Limits
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
 from core.ui import server
+from core.watch import NO_WISH, Wish
 from tests.jobs.follow import (
     LONG,
     RUN,
@@ -81,6 +83,45 @@ def test_a_cancelled_run_keeps_what_it_learned(engine, busy):
     assert job.status == "cancelled"
     assert job.progress.started
     assert job.progress.latest
+
+
+def test_a_run_is_steered_by_its_owner_alone(engine):
+    """It obeys while it goes on; paused, it stands still and can be cancelled."""
+    job_id = engine.submit(RUN, LONG, owner="ada")
+
+    def progress():
+        return engine.job(job_id).progress
+
+    engine.steer(job_id, "ada", learning_rate=0.5)  # it waits: there is nothing yet
+    running(engine, job_id)
+    engine.steer(job_id, "bob", learning_rate=0.5)
+    engine.steer(job_id, "ada", learning_rate=0.01)
+    wait(lambda: progress().changes)
+    engine.steer(job_id, "ada", paused=True)
+    wait(lambda: progress().pause and progress().pause.is_on)
+    step = progress().latest.step
+    engine.steer(job_id, "ada", learning_rate=0.02)
+    time.sleep(0.5)
+    assert progress().latest.step == step
+    engine.steer(job_id, "ada", paused=False)
+    wait(lambda: progress().latest.step > step)
+    assert [each.learning_rate for each in progress().changes] == [0.01, 0.02]
+    assert progress().changes[1].step == step
+    engine.steer(job_id, "ada", paused=True)
+    wait(lambda: progress().pause.is_on)
+    engine.cancel(job_id)
+    job = finish(engine, job_id)
+    assert job.status == "cancelled"
+    assert len(job.progress.changes) == 2
+    assert engine.wish(job_id) == NO_WISH
+
+
+def test_a_wish_that_comes_late_is_left_out(monkeypatch):
+    monkeypatch.setitem(worker._wishes, "a", NO_WISH)
+    for number in (2, 1):
+        worker.steer("a", Wish(learning_rate=number, number=number))
+    worker.steer("b", Wish(number=1))  # another process does it
+    assert worker._wishes == {"a": Wish(learning_rate=2, number=2)}
 
 
 @pytest.mark.usefixtures("busy")

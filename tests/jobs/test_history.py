@@ -12,7 +12,7 @@ from core.jobs import history
 from core.jobs.engine import Engine
 from core.jobs.history import History
 from core.jobs.job import Job, PickedUp, Progress, Stored
-from core.results import Fit, LossPoint, RunResult, StepProgress
+from core.results import Change, Fit, LossPoint, RunResult, StepProgress
 from core.store import writer
 from core.store.store import Store
 from tests.jobs.follow import LONG, RUN, SHORT, finish, running, wait
@@ -21,6 +21,7 @@ from tests.store.failures import disk_full, read_only, stopped
 from tests.store.made_up import HISTORY, LOSSES, RESULT, STARTED
 
 CONFIG = RESULT.config
+CHANGES = (Change(10, 0.01), Change(30, 2e-4))
 FIT = Fit(step=50, outputs=(-1.0, 0.5), noise=None)
 
 
@@ -44,7 +45,7 @@ def reported(history: History, job_id: str) -> Job:
     """A run that has made half of its steps."""
     steps = (StepProgress(p.step, (p,), 100.0, p.seconds) for p in LOSSES[:50])
     reporting = job(job_id)
-    for event in (PickedUp("train-0"), STARTED, *steps, HISTORY[0], FIT):
+    for event in (PickedUp("train-0"), STARTED, *steps, HISTORY[0], FIT, *CHANGES):
         reporting = reporting.after(event)
         history.hear(reporting, event)
     return reporting
@@ -55,13 +56,16 @@ def test_a_job_that_ended_comes_back_as_it_was(store):
     first = History(store)
     first.wait(first.queue(job("a"), 0))
     reported(first, "a")
-    first.end(Job("a", RUN, (CONFIG,), "train", status="finished"), RESULT)
+    result = replace(RESULT, changes=CHANGES)
+    first.end(Job("a", RUN, (CONFIG,), "train", status="finished"), result)
     assert store.writer.flush()
     again = History(store)
     back = again.job("a")
     assert again.job("a") is back
     assert (back.status, back.owner, back.arguments) == ("finished", "ada", (CONFIG,))
-    assert back.progress == Progress(STARTED, LOSSES, HISTORY, fit=RESULT.fit)
+    whole = Progress(STARTED, LOSSES, HISTORY, fit=RESULT.fit, changes=CHANGES)
+    assert back.progress == whole
+    assert back.value.changes == CHANGES
     assert back.value.checkpoint == b""
     assert (back.value.losses, back.value.history) == (LOSSES, HISTORY)
     assert again.checkpoint(Stored("a")) == RESULT.checkpoint
@@ -92,6 +96,7 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
         run = each.progress
         assert (run.started, run.history) == (STARTED, HISTORY[:1])
         assert run.fit == (FIT if points else None)
+        assert run.changes == CHANGES
         assert (run.latest.step, run.losses) == (50, points)
 
 

@@ -9,11 +9,14 @@ from streamlit.testing.v1 import AppTest
 
 from core.config import RunConfig
 from core.data.fashion_mnist import DatasetStatus
+from core.home import first_run_page as first_run
 from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.jobs.job import Jobs, Outcome, PickedUp
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.train import controls_page as controls
+from core.lessons.train import progress_page as progress
+from core.lessons.train import steer_page as steer
 from core.results import LossPoint, StepProgress
 from core.runs.comparison import UNTIMED
 from core.store import export
@@ -320,6 +323,49 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     assert "not started twice" in texts(at.warning)
     engine.cancel(first)
     wait(engine, first)
+
+
+@pytest.mark.parametrize("page", ["home.py", "pages/3_Train.py"])
+def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
+    engine, monkeypatch, page
+):
+    for module in (server, runs, progress, steer, first_run):
+        monkeypatch.setattr(module, "visitor", lambda: "somebody")
+    long = RunConfig(task="sprites", epochs=100)
+    run_id = engine.submit(runs.RUN, long, owner="somebody")
+    wait(engine, run_id, lambda job: job.progress.latest)
+    at = open_page(page)
+    if page != "home.py":
+        assert not at.select_slider
+        at.toggle(key="steer_it").set_value(True).run()
+    (slider,) = at.select_slider
+    assert (slider.value, len(slider.options)) == (long.learning_rate, 9)
+    slider.set_value(0.003).run()
+    wait(engine, run_id, lambda job: job.progress.changes)
+    at.button(key="steer_pause").click().run()
+    wait(engine, run_id, lambda job: job.progress.pause)
+    at.run()
+    assert "goes on by itself in" in texts(at.markdown)
+    # Another tab moves it: the slider here follows.
+    engine.steer(run_id, "somebody", learning_rate=0.0003)
+    at.run()
+    assert at.select_slider[0].value == 0.0003
+    engine.cancel(run_id)
+    wait(engine, run_id)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert not at.select_slider
+    assert "steered by hand" in texts(at.markdown)
+    assert "0.003 from step" in texts(at.markdown)
+
+
+def test_somebody_elses_run_cant_be_steered(engine):
+    run_id = engine.submit(runs.RUN, RunConfig(task="sprites", epochs=100))
+    wait(engine, run_id, lambda job: job.progress.latest)
+    at = open_page("pages/3_Train.py", run=run_id)
+    at.toggle(key="steer_it").set_value(True).run()
+    assert not at.select_slider
+    engine.cancel(run_id)
+    wait(engine, run_id)
 
 
 @pytest.mark.parametrize("criterion", ["mse", "gaussian"])

@@ -92,7 +92,7 @@ def follow_run(run_id: str) -> None:
         else:
             polling.every(polling.interval(current.job, polling.RUN_SECONDS))
             draw_status(current)
-        if st.session_state.get("steer_it"):
+        if st.session_state.get("steer_it") or current.changes or current.pause:
             steer.draw(current)
         draw_learning(current)
 

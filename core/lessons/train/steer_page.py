@@ -5,12 +5,13 @@ import math
 import streamlit as st
 
 from core.results import PAUSE_SECONDS
-from core.ui import class_rules
+from core.ui import class_rules, format
 from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # of the slider, half a power of ten each
+NAMED = 6  # changes, the newest ones
 words = Words(__file__)
 
 
@@ -30,10 +31,12 @@ def draw(current: Run) -> None:
     job, config = current.job, current.config
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
-    key, is_running = f"steer_rate_{current.id}", job.status == "running"
-    rate = engine().wish(current.id).learning_rate or config.learning_rate
-    if st.session_state.get(key) != rate:  # it was changed in another tab
-        st.session_state[key] = rate
+    state, wish = st.session_state, engine().wish(current.id)
+    rate = wish.learning_rate or config.learning_rate
+    if rate != state.get("steer_shown"):  # changed in another tab: a slider of its own
+        state.steer_shown, state.steer_number = rate, wish.number
+    key = f"steer_rate_{current.id}_{state.steer_number}"
+    is_running = job.status == "running"
     pause = current.pause
     is_paused = pause is not None and pause.is_on
     left = pause.left if pause else PAUSE_SECONDS
@@ -41,6 +44,7 @@ def draw(current: Run) -> None:
         st.select_slider(
             "Learning rate",
             rates(config.learning_rate),
+            rate,
             key=key,
             format_func="{:g}".format,
             on_change=_set_rate,
@@ -57,7 +61,8 @@ def draw(current: Run) -> None:
             kwargs={"paused": not is_paused},
             disabled=not is_running or not left,
         )
-    text = words("steer.one_cycle" if config.schedule == "one-cycle" else "steer.rate")
+    is_constant = config.schedule == "constant"
+    text = words("steer.rate") if is_constant else words("steer.one_cycle")
     if is_paused:
         text = words("steer.paused", left=f"{left:.0f}")
     elif not left:
@@ -75,14 +80,19 @@ def rates(rate: float) -> list[float]:
 
 
 def _set_rate(run_id: str, key: str) -> None:
-    engine().steer(run_id, visitor(), learning_rate=st.session_state[key])
+    state = st.session_state
+    state.steer_shown = state[key]
+    engine().steer(run_id, visitor(), learning_rate=state[key])
 
 
 def in_words(run: Run) -> str:
     """What was changed by hand; empty for a run that wasn't steered."""
-    changes = [
+    if not run.changes:
+        return ""
+    rates = ", ".join(
         f"{change.learning_rate:g} from step {change.step + 1:,}"
-        for change in run.changes
-    ]
-    text = words("steer.changes", run=run.name, rates=", ".join(changes))
-    return text if changes else ""
+        for change in run.changes[-NAMED:]
+    )
+    times = format.counted(len(run.changes), "time")
+    newest = " The newest:" * (len(run.changes) > NAMED)
+    return words("steer.changes", run=run.name, times=times, newest=newest, rates=rates)
