@@ -21,7 +21,7 @@ from core.serving import monitoring, streamlit_patches
 from core.serving.monitoring import ResponseTimes
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
-from core.ui import your_data
+from core.ui import wall, your_data
 from core.ui.course import PAGES
 from core.ui.server import engine, room, served, store
 
@@ -64,6 +64,7 @@ app = st.App(
         *monitoring.routes(engine, store),
         *streamlit_patches.page_routes(page.title for page in PAGES),
         *your_data.ROUTES,
+        *wall.ROUTES,
         *sign_in.ROUTES,
     ],
     middleware=[

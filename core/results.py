@@ -117,6 +117,7 @@ class Epoch:
     train_rmse: float | None = None
     test_rmse: float | None = None
     wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
+    percent: bytes = b""  # uint8 (WALL, 10): how likely each class is for these
 
 
 def training_speed(history: Sequence[Epoch]) -> float | None:
@@ -171,7 +172,8 @@ class RunResult:
             "parameters": self.parameters,
             "changes": [asdict(change) for change in self.changes],
             "history": [
-                _without_none(asdict(replace(epoch, wall=()))) for epoch in self.history
+                _without_none(asdict(replace(epoch, wall=(), percent=b"")))
+                for epoch in self.history
             ],
             "test_total": self.test_total,
             "test_correct": self.test_correct,
@@ -194,5 +196,7 @@ def without_times(data: Any) -> Any:
 
 def _without_none(figures: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: value for name, value in figures.items() if value not in (None, (), [])
+        name: value
+        for name, value in figures.items()
+        if value not in (None, (), [], b"")
     }

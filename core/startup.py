@@ -17,6 +17,7 @@ from typing import Any
 import core
 from core.config import IMAGE_TASKS, SIMULATED
 from core.errors import ExplainedError
+from core.home import first_run_page as first_run
 from core.jobs.measurements import environments
 from core.lessons.device import machine_page as machine
 from core.lessons.evaluate import evaluation_page as evaluation
@@ -24,7 +25,7 @@ from core.lessons.model import batch_steps_page as batch_steps
 from core.lessons.model import model_to_page as model_to
 from core.measure.environment import Machine
 from core.serving import garbage
-from core.ui import dataset, last_measurement, wall
+from core.ui import dataset, last_measurement, runs, wall
 from core.ui.lab import all_labs
 from core.ui.server import engine
 
@@ -91,6 +92,8 @@ def measure(here: Machine) -> None:
         for lab in all_labs()
         if lab.idle and not _is_measured(lab.address, here)
     ]
+    if not runs.somebodys(dataset.default_task(here)):
+        missing.insert(0, (runs.RUN, (first_run.quick(here, 0),)))  # for Home to show
     work_off(missing)
 
 

@@ -91,13 +91,15 @@ class Training:
 
     def evaluate(
         self, feed: loops.Batches
-    ) -> tuple[loops.Score | loops.RegressionScore, tuple[int, ...]]:
-        """The model's score on `feed`, and its classes for the first WALL samples."""
+    ) -> tuple[loops.Score | loops.RegressionScore, dict[str, Any]]:
+        """The model's score on `feed`, and what Epoch has of the first WALL samples."""
         outputs, targets = loops.predict(self.model, feed, self.device)
         if not self.config.has_images:
-            return loops.score_regression(outputs, targets, self.criterion), ()
-        wall = outputs[:WALL].argmax(dim=1)
-        return loops.score(outputs, targets, self.criterion), tuple(wall.tolist())
+            return loops.score_regression(outputs, targets, self.criterion), {}
+        first = outputs[:WALL]
+        percent = (100 * first.softmax(dim=1)).round().byte().flatten().tolist()
+        wall = {"wall": tuple(first.argmax(dim=1).tolist()), "percent": bytes(percent)}
+        return loops.score(outputs, targets, self.criterion), wall
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the training depends on.
@@ -331,7 +333,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             samples_per_second=images / seconds,
             **figures("train", train_score),
             **figures("test", test_score),
-            wall=wall,
+            **wall,
         )
         history.append(epoch)
         watch.report(epoch)
@@ -357,7 +359,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     )
 
 
-def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, float]:
+def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, Any]:
     """The fields of Epoch for a score of "train" or "test"."""
     names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
     return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}

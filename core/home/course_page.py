@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -34,6 +35,7 @@ from core.ui.course import LESSONS, link
 from core.ui.server import here, store
 
 FRESH_SECONDS = 10.0
+STYLE = Path(__file__).with_name("course.css")
 SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is among them
 
 
@@ -133,9 +135,13 @@ def _of_ranks(result: Cost) -> str:
 def draw_lessons(by_title: dict[str, str]) -> None:
     """A card per lesson; `by_title` has a figure for some of their titles."""
     given = answers.given()
+    first = next((each for each in LESSONS if not each.is_done(given)), None)
+    begun = any(each.solved(given) for each in LESSONS)
+    st.html(STYLE)
     with st.grid(columns=3, min_column_width=150):
         for number, lesson in enumerate(LESSONS, 1):
-            with st.container(border=True, height="stretch", gap="xsmall"):
+            card = {"border": True, "key": f"lesson_{number}"}
+            with st.container(height="stretch", gap="xsmall", **card):
                 check = " :green[:material/check:]" if lesson.is_done(given) else ""
                 place = "Going further:" if lesson.further else f"{number}."
                 link(lesson, f"**{place} {lesson.title}**{check}")
@@ -145,6 +151,8 @@ def draw_lessons(by_title: dict[str, str]) -> None:
                 asked, solved = len(lesson.questions), lesson.solved(given)
                 if 0 < solved < asked:
                     line += f" · {solved} of {asked} answered"
+                if lesson is first:
+                    line += f" :violet-badge[{'Go on' if begun else 'Start'} here]"
                 st.markdown(f":small[{line}]")
 
 

@@ -1,24 +1,24 @@
-"""Train now, the newest run live, its wall, and its answer to one picture."""
+"""Train now: a first run or race, live, and the wall of what its model says."""
 
-from itertools import chain, zip_longest
+from collections.abc import Mapping
+from dataclasses import replace
 
-import altair as alt
-import pandas as pd
 import streamlit as st
 
 from core.config import RunConfig
-from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page
 from core.measure.environment import Machine
-from core.results import WALL
+from core.runs import comparison
 from core.runs import curves_chart as charts
-from core.ui import charts as base
 from core.ui import (
+    answers,
     class_rules,
     dataset,
+    format,
+    guess,
     hosts,
     job_panel,
     polling,
@@ -26,17 +26,18 @@ from core.ui import (
     simulated,
     wall,
 )
-from core.ui.charts import Chart, palette
+from core.ui.charts import AXES
 from core.ui.course import HOME, link, page
 from core.ui.runs import Run, run
-from core.ui.server import ask, engine, explained, visitor
+from core.ui.server import engine, room, visitor
 from core.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels
-LIKELIEST = 3  # classes that the chart of a picture shows
-PICTURE_SIDE, ANSWERS_HEIGHT = 84, 92  # pixels on the screen
-MARKS = ("right", "wrong", "other")
+FEW_JOBS = 3  # that wait or run, so that a race holds up nobody
+RACE = "home_race"  # the kept names of its runs, by their ids
+USUAL, SAME = "The usual setting", "About the same"
+GUESSES = (USUAL, "The fast setting", SAME)
 words = Words(__file__)
 
 
@@ -72,22 +73,59 @@ def _state(shown: Run | None) -> tuple[str, bool] | None:
     return (shown.id, shown.job.ended) if shown else None
 
 
-def quick(machine: Machine | None, before: int) -> RunConfig:
+def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
     """The run that Train now starts: a seed of its own after so many runs."""
     task = dataset.default_task(machine)
     given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
-    return RunConfig.with_recipe(**class_rules.fitting(given))
+    return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
+
+
+def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
+    """The runs of a race by their names; each trains when the one before has ended."""
+    usual = quick(machine, before)
+    runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
+    if machine.devices[0].backend != "CPU":
+        runs["The usual setting on the CPU"] = replace(usual, device="cpu")
+    return runs
+
+
+def races(machine: Machine | None) -> bool:
+    """The first click starts a race, unless a class shares the machine."""
+    is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
+    return machine is not None and is_free and RACE not in answers.given()
 
 
 def start() -> None:
-    """Train now: queue the quick run, unless one of this visitor goes on."""
-    own = engine().jobs(runs.RUN, visitor())
+    """Train now: queue the quick run, unless one of this visitor goes on.
+
+    In a race, the others after it.
+    """
+    own, machine = engine().jobs(runs.RUN, visitor()), engine().machine()
     if any(not job.ended for job in own):
         return
     try:
-        runs.start(quick(engine().machine(), len(own)))
+        if machine is None or not races(machine):
+            runs.start(quick(machine, len(own)))
+            return
+        entered = contenders(machine, len(own)).items()
+        answers.keep(RACE, {runs.start(config): name for name, config in entered})
     except ExplainedError as error:
         st.session_state.home_refused = str(error)
+
+
+def cancel() -> None:
+    """End all runs of this visitor: of a race, those too that wait."""
+    for job in runs.going_on(visitor()):
+        engine().cancel(job.id)
+
+
+def race(shown: Run) -> dict[str, Run]:
+    """The runs of the visitor's race by their names, if `shown` is one of them."""
+    entered = answers.given().get(RACE) or {}
+    if shown.id not in entered:
+        return {}
+    found = {name: run(run_id) for run_id, name in entered.items()}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 # On the left: the title, the button, and the run
@@ -97,39 +135,87 @@ def _invitation(shown: Run | None) -> None:
     st.title(HOME.title)
     st.markdown(HOME.promise)
     mine = shown is not None and shown.job.owner == visitor()
+    going_on = mine and shown is not None and not shown.job.ended
+    if not going_on and races(engine().machine()):
+        answers.radio(words("race.question"), GUESSES, "race_guess", horizontal=True)
     _buttons(shown.job if shown and mine else None)
     if why := st.session_state.pop("home_refused", ""):
-        st.warning(f"{why} Nothing was started.", icon=":material/block:")
+        st.warning(f"{why} Nothing more was started.", icon=":material/block:")
     _machine_line(engine().machine())
     if shown is None:
+        st.markdown(words("takes"))
         return
     if not mine:
+        who = "Somebody in this class" if shown.job.owner else "The server, by itself,"
         doing = "has trained this model" if shown.job.ended else "is training this"
-        st.markdown(f":material/group: Somebody in this course {doing}.")
+        st.markdown(f":material/group: {who} {doing}. {words('takes')}")
     if shown.is_simulated:
         simulated.badge()
-    job_panel.slot(*progress.in_short(shown))
-    steer_page.draw(shown)
+    entered = race(shown)
+    text, share = progress.in_short(shown)
+    if shown.result and (seconds := shown.result.timed_seconds):
+        text += f", after {format.duration(seconds)}"
+    name = next((name for name, one in entered.items() if one is shown), "")
+    job_panel.slot(f"{name}: {text}" if name else text, share)
+    if not entered:  # a race is won by its setting alone
+        steer_page.draw(shown)
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
-    if shown.started is not None or not shown.job.ended:
-        # Empty axes until the first step, so that the page keeps its height.
-        looks = ((shown.name, shown.number),) if shown.started else ()
-        steps = shown.started.steps if shown.started else 100
-        st.vega_lite_chart(
-            runs.loss_table([shown]),
-            charts.losses(looks, "step", steps, CHART_HEIGHT),
-            height=CHART_HEIGHT,
-            key="home_losses",
-            alt="Training loss over steps",
+    _losses(shown, entered)
+    if mine and shown.result is not None:
+        _onward(shown)
+
+
+def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
+    """The loss of the run over its steps; of a race, each over its own seconds."""
+    if shown.started is None and shown.job.ended:
+        return
+    begun = {name: one for name, one in entered.items() if one.started}
+    # Empty axes until the first step, so that the page keeps its height.
+    named = begun or ({shown.name: shown} if shown.started else {})
+    steps = shown.started.steps if shown.started else 100
+    x, most = ("seconds", None) if begun else ("step", steps)
+    looks = tuple((name, one.number) for name, one in named.items())
+    if len(named) == len(entered) and all(one.result for one in named.values()):
+        _verdict(named)
+    st.vega_lite_chart(
+        runs.loss_table(list(named.values()) or [shown], list(named)),
+        charts.losses(looks, x, most, CHART_HEIGHT, legend=bool(begun)),
+        height=CHART_HEIGHT,
+        key="home_losses",
+        alt=f"Training loss over {AXES[x].lower()}",
+    )
+
+
+def _verdict(entered: Mapping[str, Run]) -> None:
+    """Who won the race, and what the guess was worth."""
+    ended = list(entered.values())
+    names = [name[:1].lower() + name[1:] for name in entered]
+    winner = comparison.fastest(ended)
+    right = next((n for n, one in entered.items() if one is winner), SAME)
+    text = comparison.finding(ended, names)
+    if guessed := answers.given().get("race_guess"):
+        text += (
+            f" You guessed {'right' if guessed == right else guess.within(guessed)}."
         )
+    st.markdown(text)
+
+
+def _onward(shown: Run) -> None:
+    """The way into the course, and to all of this run."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        chart, check = ":material/show_chart:", ":material/fact_check:"
+        if st.button(
+            words("next"),
+            type="primary",
+            icon=":material/arrow_forward:",
+            key="next_lesson",
+        ):
+            st.switch_page(page("Device").file)
         query = {"run": shown.id}
+        chart, check = ":material/show_chart:", ":material/fact_check:"
         link(page("Train"), "See the whole run", icon=chart, query_params=query)
-        if shown.result is not None:
-            evaluate = page("Evaluate")
-            link(evaluate, "See its mistakes", icon=check, query_params=query)
+        evaluate = page("Evaluate")
+        link(evaluate, "See its mistakes", icon=check, query_params=query)
 
 
 def _buttons(own: Job | None) -> None:
@@ -137,11 +223,13 @@ def _buttons(own: Job | None) -> None:
     going_on = runs.going_on(visitor())
     with st.container(horizontal=True, vertical_alignment="center"):
         if own is not None and not own.ended:
-            job_panel.cancel_button(own, "cancel_run")
+            icon = ":material/stop:"
+            st.button("Cancel", icon=icon, key="cancel_run", on_click=cancel)
         else:
+            finished = own is not None and own.status == "finished"
             st.button(
                 "Train again" if own else "Train now",
-                type="secondary" if own else "primary",
+                type="secondary" if finished else "primary",
                 icon=":material/play_arrow:",
                 key="train_now",
                 on_click=start,
@@ -169,79 +257,7 @@ def _machine_line(machine: Machine | None) -> None:
     st.caption(" · ".join(filter(None, parts)))
 
 
-# On the right: the wall, and one picture of it
-
-
 def _wall(shown: Run | None) -> None:
     task = shown.config.task if shown else dataset.default_task(engine().machine())
-    whose = "your" if shown and shown.job.owner == visitor() else "the newest"
-    wrong = wall.draw(task, shown, whose)
-    if shown is not None and shown.result is not None and wrong is not None:
-        with st.container(border=True), explained("No prediction"):
-            _picture(shown, wrong, whose)
-
-
-@st.cache_data(max_entries=512, show_spinner=False)
-def probabilities(run_id: str, place: int) -> tuple[float, ...]:
-    """A finished run's answer to an image of the wall. Raises ExplainedError."""
-    finished = run(run_id)
-    assert finished is not None
-    pixels = wall.images(finished.config.task)[0][place]
-    address = "core.lessons.evaluate.evaluation:probabilities"
-    return ask(address, finished.checkpoint, finished.config, pixels)
-
-
-def _picture(shown: Run, wrong: frozenset[int], whose: str) -> None:
-    """A picture, the likeliest classes, and a button for another one."""
-    turn = st.session_state.setdefault("picture_turn", 0)
-    place = order(wrong)[turn % WALL]
-    answer = probabilities(shown.id, place)
-    pixels, labels = wall.images(shown.config.task)
-    likeliest = sorted(range(len(answer)), key=lambda i: -answer[i])[:LIKELIEST]
-    said, true = likeliest[0], labels[place]
-    label = CLASSES[true]
-    st.markdown(f"**What does {whose} model think this is?**")
-    framed = frozenset({0} if said != true else ())
-    with st.container(horizontal=True, vertical_alignment="center"):
-        alt_text, picture = f"Test image {place}: {label}", pixels[place : place + 1]
-        wall.show(picture, alt_text, PICTURE_SIDE, framed)
-        marks = {said: "wrong", true: "right"}
-        rows = [
-            (CLASSES[i], answer[i], f"{answer[i]:.1%}", marks.get(i, "other"))
-            for i in likeliest
-        ]
-        st.altair_chart(
-            answers_chart(pd.DataFrame(rows, columns=["class", "p", "text", "mark"])),
-            height=ANSWERS_HEIGHT,
-            alt=f"The {LIKELIEST} likeliest classes and their probabilities",
-        )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        verdict = "right." if said == true else f"wrong, the label says **{label}**."
-        st.markdown(f"**{CLASSES[said]}**: {verdict}", width="stretch")
-        st.button(
-            "Another one",
-            icon=":material/arrow_forward:",
-            key="another_picture",
-            on_click=_turn,
-        )
-
-
-def _turn() -> None:
-    st.session_state.picture_turn += 1
-
-
-def order(wrong: frozenset[int]) -> list[int]:
-    """The wall's places, one that is right and one that is wrong in turn."""
-    right = [place for place in range(WALL) if place not in wrong]
-    pairs = chain.from_iterable(zip_longest(right, sorted(wrong)))
-    return [place for place in pairs if place is not None]
-
-
-def answers_chart(answers: pd.DataFrame) -> Chart:
-    """A bar per row of `answers`: class (the likeliest first), p, text, mark."""
-    colors = palette()
-    shades = alt.Scale(domain=MARKS, range=[colors.right, colors.wrong, colors.quiet])
-    color = alt.Color("mark:N").scale(shades).legend(None)
-    x = alt.X("p:Q").scale(domain=[0, 1]).axis(None)
-    rows = base.rows(answers, "class", 110)
-    return base.bars(rows, x, "text", 24, height=12, dx=5, color=color)
+    mine = shown is not None and shown.job.owner == visitor()
+    wall.draw(task, shown, "your" if mine else "this")

@@ -49,7 +49,6 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         ids,
         index=ids.index(wanted) if wanted in finished else 0,
         format_func=labels.__getitem__,
-        help=words("help.choice"),
     )
     state.evaluated_run = st.query_params["run"] = chosen
     state.newest_run = newest
@@ -63,7 +62,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
 def _label(run: RunSummary) -> str:
     """A finished run on images in a line; it begins with its name, which is unique."""
     owner = run.visitor or ""
-    name = f"Somebody's run {run.id[:6]}"
+    name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():
         name = f"Run {runs.number(run.id, owner)}"
     return (

@@ -56,17 +56,19 @@ def draw_empty() -> None:
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
-    summary = next(iter(runs.kept(limit=1, status="finished")), None)
+    newest = runs.kept(runs.others(), limit=1, status="finished")
+    summary = next(iter(newest), None)
     run = runs.run(summary.id) if summary else None
     if summary is None or run is None:
         return
     name = format.NAMES.get(summary.model or "", summary.model)
     name = f"{name}, {listing.label(summary)}"
     over = "epoch" if run.is_simulated else "seconds"
+    who = "somebody in this class" if summary.visitor else "the server itself"
     st.markdown(
         f"**The newest run on this server**: {listing.figure(summary)}"
         f"{f' in {format.duration(summary.seconds)}' if summary.seconds else ''}, by "
-        "somebody in this course, "
+        f"{who}, "
         f"{format.ago(time() - summary.submitted)} on {summary.device_name}."
     )
     st.vega_lite_chart(

@@ -225,12 +225,12 @@ class Runs(Rows):
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first. Raises StoreError.
 
-        `before` is a time of submission; `equal` names columns, or settings that are
-        texts, as in find(task="sprites").
+        Those of the app itself have the visitor "". `before` is a time of submission;
+        `equal` names columns, or settings that are texts, as in find(task="sprites").
         """
         query = select(RunSummary).order_by(RunSummary.seq.desc()).limit(limit)
         if visitor is not None:
-            query = query.where(RunSummary.visitor == visitor)
+            query = query.where(RunSummary.visitor == (visitor or None))
         if not hidden:
             query = query.where(~RunSummary.hidden)
         if before is not None:

@@ -27,8 +27,12 @@ from core.results import (
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
+<<<<<<< HEAD
 from core.ui import format
 from core.ui.server import engine, store, visitor
+=======
+from core.ui.server import engine, room, store, visitor
+>>>>>>> 371a21f (The wall answers a click and a drawing; the first click is a race; no stranger's run is a newcomer's first sight)
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
@@ -187,21 +191,33 @@ def newest(owner: str, task: str | None = None) -> str | None:
 
 
 def on_show() -> Run | None:
-    """The run on images to show: the visitor's own, or somebody's."""
+    """The run on images to show: the visitor's own, or one for who has none."""
     own = engine().jobs(RUN, visitor())
     mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
-    mine = [job for job in mine if not job.ended] or mine
-    ids = chain((job.id for job in mine[-1:]), _done(IMAGE_TASKS, visitor()))
+    going_on = [job for job in mine if not job.ended]
+    begun = [job for job in mine if job.progress.started]
+    here = going_on[:1] or begun[-1:] or mine[-1:]
+    ids = chain((job.id for job in here), _done(IMAGE_TASKS, visitor()))
     return next(filter(None, map(run, ids)), None) or somebodys(*IMAGE_TASKS)
 
 
+def others() -> str | None:
+    """Whose runs a visitor without any is shown: in a class all (None), else "".
+
+    Those are of the server, which trains with the default settings: what a stranger
+    has tried is no first sight.
+    """
+    return None if room().may_see(visitor()) else ""
+
+
 def somebodys(*tasks: str) -> Run | None:
-    """Anybody's run of these tasks: one that is trained now, else the newest."""
-    jobs = [job for job in engine().jobs(RUN) if job.arguments[0].task in tasks]
+    """A run of these tasks of `others`: one that is trained now, else the newest."""
+    jobs = engine().jobs(RUN, others())
+    jobs = [job for job in jobs if job.arguments[0].task in tasks]
     going_on = [job for job in jobs if not job.ended]
     finished = [job for job in jobs if job.status == "finished"]
     here = (job.id for job in (*going_on[:1], *finished[-1:]))
-    return next(filter(None, map(run, chain(here, _done(tasks)))), None)
+    return next(filter(None, map(run, chain(here, _done(tasks, others())))), None)
 
 
 def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
@@ -286,13 +302,14 @@ def summary(run: Run) -> RunSummary:
 
 
 def finished() -> list[RunSummary]:
-    """Finished runs on images: this visitor's first, the newest first."""
-    me = visitor()
-    stored = kept(me, status="finished") + kept(status="finished")
-    rows = {row.id: row for row in stored if row.accuracy is not None}
-    for job in engine().jobs(RUN):  # the database may be away
-        if isinstance(job.value, RunResult) and job.value.config.has_images:
-            rows[job.id] = summary(view(job))
+    """Finished runs on images: this visitor's first, then of `others`, newest first."""
+    me, rows = visitor(), dict[str, RunSummary]()
+    for owner in (me, others()):
+        stored = kept(owner, status="finished")
+        rows |= {row.id: row for row in stored if row.accuracy is not None}
+        for job in engine().jobs(RUN, owner):  # the database may be away
+            if isinstance(job.value, RunResult) and job.value.config.has_images:
+                rows[job.id] = summary(view(job))
     return sorted(rows.values(), key=lambda row: (row.visitor != me, -row.submitted))
 
 

@@ -1,43 +1,56 @@
-"""Many small images as one picture, which draws at once.
+"""Test images: many as one picture, and the wall, whose images answer to a click.
 
-The wardrobe wall is fifty test images, framed where a run is wrong.
+The wall is fifty test images, framed where a run is wrong, with what its model says to
+the chosen one, and to a drawing.
 """
 
+import base64
 import io
-from functools import lru_cache
-from typing import Literal
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
 from PIL import Image, ImageColor
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from core.config import IMAGE_TASKS
+from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.errors import ExplainedError
 from core.results import WALL
-from core.ui.charts import Palette, palette
+from core.ui.charts import DARK, LIGHT, Palette, palette
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
+from core.words import Words
 
 Width = int | Literal["stretch", "content"]
 COLUMNS = 10
 ZOOM = 3  # pixels of the picture for a pixel of an image
 FRAME, GAP = 5, 5  # pixels of the picture
 WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
+ANSWER_SECONDS = 5.0
+DRAWING = "wall_drawing"
+words = Words(__file__)
 
 
 def montage(
     images: np.ndarray,
-    wrong: frozenset[int],
     colors: Palette,
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
     """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the ink of the theme.
 
-    Those at the places `wrong` are framed. The zoom is less where a row would be wider
-    than WIDEST.
+    The zoom is less where a row would be wider than WIDEST.
     """
-    ground, ink, frame, page = (
+    ground, ink, page = (
         np.array(ImageColor.getrgb(color), float)
-        for color in (colors.ground, colors.text, colors.wrong, colors.page)
+        for color in (colors.ground, colors.text, colors.page)
     )
     columns = min(columns, len(images))
     most = (WIDEST // columns - GAP - 2 * FRAME) // images.shape[1]
@@ -49,8 +62,7 @@ def montage(
     for place, image in enumerate(images):
         row, column = divmod(place, columns)
         top, left = row * (tile + GAP), column * (tile + GAP)
-        around = frame if place in wrong else ground
-        picture[top : top + tile, left : left + tile] = around
+        picture[top : top + tile, left : left + tile] = ground
         share = image.repeat(zoom, 0).repeat(zoom, 1)[:, :, np.newaxis] / 255
         inner = slice(top + FRAME, top + FRAME + side)
         across = slice(left + FRAME, left + FRAME + side)
@@ -67,12 +79,11 @@ def show(
     images: np.ndarray,
     alt: str,
     width: Width = "stretch",
-    wrong: frozenset[int] = frozenset(),
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> None:
     """Draw a montage."""
-    show_png(png(montage(images, wrong, palette(), zoom, columns)), alt, width)
+    show_png(png(montage(images, palette(), zoom, columns)), alt, width)
 
 
 def show_png(file: bytes, alt: str, width: Width = "stretch") -> None:
@@ -81,6 +92,19 @@ def show_png(file: bytes, alt: str, width: Width = "stretch") -> None:
 
 
 # The wall
+
+_wall = st.components.v2.component(
+    "wall",
+    html=Path(__file__)
+    .with_suffix(".html")
+    .read_text("utf-8")
+    .format(
+        tiles="<button></button>" * WALL,
+        rows="<div><b></b><i></i><span></span></div>" * len(CLASSES),
+    ),
+    css=Path(__file__).with_suffix(".css").read_text("utf-8"),
+    js=Path(__file__).with_suffix(".js").read_text("utf-8"),
+)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -92,52 +116,117 @@ def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
     return ask("core.lessons.evaluate.evaluation:images", task, tuple(range(WALL)))
 
 
-@lru_cache(maxsize=128)  # some 40 kB each; a run that goes on is drawn every second
-def _png(
-    task: str | None, wrong: frozenset[int], colors: Palette, columns: int
-) -> bytes:
-    """The wall of a task; without a task, as many empty tiles."""
-    pixels = images(task)[0] if task else np.zeros((WALL, 28, 28), np.uint8)
-    return png(montage(pixels, wrong, colors, columns=columns))
+@cache
+def sprite(task: str, dark: bool) -> bytes:
+    """PNG: the wall's images in rows without a gap, ink on nothing, for CSS."""
+    pixels = images(task)[0].repeat(ZOOM, 1).repeat(ZOOM, 2)
+    rows = pixels.reshape(-1, COLUMNS, *pixels.shape[1:]).swapaxes(1, 2)
+    picture = Image.fromarray(rows.reshape(rows.shape[0] * rows.shape[1], -1), "P")
+    picture.putpalette(ImageColor.getrgb((DARK if dark else LIGHT).text) * 256)
+    picture.save(file := io.BytesIO(), "PNG", transparency=bytes(range(256)))
+    return file.getvalue()
 
 
-def wrong(run: Run | None, labels: tuple[int, ...]) -> frozenset[int] | None:
-    """The places where the run's newest epoch is wrong; None before the first epoch."""
-    answers = run.history[-1].wall if run and run.history else ()
-    if not answers:
+async def send_sprite(request: Request) -> Response:
+    """The browser keeps it: what is behind the address never changes."""
+    task, theme = request.path_params["task"], request.path_params["theme"]
+    if task not in IMAGE_TASKS:
+        return Response(status_code=404)
+    try:
+        picture = await run_in_threadpool(sprite, task, theme == "dark")
+    except ExplainedError:
+        return Response(status_code=503)
+    kept = {"Cache-Control": "max-age=604800, immutable"}
+    return Response(picture, media_type="image/png", headers=kept)
+
+
+ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
+
+
+def wrong(
+    run: Run | None, labels: tuple[int, ...], back: int = 1
+) -> frozenset[int] | None:
+    """The places where the run was wrong, so many epochs back; None before the first.
+
+    One epoch back is the newest.
+    """
+    answers = run.history[-back].wall if run and len(run.history) >= back else ()
+    if not answers or not labels:
         return None
     pairs = zip(answers, labels, strict=True)
     return frozenset(i for i, (said, true) in enumerate(pairs) if said != true)
 
 
-def draw(
-    task: str, run: Run | None, whose: str, columns: int = COLUMNS
-) -> frozenset[int] | None:
-    """Draw the wall with a caption; returns the framed places, as `wrong` does.
+def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
+    """Draw the wall with a caption, and the answer to the chosen image.
 
-    Until the workers have answered its tiles are empty.
+    The answer is below, or `beside` where there is room. Until the workers have
+    answered its tiles are empty.
     """
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
         with explained("The pictures did not come"):
             labels = images(task)[1]
-    framed = wrong(run, labels) if labels else None
-    alt = f"{WALL} test images of clothes, {columns} in a row"
-    if framed:
-        places = ", ".join(str(place + 1) for place in sorted(framed))
-        alt += f"; framed in red, since the model is wrong: {places}"
-    file = _png(task if labels else None, framed or frozenset(), palette(), columns)
-    show_png(file, alt)
-    if framed is None or run is None:
-        caption = (
-            f"None of these {WALL} images is used for training. The ones your model "
-            "gets wrong will be framed in red."
-        )
-    else:
-        which = f"{whose} model".capitalize()
-        if not run.job.ended:
-            which = f"After epoch {len(run.history)} of {run.config.epochs} it"
-        caption = f"{which} gets **{len(framed)} of these {WALL}** wrong."
-        caption += " They're framed in red." * bool(framed)
-    st.markdown(f":small[{caption}]")
-    return framed
+    st.markdown(f":small[{caption(run, labels, whose)}]")
+    _board(task, run, labels, beside)
+
+
+def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
+    """How many are wrong; and where they have become more, that this is chance."""
+    now, before = wrong(run, labels), wrong(run, labels, back=2)
+    if run is None or now is None:
+        return words("wall.before", images=WALL)
+    which = f"{whose} model".capitalize()
+    if not run.job.ended:
+        which = f"After epoch {len(run.history)} of {run.config.epochs} it"
+    text = f"{which} gets **{len(now)} of these {WALL}** wrong."
+    if before is not None and len(now) > len(before) and not run.job.ended:
+        return f"{text} {words('wall.more', before=len(before))}"
+    return text + " They're framed in red." * bool(now)
+
+
+@st.fragment
+def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) -> None:
+    last = run.history[-1] if run and run.history and labels else None
+    colors = palette()
+    sketch = None
+    if run is not None and run.result is not None:
+        sketch = _answer(run, st.session_state.get("wall", {}).get("drawing"))
+    theme = "dark" if colors.text == DARK.text else "light"
+    shown = ("text", "right", "wrong", "quiet")
+    _wall(
+        key="wall",
+        data={
+            "run": run.id if run else "",
+            "ended": run is not None and run.job.ended,
+            "images": f"wall/{task}-{theme}.png" if labels else "",
+            "labels": labels,
+            "classes": CLASSES,
+            "said": last.wall if last else (),
+            "percent": base64.b64encode(last.percent if last else b"").decode(),
+            "colors": {name: getattr(colors, name) for name in shown},
+            "words": words.table("wall.answer"),
+            "beside": beside,
+            "sketch": sketch,
+            "now": time.time(),  # the browser may have forgotten a message like it
+        },
+        on_drawing_change=lambda: None,
+    )
+
+
+def _answer(run: Run, drawn: Any) -> dict[str, Any]:
+    """What the model of a finished run says to the newest drawing, asked once."""
+    answer = st.session_state.get(DRAWING, {})
+    if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
+        answer = {"run": run.id, "n": drawn["n"]}
+        address = "core.lessons.evaluate.evaluation:drawing"
+        try:
+            ink = base64.b64decode(drawn["ink"])
+            asked = address, run.checkpoint, run.config, ink
+            pixels, shares = ask(*asked, seconds=ANSWER_SECONDS)
+            answer["pixels"] = base64.b64encode(pixels).decode()
+            answer["percent"] = [round(100 * share) for share in shares]
+        except (ExplainedError, ValueError) as error:
+            answer["problem"] = str(error)
+        st.session_state[DRAWING] = answer
+    return answer if answer.get("run") == run.id else {}

@@ -1,6 +1,7 @@
 """Many images in one picture."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 from PIL import Image
@@ -20,7 +21,7 @@ def test_the_ground_and_the_ink_are_the_themes():
     blank, full = np.zeros((1, 28, 28), np.uint8), np.full((1, 28, 28), 255, np.uint8)
     for colors in (LIGHT, DARK):
         middle = wall.FRAME + 28
-        picture = wall.montage(np.concatenate([blank, full]), frozenset(), colors)
+        picture = wall.montage(np.concatenate([blank, full]), colors)
         right = middle + 28 * wall.ZOOM + 2 * wall.FRAME + wall.GAP
         assert tuple(picture[middle, middle]) == color(colors.ground)
         assert tuple(picture[middle, right]) == color(colors.text)
@@ -28,17 +29,37 @@ def test_the_ground_and_the_ink_are_the_themes():
         assert tuple(picture[middle, gap]) == color(colors.page)
 
 
-def test_what_is_wrong_is_framed_and_nothing_else():
-    images = np.zeros((12, 28, 28), np.uint8)
-    picture = wall.montage(images, frozenset({11}), LIGHT)
-    step = 28 * wall.ZOOM + 2 * wall.FRAME + wall.GAP
-    red = (picture == color(LIGHT.wrong)).all(axis=2)
-    assert red[step, step]
-    assert red.sum() == (step - wall.GAP) ** 2 - (28 * wall.ZOOM) ** 2
+def test_the_browser_gets_the_images_as_ink_on_nothing(monkeypatch):
+    drawn = np.random.default_rng(0).integers(0, 256, (50, 28, 28), np.uint8)
+    monkeypatch.setattr(wall, "images", lambda _: (drawn, (0,) * 50))
+    wall.sprite.cache_clear()
+    picture = Image.open(io.BytesIO(wall.sprite("sprites", dark=True))).convert("RGBA")
+    wall.sprite.cache_clear()
+    assert picture.size == (10 * 28 * wall.ZOOM, 5 * 28 * wall.ZOOM)
+    pixels = np.asarray(picture)[:: wall.ZOOM, :: wall.ZOOM]
+    assert (pixels[:28, 28:56, 3] == drawn[1]).all()
+    assert (pixels[28:56, :28, 3] == drawn[10]).all()
+    assert tuple(pixels[5, 5, :3]) == color(DARK.text)
+
+
+def run_of(*walls: tuple[int, ...], ended: bool = False) -> SimpleNamespace:
+    """A run whose epochs ended with these predicted classes."""
+    history = [SimpleNamespace(wall=each) for each in walls]
+    config = SimpleNamespace(epochs=5)
+    job = SimpleNamespace(ended=ended)
+    return SimpleNamespace(history=history, config=config, job=job)
+
+
+def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
+    labels = (0, 1, 2, 3)
+    better, worse = (0, 1, 2, 0), (0, 1, 0, 0)
+    assert "chance" in wall.caption(run_of(better, worse), labels, "your")
+    assert "chance" not in wall.caption(run_of(worse, better), labels, "your")
+    assert "chance" not in wall.caption(run_of(better, worse, ended=True), labels, "")
 
 
 def test_the_file_is_the_picture():
-    picture = wall.montage(np.zeros((50, 28, 28), np.uint8), frozenset({0}), DARK)
+    picture = wall.montage(np.ones((50, 28, 28), np.uint8), DARK)
     read = np.asarray(Image.open(io.BytesIO(wall.png(picture))))
     assert (read == picture).all()
     assert read.shape[1] > read.shape[0] * 1.9
@@ -47,7 +68,7 @@ def test_the_file_is_the_picture():
 def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():
     images = np.zeros((50, 28, 28), np.uint8)
     for columns in (10, 17, 25):
-        picture = wall.montage(images, frozenset(), LIGHT, columns=columns)
+        picture = wall.montage(images, LIGHT, columns=columns)
         assert picture.shape[1] <= image_utils.MAXIMUM_CONTENT_WIDTH
         assert picture.shape[0] > 0
 

@@ -4,7 +4,7 @@ The loop itself is `core.loops.predict`.
 """
 
 from functools import partial
-from math import sqrt
+from math import isqrt, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +15,7 @@ from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
 from core.errors import ExplainedError
+from core.lessons.evaluate import picture
 from core.lessons.evaluate.evaluate_result import (
     ClassScore,
     Evaluation,
@@ -124,6 +125,19 @@ def probabilities(
         outputs = model(image)
     _check_answers(outputs)
     return tuple(outputs.softmax(dim=1)[0].tolist())
+
+
+def drawing(
+    checkpoint: bytes, config: RunConfig, ink: bytes
+) -> tuple[bytes, tuple[float, ...]]:
+    """The pixels that are made of a drawing, and what the model makes of them.
+
+    `ink` is a square of uint8, 255 where the stroke is thickest.
+    """
+    side = isqrt(len(ink))
+    gray = 1 - np.frombuffer(ink, np.uint8).reshape(side, side) / np.float32(255)
+    pixels = picture.in_gray(gray).pixels
+    return pixels.tobytes(), probabilities(checkpoint, config, pixels)
 
 
 def _check_answers(outputs: Tensor) -> None:

@@ -30,9 +30,7 @@ MISLABELED = words("answers.mislabeled")
 EVALUATE = "core.lessons.evaluate.evaluation:evaluate"
 KINDS.add(EVALUATE)
 PICTURES = 12
-UNASKED, UNASKED_ROWS = 50, 5
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
-COLUMNS = 17  # images of the wall in a row
 MATRIX_HEIGHT = 420  # pixels
 STRONGEST = 0.6  # share of the full color in the cell of the commonest mistake
 ZOOM = 4  # screen pixels for a pixel of an image
@@ -73,19 +71,11 @@ def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
 
 def before_any_run() -> None:
     """Where no run has finished: the images that a model will be asked about."""
-    st.markdown("No image model has been trained on this server yet.")
+    st.markdown("You haven't trained an image model yet.")
     if st.button("Train one", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     task = dataset.default_task(engine().machine())
-    with explained("The images did not come"):
-        shown = pictures(task, tuple(range(UNASKED)))
-        alt = f"{UNASKED} test images of clothes"
-        wall.show(shown, alt, zoom=ZOOM, columns=UNASKED // UNASKED_ROWS)
-        st.markdown(
-            f"{UNASKED} of the test images of {format.NAMES[task]}; none of them is "
-            "used for training. Once you've trained a model, this page shows which "
-            "ones it gets wrong."
-        )
+    wall.draw(task, None, "", beside=True)
 
 
 def guess_hardest(shown: Run, found: Evaluation) -> str | None:
@@ -95,7 +85,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
         with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed, "The confusion matrix and the table by class are")
-        wall.draw(shown.config.task, shown, "this", COLUMNS)  # a first hint
+        wall.draw(shown.config.task, shown, "this", beside=True)  # a first hint
     return guessed
 
 

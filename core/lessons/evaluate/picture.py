@@ -73,7 +73,11 @@ def prepare(data: bytes) -> Picture:
 
     Raises ExplainedError where that can't be done.
     """
-    gray = np.asarray(_open(data), dtype=np.float32) / 255
+    return in_gray(np.asarray(_open(data), dtype=np.float32) / 255)
+
+
+def in_gray(gray: np.ndarray) -> Picture:
+    """`prepare` for pixels that have been read: 0 is black, 1 white."""
     background = float(np.median(_edge(gray)))
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST

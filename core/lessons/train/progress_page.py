@@ -33,7 +33,6 @@ from core.words import Words
 
 FIRST_STEP_SECONDS = 0.3
 COMPARED = 4  # earlier runs on a chart, at most
-COLUMNS = 17  # images of the wall in a row
 LEGEND = "loss_legend"
 ROW = 48  # pixels: the line that names the run, with its button or without
 FEW = 2  # settings that still fit into a run's name
@@ -178,7 +177,7 @@ def nothing_yet(task: str, ready: bool) -> None:
     with st.container(height=ROW, border=False, vertical_alignment="center"):
         st.markdown(words("nothing_yet") if ready else words("loading"))
     if task in IMAGE_TASKS:
-        wall.draw(task, None, "", COLUMNS)
+        wall.draw(task, None, "", beside=True)
     else:
         fit_page.draw(None, "CPU")
     # Empty axes now, so that the browser has what it needs for the first point.
@@ -218,7 +217,7 @@ def draw_learning(current: Run) -> None:
         traffic_page.draw(current)
     if current.config.has_images:
         whose = "your" if current.job.owner == visitor() else "this"
-        wall.draw(current.config.task, current, whose, COLUMNS)
+        wall.draw(current.config.task, current, whose, beside=True)
     else:
         started = current.started
         fit_page.draw(current.fit, started.environment.backend if started else "CPU")
@@ -245,8 +244,9 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
+            who = "Somebody here" if job.owner else "The server, by itself,"
             quality = format.quality(result)
-            return f"Somebody here got {quality} of the test images right.", 1.0
+            return f"{who} got {quality} of the test images right.", 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."
