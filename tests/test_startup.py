@@ -51,6 +51,7 @@ def left_to_measure(engine, monkeypatch):
             return value and Job("id", address, (), "train", value=value)
 
         monkeypatch.setattr(measured, "newest", newest)
+        monkeypatch.setattr(startup.runs, "somebodys", lambda *_: results.get(RUN))
         found.clear()
         startup.measure(engine.machine())
         return {address for address, _ in found}
@@ -70,17 +71,18 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
         ),
         *("core.lessons.model.transfers:measure", "core.lessons.speed.copies:measure"),
         *("core.lessons.speed.memory:measure", "core.lessons.speed.vectorize:measure"),
+        RUN,
     }
     assert left_to_measure({}) == quick
     here = replace(samples.CARD, torch=engine.machine().devices[0].torch)
     race = replace(samples.RACE, environments=(here, here))
-    known = {"core.lessons.compare.race:race": race}
+    known = {"core.lessons.compare.race:race": race, RUN: samples.RACE}
     assert left_to_measure(known) == quick - known.keys()
     old = replace(samples.CARD, torch="2.6.0")
     known |= {
         "core.lessons.speed.copies:measure": replace(samples.COPIES, environment=old)
     }
-    assert left_to_measure(known) == quick - {"core.lessons.compare.race:race"}
+    assert left_to_measure(known) == quick - {"core.lessons.compare.race:race", RUN}
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,9 @@ def draw_lessons(by_title: dict[str, str]) -> None:
     st.html(STYLE)
     with st.grid(columns=3, min_column_width=150):
         for number, lesson in enumerate(LESSONS, 1):
-            card = {"border": True, "key": f"lesson_{number}"}
-            with st.container(height="stretch", gap="xsmall", **card):
+            with st.container(
+                border=True, height="stretch", gap="xsmall", key=f"lesson_{number}"
+            ):
                 check = " :green[:material/check:]" if lesson.is_done(given) else ""
                 place = "Going further:" if lesson.further else f"{number}."
                 link(lesson, f"**{place} {lesson.title}**{check}")
@@ -152,7 +153,8 @@ def draw_lessons(by_title: dict[str, str]) -> None:
                 if 0 < solved < asked:
                     line += f" · {solved} of {asked} answered"
                 if lesson is first:
-                    line += f" :violet-badge[{'Go on' if begun else 'Start'} here]"
+                    where = f"{'Go on' if begun else 'Start'} here"
+                    line += f" :gray-badge[:material/flag: {where}]"
                 st.markdown(f":small[{line}]")
 
 

@@ -152,7 +152,7 @@ def _course() -> None:
         mark = " :green[:material/check:]" if lesson in done else ""
         link(lesson, f"{lesson.title}{mark}")
     st.markdown(
-        f":small[{sum(not each.further for each in done)} of {len(course)} lessons done]",
+        f":small[{sum(each in done for each in course)} of {len(course)} lessons done]",
         help="A lesson is done once you have answered every question at its end "
         "correctly, on any try." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
     )

@@ -27,12 +27,8 @@ from core.results import (
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
-<<<<<<< HEAD
 from core.ui import format
-from core.ui.server import engine, store, visitor
-=======
 from core.ui.server import engine, room, store, visitor
->>>>>>> 371a21f (The wall answers a click and a drawing; the first click is a race; no stranger's run is a newcomer's first sight)
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (

@@ -171,14 +171,4 @@ def test_every_lesson_has_a_card():
     at.session_state["answers"] = {each.key: [each.right] for each in asked}
     said = texts(at.run().markdown)
     assert f"2 of {len(first.questions)} answered" in said
-<<<<<<< HEAD
     assert f"1 of {sum(not each.further for each in LESSONS)} lessons done" in said
-
-
-def test_pictures_are_right_and_wrong_in_turn():
-    order = now.order(frozenset({3, 7}))
-    assert order[:5] == [0, 3, 1, 7, 2]
-    assert sorted(order) == list(range(WALL))
-=======
-    assert f"1 of {len(LESSONS)} lessons done" in said
->>>>>>> 371a21f (The wall answers a click and a drawing; the first click is a race; no stranger's run is a newcomer's first sight)

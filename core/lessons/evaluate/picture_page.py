@@ -12,7 +12,7 @@ from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
-from core.ui import charts, controls
+from core.ui import charts, controls, wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask, explained
@@ -53,8 +53,7 @@ def draw(run: Run) -> None:
     best = int(np.argmax(found))
     left, right = st.columns([1, 3])
     with left:
-        large = pixels.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
-        st.image(large, alt=f"{caption}, enlarged", output_format="PNG")
+        wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
         st.markdown(caption)
     with right:
         st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
