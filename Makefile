@@ -40,7 +40,17 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 # The stamps are older than the lists only when something has to be installed.
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+define SIZE
+
+Installing into $(VENV), once: 3.1 GB to download, 6 GB on the disk, most of it CUDA.
+Without an NVIDIA GPU a tenth is enough: Ctrl-C, then
+    PIP_EXTRA_INDEX_URL=$(CPU_INDEX) make run
+
+endef
+LINUX := $(filter Linux,$(shell uname -s))
 $(VENV)/.run: $(LISTS) $(CONSTRAINTS)
+	$(if $(PIP_EXTRA_INDEX_URL),,$(if $(LINUX),$(info $(SIZE))))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -r requirements.txt -c $(CONSTRAINTS)
 	@touch $@

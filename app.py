@@ -1,6 +1,6 @@
 """The server: what starts and ends with it. The first page is home.py.
 
-`streamlit run app.py` finds `app` by reading this file.
+`streamlit run app.py` finds `app` by reading this file; `python app.py` does the same.
 """
 
 import asyncio
@@ -11,6 +11,9 @@ from contextlib import asynccontextmanager
 
 import streamlit as st
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
+from streamlit import config
 
 from core import log
 from core.classroom import sign_in_page as sign_in
@@ -57,17 +60,37 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     store().close()
 
 
+routes = [
+    *monitoring.routes(engine, store),
+    *streamlit_patches.page_routes(page.title for page in PAGES),
+    *your_data.ROUTES,
+    *wall.ROUTES,
+    *sign_in.ROUTES,
+]
+if mount := config.get_option("server.baseUrlPath").strip("/"):
+    # Where they always are, too: a host asks the probes there.
+    routes += [
+        Route(f"/{mount}{each.path}", each.endpoint, methods=each.methods)
+        for each in routes
+    ]
+
+# Streamlit refuses websockets of other hosts, and this pages and forms too.
+hosts = list(config.get_option("server.allowedHosts")) or ["*"]
+
 app = st.App(
     "home.py",
     lifespan=lifespan,
-    routes=[
-        *monitoring.routes(engine, store),
-        *streamlit_patches.page_routes(page.title for page in PAGES),
-        *your_data.ROUTES,
-        *wall.ROUTES,
-        *sign_in.ROUTES,
-    ],
+    routes=routes,
     middleware=[
-        Middleware(each) for each in (ResponseTimes, UploadLimit, VisitorCookie)
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(ResponseTimes),
+        Middleware(UploadLimit),
+        Middleware(VisitorCookie),
     ],
 )
+
+if __name__ == "__main__":
+    # App.run() would leave out the settings in the environment.
+    from streamlit.web import cli
+
+    cli.main(["run", *sys.argv])

@@ -30,13 +30,15 @@ NAMES = {  # "core.loops" -> its file
 COMPUTES = re.compile(
     r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons|sim|dryrun)\..*)"
 )
-DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)")
+DRAWS = re.compile(
+    r"app|home|launcher|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)"
+)
 
 # From the ground up. A module imports from its own entry and from those of layers below
 # it: what stands side by side, as the lessons do, knows nothing of each other.
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
-    ("core.errors", "core.explain", "core.log", "core.words"),
+    ("core.errors", "core.explain", "core.folders", "core.log", "core.words"),
     ("core.config", "core.criteria", "core.loops", "core.models"),
     ("core.sim", "core.state_dict", "core.watch"),
     ("core.data", "core.dryrun"),
@@ -54,7 +56,7 @@ LAYERS = (
     ("core.home", "core.classroom.*_chart"),
     ("core.classroom.*_page", "core.bench", "core.run"),
     ("core.startup",),
-    ("app", "home", "pages"),
+    ("app", "home", "launcher", "pages"),
 )
 LAYER_OF = {package: i for i, layer in enumerate(LAYERS) for package in layer}
 

@@ -79,7 +79,8 @@ def start_server(folder: Path, **environment: str) -> Server:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    url = f"http://127.0.0.1:{port}"
+    path = environment.get("STREAMLIT_SERVER_BASE_URL_PATH", "")
+    url = f"http://127.0.0.1:{port}/{path}".rstrip("/")
     deadline = time.monotonic() + 60
     while True:
         try:

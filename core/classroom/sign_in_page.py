@@ -182,14 +182,7 @@ async def enter(request: Request) -> Response:
     _sign_ins[token] = Teacher(who, name), now + LASTS_SECONDS
     room().welcome(Teacher(who, name))
     answer = forms.to_page(who, WELCOME, "Teacher")
-    answer.set_cookie(
-        COOKIE,
-        token,
-        max_age=LASTS_SECONDS,
-        httponly=True,
-        samesite="lax",
-        secure=request.scope["scheme"] == "https",
-    )
+    visitor_cookie.set_cookie(answer, COOKIE, token, LASTS_SECONDS, request.scope)
     return answer
 
 

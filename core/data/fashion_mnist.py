@@ -24,6 +24,7 @@ from typing import ClassVar
 from filelock import FileLock
 
 from core.errors import ExplainedError, quoted
+from core.folders import DATA
 from core.watch import UNWATCHED, Watch
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
@@ -61,7 +62,7 @@ CLASSES = (
 )
 
 # The layout that torchvision.datasets.FashionMNIST(root="data") reads.
-DATA_FOLDER = Path(__file__).parents[2] / "data" / "FashionMNIST" / "raw"
+DATA_FOLDER = DATA / "FashionMNIST" / "raw"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror

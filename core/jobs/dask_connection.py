@@ -57,7 +57,7 @@ NO_WORKER = (
 )
 NO_WORKER_ELSEWHERE = (
     "No worker took this job: none is connected to the scheduler that could. "
-    "Start one, then start the run once more; the README says how."
+    "Start one, then start the run once more; docs/how-it-works.md says how."
 )
 SHARED = "Another app is using the workers; yours starts when they're free."
 HOST_AWAY = "The machine {} has no worker right now; the run waits a while for one."

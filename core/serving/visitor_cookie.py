@@ -6,30 +6,36 @@ a reload only. A forged, damaged or old cookie, or one of deleted data, has no i
 
 import logging
 import os
+import re
 import secrets
 import time
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock
 from itsdangerous import BadSignature, TimestampSigner
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
 
 from core.errors import ExplainedError
-from core.store.database import ROOT
+from core.folders import DATA
 
 logger = logging.getLogger(__name__)
 
 COOKIE = "visitor"
 DAY_SECONDS = 86_400
 LASTS_SECONDS = 180 * DAY_SECONDS  # after the last visit
-KEY_FILE = ROOT / "data" / "cookie.key"
+KEY_FILE = DATA / "cookie.key"
 KEY_LENGTH = 32  # characters, at least
 MOST = 10_000  # deleted ids in memory
+# A proxy that strips the path of this app may name it: Traefik's way, and Jupyter's.
+STRIPPED = ("x-forwarded-prefix", "x-forwarded-context")
+PATH = re.compile(r"[\w./@%~+-]*")
 
 _deleted: dict[str, None] = {}  # ids, in the order they were deleted
 
@@ -109,14 +115,40 @@ def _unsign(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
 
 def give(response: Response, visitor: str, scope: Scope) -> None:
     """Set the visitor's cookie."""
-    response.set_cookie(
-        COOKIE,
-        signer().sign(visitor).decode(),
-        max_age=LASTS_SECONDS,
-        httponly=True,
-        samesite="lax",
-        secure=scope["scheme"] == "https",
-    )
+    set_cookie(response, COOKIE, signer().sign(visitor).decode(), LASTS_SECONDS, scope)
+
+
+def set_cookie(
+    response: Response, name: str, value: str, seconds: int, scope: Scope
+) -> None:
+    """Set a cookie for this app alone, also where another site's page embeds it."""
+    headers, is_secure = Headers(scope=scope), scope["scheme"] == "https"
+
+    def add(samesite: Literal["lax", "none"]) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            path=mounted_at(headers),
+            httponly=True,
+            samesite=samesite,
+            secure=is_secure,
+        )
+
+    add("lax")
+    if is_secure and headers.get("sec-fetch-dest") == "iframe":
+        # Inside another site's page browsers send this one alone, and only there.
+        add("none")
+        header, text = response.raw_headers.pop()
+        # Starlette can write this attribute from Python 3.14 on.
+        response.raw_headers.append((header, text + b"; Partitioned"))
+
+
+def mounted_at(headers: Headers) -> str:
+    """The path of the app, as browsers see it."""
+    stripped = next(filter(None, map(headers.get, STRIPPED)), "")
+    path = (stripped or config.get_option("server.baseUrlPath")).strip("/")
+    return f"/{path}" if PATH.fullmatch(path) else "/"
 
 
 def retire(visitor: str) -> None:
@@ -149,7 +181,8 @@ class VisitorCookie:
                 if is_html or message["status"] == 304:
                     answer = Response()
                     give(answer, visitor or new(), scope)
-                    headers.append("set-cookie", answer.headers["set-cookie"])
+                    for cookie in answer.headers.getlist("set-cookie"):
+                        headers.append("set-cookie", cookie)
                     # A cache that several people share must not hand it to others.
                     headers["cache-control"] = "private, no-cache"
             await send(message)

@@ -20,11 +20,11 @@ from alembic.util import CommandError
 from filelock import FileLock, Timeout
 from sqlalchemy.orm import Session
 
+from core.folders import DATA
 from core.store.codec import StoreError
 from core.store.tables import Row
 
-ROOT = Path(__file__).parents[2]
-DEFAULT = f"sqlite:///{ROOT / 'data' / 'to-device.sqlite'}"
+DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 READERS = 8  # connections; when all are busy, the next one waits for milliseconds

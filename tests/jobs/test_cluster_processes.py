@@ -36,14 +36,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[Elsewhere]:
     parts = ("scheduler", "workers")
-    cluster = Elsewhere(dict(zip(parts, commands("README.md"), strict=True)))
+    cluster = Elsewhere(dict(zip(parts, commands("docs/how-it-works.md"), strict=True)))
     yield cluster
     cluster.end()
 
 
 @pytest.fixture(scope="module")
 def app(elsewhere: Elsewhere) -> Iterator[Engine]:
-    """The engine of an app that the README's third line starts."""
+    """The engine of an app that the third line of docs/how-it-works.md starts."""
     engine = Engine(elsewhere.address)
     engine.ask("core.devices:describe", seconds=120)
     wait(lambda: engine.lanes()["train"])

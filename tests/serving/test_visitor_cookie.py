@@ -157,3 +157,38 @@ def test_a_short_secret_is_refused(monkeypatch):
     monkeypatch.setenv("COOKIE_SECRET", "secret")
     with pytest.raises(ExplainedError, match="6 characters, and has to have 32"):
         visitor.signer()
+
+
+def test_inside_another_sites_page_a_second_cookie_is_given(browser):
+    """Browsers send one that is Lax to no such page; without TLS no cookie helps."""
+    framed = {"sec-fetch-dest": "iframe"}
+    assert len(browser.get(**framed).headers.getlist("set-cookie")) == 1
+    browser.cookies.clear()
+    browser.scheme = "https"
+    usual, partitioned = browser.get(**framed).headers.getlist("set-cookie")
+    assert usual.split(";")[0] == partitioned.split(";")[0]
+    assert "SameSite=lax" in usual
+    assert {"SameSite=none", "Secure", "HttpOnly", "Partitioned"} <= {
+        *partitioned.split("; ")
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "path"),
+    [
+        ({}, "/"),
+        ({"x-forwarded-prefix": "/ada/"}, "/ada"),
+        (
+            {"x-forwarded-context": "/user/ada%40x/proxy/8501"},
+            "/user/ada%40x/proxy/8501",
+        ),
+        ({"x-forwarded-prefix": "/; Domain=other"}, "/"),
+    ],
+)
+def test_the_cookie_is_for_the_apps_own_path(browser, header, path):
+    assert browser.get(**header).given["path"] == path
+
+
+def test_the_cookie_is_for_the_path_that_the_app_is_told(browser, monkeypatch):
+    monkeypatch.setattr(visitor.config, "get_option", {"server.baseUrlPath": "a/b"}.get)
+    assert browser.get().given["path"] == "/a/b"

@@ -1,12 +1,13 @@
 """What tests of the store share: with `url` they run on SQLite and a real Postgres."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from core.store.store import Store
-from tests.store.postgres import Postgres
+from tests.store.postgres import Postgres, tool
 
 
 @pytest.fixture
@@ -26,6 +27,21 @@ def url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database."""
     name = "file_url" if request.param == "sqlite" else "server_url"
     return request.getfixturevalue(name)
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clients of the newest Postgres are found first."""
+    folders = {os.path.dirname(found) for name in ["pg_dump"] if (found := tool(name))}
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
+
+
+@pytest.fixture
+def other_url(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A second database, of the same kind."""
+    if url.startswith("sqlite"):
+        return f"sqlite:///{tmp_path / 'new' / 'store.sqlite'}"
+    return request.getfixturevalue("postgres").empty_database("other")
 
 
 @pytest.fixture

@@ -18,22 +18,6 @@ from core.store.tables import RunSummary, Visitor
 from tests import samples
 from tests.process import python
 from tests.store.made_up import RESULT, finished, newest, queue
-from tests.store.postgres import tool
-
-
-@pytest.fixture(autouse=True)
-def clients(monkeypatch):
-    """The clients of the newest Postgres are found first."""
-    folders = {os.path.dirname(found) for name in ["pg_dump"] if (found := tool(name))}
-    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
-
-
-@pytest.fixture
-def other_url(url, tmp_path, request):
-    """A second database, of the same kind."""
-    if url.startswith("sqlite"):
-        return f"sqlite:///{tmp_path / 'new' / 'store.sqlite'}"
-    return request.getfixturevalue("postgres").empty_database("other")
 
 
 def test_a_backup_while_the_app_runs_restores_all(

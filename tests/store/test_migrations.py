@@ -22,6 +22,7 @@ from alembic.migration import MigrationContext
 from core.config import RunConfig
 from core.results import RunResult
 from core.store import codec, database
+from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.database import MIGRATIONS, Database
 from core.store.migrations.versions.v0008_settings import ADDRESSES
@@ -224,6 +225,40 @@ def add_migration(monkeypatch: pytest.MonkeyPatch, folder: Path, last: str) -> N
     shutil.copytree(MIGRATIONS, folder)
     (folder / "versions" / "v9999.py").write_text(MIGRATION.format(last=last))
     monkeypatch.setattr(database, "MIGRATIONS", folder)
+
+
+def rows(store: Store) -> dict[str, list[str]]:
+    """All rows of the tables, without what the next version adds."""
+    metadata = sa.MetaData()
+    with store.database.readers.connect() as connection:
+        metadata.reflect(connection)
+        return {
+            table.name: sorted(
+                repr([row[column] for column in table.columns if column.name != "new"])
+                for row in connection.execute(table.select()).mappings()
+            )
+            for table in metadata.sorted_tables
+            if table.name != "alembic_version"
+        }
+
+
+def test_an_update_keeps_everything_and_the_backup_leads_back(
+    upgraded, url, other_url, open_store, tmp_path, monkeypatch
+):
+    """A backup, the next version, and this one again: as docs/hosting.md has it."""
+    before, file = rows(upgraded), tmp_path / "before-update"
+    assert len(before["runs"]) > 3
+    backup(url, file)
+    upgraded.close()
+    with monkeypatch.context() as next_version:
+        add_migration(next_version, tmp_path / "migrations", "pass")
+        newer = open_store(url)
+        assert rows(newer) == before
+        newer.close()
+    with pytest.raises(StoreError, match="A newer version of this app made"):
+        open_store(url)
+    restore(other_url, file)
+    assert rows(open_store(other_url)) == before
 
 
 def test_a_table_that_is_made_anew_keeps_what_points_to_it(

@@ -1,0 +1,7 @@
+"""Where the app keeps what it makes or downloads."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]  # of this tree, wherever it is installed
+DATA = Path(os.environ.get("DATA_DIR") or ROOT / "data").expanduser().absolute()

@@ -1,0 +1,204 @@
+"""The app below a path of its own, and inside another site's page."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from playwright.sync_api import Page, expect
+
+from core.serving.visitor_cookie import COOKIE
+from core.store.tables import Class
+from core.ui.your_data import WRONG
+from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
+from tools.server import free_port, open_class, start_server
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("caddy") is None and os.environ.get("CI") != "true",
+        reason="no Caddy here",
+    ),
+]
+
+PATH = "user/ada/proxy/8501"
+PASSWORD = "correct horse battery"
+
+
+@contextmanager
+def proxy(folder: Path, settings: str) -> Iterator[None]:
+    """Caddy with these settings of its sites."""
+    file, log = folder / "Caddyfile", folder / "caddy.log"
+    options = f"admin off\n skip_install_trust\n http_port {free_port()}"
+    file.write_text(f"{{\n {options}\n}}\n{settings}")
+    with log.open("w") as output:
+        caddy = subprocess.Popen(
+            ["caddy", "run", "--config", file],
+            env={**os.environ, "HOME": str(folder)},
+            stderr=output,
+        )
+    deadline = time.monotonic() + 20
+    while "serving initial configuration" not in log.read_text():
+        assert caddy.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+    yield
+    caddy.terminate()
+    caddy.wait(20)
+
+
+@pytest.fixture(params=["stripped", "whole"])
+def mounted(request, tmp_path) -> Iterator[tuple[str, Class]]:
+    """The address below a proxy that strips the path of the app, or leaves it whole."""
+    settings = {"TEACHER_PASSWORD": PASSWORD}
+    if request.param == "whole":
+        settings["STREAMLIT_SERVER_BASE_URL_PATH"] = PATH
+    monday = open_class(tmp_path, 8)
+    server = start_server(tmp_path, **settings)
+    app, port = urlsplit(server.url).netloc, free_port()
+    route = f"""
+    handle /{PATH}/* {{
+        {f"uri strip_prefix /{PATH}" if request.param == "stripped" else ""}
+        reverse_proxy {app} {{
+            header_up X-Forwarded-Prefix /{PATH}
+        }}
+    }}
+    respond "Not the app's." 404
+    """
+    with proxy(tmp_path, f"http://127.0.0.1:{port} {{\n{route}\n}}"):
+        yield f"http://127.0.0.1:{port}/{PATH}", monday
+    server.process.terminate()
+    server.process.wait(20)
+
+
+def test_a_lesson_below_a_path(mounted, browser, tmp_path):
+    """Pages, links, a run, forms, files, the class's door and a probe."""
+    site, monday = mounted
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(SLOW)
+    page, strays = context.new_page(), []
+    page.on("response", lambda a: strays.append(a.url) if a.status >= 400 else None)
+    looked_for = re.compile(r"/\w+/_stcore/")  # the server, below a page's address
+    page.goto(f"{site}/")
+    ready(page).get_by_role("link", name="Train").first.click()
+    expect(page).to_have_url(f"{site}/Train", timeout=SLOW)
+    page.goto(f"{site}/{SHORT}")
+    expect(result(start(page))).to_be_visible(timeout=SLOW)
+    page.get_by_role("button", name="Share this run").click()
+    link = page.get_by_test_id("stCode").get_by_text("?run=").inner_text()
+    there, query, run = link.strip().partition("?run=")
+    assert there == f"{site}/Train"
+    page.get_by_role("link", name="See what it got right").click()
+    expect(page).to_have_url(f"{site}/Evaluate{query}{run}", timeout=SLOW)
+
+    page.goto(f"{site}/Checkpoints")
+    with page.expect_download() as file:
+        key(ready(page), "download_pt").click()
+    file.value.save_as(tmp_path / "model.pt")
+    page.get_by_role("tab", name="Load").click()
+    chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
+    chooser.set_input_files(tmp_path / "model.pt")
+    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+    page.goto(f"{site}/Runs")
+    ready(page).get_by_role("button", name="Continue in another browser").click()
+    page.get_by_label("A code from another browser").fill("no code")
+    page.get_by_role("button", name="Use this code").click()
+    expect(page.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+    assert page.url.startswith(f"{site}/Runs")
+
+    page.goto(f"{site}/Teacher")
+    ready(page).get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(key(page, "pause_queue")).to_be_visible(timeout=SLOW)
+    page.goto(f"{site}/Class?projector=1")
+    door = f"{site}/Class?code={monday.code}"
+    code = page.get_by_role("img", name=f"A code for phones to open {door}")
+    expect(code.first).to_be_attached(timeout=SLOW)
+    page.goto(door)
+    key(ready(page), "join_class").click()
+    expect(page.get_by_text("You are ").first).to_be_visible(timeout=SLOW)
+    assert {each["path"] for each in context.cookies(site) if each["httpOnly"]} == {
+        f"/{PATH}"
+    }
+    assert requests.get(f"{site}/livez", timeout=20).ok
+    assert [each for each in strays if not looked_for.search(each)] == []
+    context.close()
+
+
+def test_inside_another_sites_page_a_visitor_stays_the_same(browser, tmp_path):
+    """As a Space shows it: a reload finds the runs; a code and a file go through."""
+    server = start_server(tmp_path, STREAMLIT_SERVER_ENABLE_XSRF_PROTECTION="false")
+    port = free_port()
+    hub, space = (f"https://{name}.localhost:{port}" for name in ("hub", "space"))
+    settings = f"""
+    {space} {{
+        tls internal
+        reverse_proxy {urlsplit(server.url).netloc}
+    }}
+    {hub} {{
+        tls internal
+        header Content-Type text/html
+        respond `<iframe src="{space}{{query}}" width="1200" height="850"></iframe>`
+    }}
+    """
+    context = browser.new_context(ignore_https_errors=True)
+    context.set_default_timeout(SLOW)
+    page = context.new_page()
+
+    def embedded(address: str) -> Page:
+        page.goto(f"{hub}/?/{address}")
+        frame = next(each for each in page.frames if each.url.startswith(space))
+        return ready(cast(Page, frame))
+
+    with proxy(tmp_path, settings):
+        frame = embedded(SHORT)
+        key(frame, "start_training").click()
+        expect(result(frame)).to_be_visible(timeout=SLOW)
+        frame = embedded("Checkpoints")
+        with page.expect_download() as file:
+            key(frame, "download_pt").click()
+        file.value.save_as(tmp_path / "model.pt")
+        frame.get_by_role("tab", name="Load").click()
+        chooser = frame.locator(".st-key-upload_checkpoint input[type=file]")
+        chooser.set_input_files(tmp_path / "model.pt")
+        expect(frame.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+        frame = embedded("Runs")
+        frame.get_by_role("button", name="Continue in another browser").click()
+        code = frame.get_by_test_id("stCode").inner_text().strip()
+        frame.get_by_label("A code from another browser").fill("no code")
+        frame.get_by_role("button", name="Use this code").click()
+        expect(frame.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+        frame.get_by_role("button", name="Continue in another browser").click()
+        expect(frame.get_by_test_id("stCode")).to_have_text(code)
+        (cookie,) = (each for each in context.cookies() if each["name"] == COOKIE)
+        assert (cookie["sameSite"], cookie["secure"]) == ("None", True)
+        assert cookie["partitionKey"].startswith("https://hub.localhost")
+    context.close()
+    server.process.terminate()
+    server.process.wait(20)
+
+
+def test_by_another_name_the_app_does_not_answer(tmp_path):
+    server = start_server(tmp_path, STREAMLIT_SERVER_ALLOWED_HOSTS="x.org 127.0.0.1")
+
+    def status(host: str, path: str, **headers: str) -> int:
+        named = {"Host": host, **headers}
+        return requests.get(
+            f"{server.url}/{path}", headers=named, timeout=20
+        ).status_code
+
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    for path, more in (("Train", {}), ("livez", {}), ("_stcore/stream", upgrade)):
+        assert status("rebound.org", path, **more) == 400
+    assert status("x.org", "Train") == status("127.0.0.1:80", "livez") == 200
+    server.process.terminate()
+    server.process.wait(20)
