@@ -3,9 +3,16 @@
 `streamlit run app.py` finds `app` by reading this file; `python app.py` does the same.
 """
 
+import sys
+
+if __name__ == "__main__":
+    # App.run() would leave out the settings in the environment.
+    from streamlit.web import cli
+
+    cli.main(["run", *sys.argv])
+
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -88,9 +95,3 @@ app = st.App(
         Middleware(VisitorCookie),
     ],
 )
-
-if __name__ == "__main__":
-    # App.run() would leave out the settings in the environment.
-    from streamlit.web import cli
-
-    cli.main(["run", *sys.argv])
