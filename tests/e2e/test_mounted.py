@@ -80,12 +80,12 @@ def mounted(request, tmp_path) -> Iterator[tuple[str, Class]]:
     server.process.wait(20)
 
 
-def test_a_lesson_below_a_path(mounted, browser, tmp_path):
+def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
     """Pages, links, a run, forms, files, the class's door and a probe."""
     site, monday = mounted
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(SLOW)
-    page, strays = context.new_page(), []
+    contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}))
+    contexts[0].set_default_timeout(SLOW)
+    page, strays = contexts[0].new_page(), []
     page.on("response", lambda a: strays.append(a.url) if a.status >= 400 else None)
     looked_for = re.compile(r"/\w+/_stcore/")  # the server, below a page's address
     page.goto(f"{site}/")
@@ -123,18 +123,20 @@ def test_a_lesson_below_a_path(mounted, browser, tmp_path):
     door = f"{site}/Class?code={monday.code}"
     code = page.get_by_role("img", name=f"A code for phones to open {door}")
     expect(code.first).to_be_attached(timeout=SLOW)
-    page.goto(door)
-    key(ready(page), "join_class").click()
-    expect(page.get_by_text("You are ").first).to_be_visible(timeout=SLOW)
-    assert {each["path"] for each in context.cookies(site) if each["httpOnly"]} == {
-        f"/{PATH}"
-    }
+    contexts.append(browser.new_context())
+    student = contexts[1].new_page()
+    student.goto(door)
+    key(ready(student), "join_class").click(timeout=SLOW)
+    expect(student.get_by_text("You are ").first).to_be_visible(timeout=SLOW)
+    cookies = contexts[0].cookies(site)
+    assert {each["path"] for each in cookies if each["httpOnly"]} == {f"/{PATH}"}
     assert requests.get(f"{site}/livez", timeout=20).ok
     assert [each for each in strays if not looked_for.search(each)] == []
-    context.close()
 
 
-def test_inside_another_sites_page_a_visitor_stays_the_same(browser, tmp_path):
+def test_inside_another_sites_page_a_visitor_stays_the_same(
+    browser, contexts, tmp_path
+):
     """As a Space shows it: a reload finds the runs; a code and a file go through."""
     server = start_server(tmp_path, STREAMLIT_SERVER_ENABLE_XSRF_PROTECTION="false")
     port = free_port()
@@ -151,6 +153,7 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(browser, tmp_path):
     }}
     """
     context = browser.new_context(ignore_https_errors=True)
+    contexts.append(context)
     context.set_default_timeout(SLOW)
     page = context.new_page()
 
@@ -182,7 +185,6 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(browser, tmp_path):
         (cookie,) = (each for each in context.cookies() if each["name"] == COOKIE)
         assert (cookie["sameSite"], cookie["secure"]) == ("None", True)
         assert cookie["partitionKey"].startswith("https://hub.localhost")
-    context.close()
     server.process.terminate()
     server.process.wait(20)
 
