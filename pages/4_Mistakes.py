@@ -9,18 +9,13 @@ from core.ui import frame, simulated
 from core.ui.server import engine
 
 frame.begin("Mistakes")
-left, right = st.columns([3, 8])
-with left:
-    answer = answers.searched()
+answer = answers.searched()
 if answer:
-    with right:
-        answers.draw(answer)
-    left, right = st.columns([3, 8])
+    answers.draw(answer)
+
+left, right = st.columns([8, 3], gap="medium")
 with left:
-    found = answers.to_see(answer)
-    chosen = mistakes.opened(found, answered=answer is not None)
-    mistakes.listed(found, chosen)
-with right:
+    chosen = mistakes.opened(answers.to_see(answer), answered=answer is not None)
     if chosen:
         mistakes.card(chosen)
     machine = engine().machine()
@@ -28,6 +23,8 @@ with right:
         simulated.tell(machine)
     with st.expander("The code behind this page", icon=":material/code:"):
         mistakes.code()
+with right:
+    mistakes.listed(chosen)
 
 st.subheader("Check my script")
 script_page.draw()

@@ -32,6 +32,7 @@ ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bmps\b|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
     r"|autograd|gradient|backward|state_dict|\bxpu\b|nvidia|\bdevices?\b|num_workers"
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
+    r"|\baten\b|\bc10|\w+-dimensional|pin memory|\bmps|metal"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -225,14 +226,15 @@ def _trigrams(text: str) -> set[str]:
 def _alike(message: str) -> list[Cause]:
     """The causes with a wording that is there but for a few letters."""
     asked = _trigrams(fold(message[:2000]))
-    scores: dict[Cause, float] = {}
+    scores: dict[Cause, tuple[float, int]] = {}
     for cause in known()[0].values():
         for parts in cause.folded:
             trigrams = set().union(*map(_trigrams, parts))
             share = len(trigrams & asked) / max(1, len(trigrams))
             if len(trigrams) > 10 and share >= LEAST_ALIKE:
-                scores[cause] = max(share, scores.get(cause, 0.0))
-    return sorted(scores, key=lambda cause: -scores[cause])
+                alike = share, len(trigrams)
+                scores[cause] = max(alike, scores.get(cause, alike))
+    return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
 def _answer(

@@ -28,6 +28,7 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 GRANULE = 512  # bytes: CUDA's allocator rounds up to a multiple of this
 allocated = peak = 0  # bytes
+reserved = 0  # bytes that an allocator with a cache would have from the driver
 capacity = 4 << 30  # bytes
 _lock = threading.RLock()  # a backward pass works in a thread of its own
 
@@ -53,6 +54,11 @@ def reset_peak() -> None:
     peak = allocated
 
 
+def empty_cache() -> None:
+    global reserved
+    reserved = allocated
+
+
 def check_room(size: int) -> None:
     """Raise torch.OutOfMemoryError, in CUDA's words, if `size` bytes don't fit."""
     if allocated + size > capacity:
@@ -72,7 +78,7 @@ class Block:
     """Memory of the device, which is given back when its storage is gone."""
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
-        global allocated, peak
+        global allocated, peak, reserved
         self.taken, self.storage = 0, storage
         taken = -(-storage.nbytes() // GRANULE) * GRANULE
         with _lock:
@@ -80,6 +86,7 @@ class Block:
             self.taken = taken
             allocated += taken
             peak = max(peak, allocated)
+            reserved = max(reserved, allocated)
 
     def __del__(self) -> None:
         global allocated

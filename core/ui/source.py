@@ -55,10 +55,10 @@ def changes(before: str, after: str) -> str:
     return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
 
 
-def marked(code: str, at: Container[int | None]) -> str:
-    """The code with an arrow at these lines, counted from 1."""
+def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
+    """The code with a sign at these lines, counted from 1."""
     return "\n".join(
-        f"{'→' if number in at else ' '} {line}".rstrip()
+        f"{sign if number in at else ' '} {line}".rstrip()
         for number, line in enumerate(code.splitlines(), 1)
     )
 

@@ -7,6 +7,7 @@ from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
+from core.serving.monitoring import UNANSWERED
 from tests.pages.walk import open_page, status, texts, wait, write_code
 
 
@@ -24,11 +25,10 @@ def make(at: AppTest, engine: Engine, slug: str) -> None:
     at.run()
 
 
-def find_mistake(at: AppTest, text: str) -> AppTest:
-    """Paste a text into the search of the Mistakes page."""
-    at.text_area(key="pasted_error").set_value(text)
-    (find,) = [each for each in at.button if each.label == "Find the mistake"]
-    return find.click().run()
+def find_mistake(at: AppTest, text: str, whole: bool = True) -> AppTest:
+    """Paste a text into the search of the Mistakes page, or type it up to there."""
+    at.session_state["pasted_error"] = {"value": {"text": text, "whole": whole}}
+    return at.run()
 
 
 def opened(at: AppTest) -> str:
@@ -37,22 +37,24 @@ def opened(at: AppTest) -> str:
     return key.removeprefix("run_mistake_")
 
 
-def listed(at: AppTest) -> list[str]:
-    """All mistakes of the list, from top to bottom."""
-    radios = [each for each in at.radio if (each.key or "").startswith("listed_")]
-    return [option for each in radios for option in each.options]
+def listed(at: AppTest) -> AppTest:
+    """The list of mistakes."""
+    (radio,) = [each for each in at.radio if (each.key or "").startswith("listed_")]
+    return radio
 
 
 def test_all_mistakes_can_be_opened_from_their_page():
     at = open_page("pages/4_Mistakes.py")
-    assert sorted(listed(at)) == sorted(each.title for each in MISTAKES)
     assert opened(at) == MISTAKES[0].slug
-    silent = next(each for each in at.radio if "Silent" in each.label)
-    silent.set_value("no_zero_grad").run()
+    titles = list(listed(at).options)
+    at.button_group(key=f"kind_{MISTAKES[0].slug}").set_value(False).run()
+    titles += listed(at).options
+    assert sorted(titles) == sorted(each.title for each in MISTAKES)
+    assert listed(at).value is None
+    listed(at).set_value("no_zero_grad").run()
     assert opened(at) == "no_zero_grad"
     assert at.query_params["mistake"] == "no_zero_grad"
-    chosen = [each.value for each in at.radio if (each.key or "").startswith("listed_")]
-    assert chosen == [None, "no_zero_grad"]
+    assert listed(at).value == "no_zero_grad"
 
 
 def test_the_message_comes_before_the_cause(engine):
@@ -72,6 +74,7 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
     at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
     assert "Line 4 raised it. You guessed: line 2." in texts(at.info)
+    assert "+ outputs = model(inputs).detach()" in texts(at.code)
     for _ in range(2):
         assert not at.exception
         assert "requires grad" in texts(at.error)
@@ -120,7 +123,6 @@ def test_the_address_of_a_cause_tells_it_without_a_text():
     [
         ("ModuleNotFoundError: No module named 'x'", "not about devices"),
         ("RuntimeError: CUDA error: nobody knows it", "none of the known errors"),
-        ("", "Paste the last lines"),
     ],
 )
 def test_where_nothing_is_known_no_other_error_is_shown(text, said):
@@ -128,6 +130,18 @@ def test_where_nothing_is_known_no_other_error_is_shown(text, said):
     assert not at.exception
     assert said in texts(at.info)
     assert not [each for each in at.button if each.key.startswith("run_mistake_")]
+    assert "error" not in at.query_params
+
+
+def test_half_a_sentence_that_says_nothing_is_no_question():
+    before = UNANSWERED._value.get()
+    at = find_mistake(open_page("pages/4_Mistakes.py"), "my gpu", whole=False)
+    assert opened(at) == MISTAKES[0].slug
+    find_mistake(at, "my gpu and a dragon")
+    assert UNANSWERED._value.get() == before + 1
+    find_mistake(at, "my gpu is slower than the cpu", whole=False)
+    assert at.query_params["error"] == "gpu_slower"
+    find_mistake(at, "")
     assert "error" not in at.query_params
 
 

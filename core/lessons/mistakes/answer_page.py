@@ -1,5 +1,7 @@
 """The search of the Mistakes page: what a pasted error means, and what to write."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from core.explain.explain import MOST_CHARACTERS, Answer, explain, known, of_cause
@@ -10,31 +12,45 @@ from core.ui.course import link, page
 from core.words import Words
 
 words = Words(__file__)
+HERE = Path(__file__).parent
+_FIELD = st.components.v2.component(
+    "pasted_error",
+    html="<textarea></textarea>",
+    css=(HERE / "pasted_error.css").read_text("utf-8"),
+    js=(HERE / "pasted_error.js").read_text("utf-8"),
+)
 
 
 def searched() -> Answer | None:
-    """What is known of the text that was pasted, or of the cause in the address."""
-    state = st.session_state
-    with st.form("find_mistake"):
-        st.text_area(
-            words("search.label"),
-            key="pasted_error",
-            height=100,
-            placeholder=words("search.placeholder"),
-            persist_state="session",
-        )
-        pressed = st.form_submit_button("Find the mistake", icon=":material/search:")
-    if pressed:
-        state.searched_error = state.pasted_error.strip()[-MOST_CHARACTERS:]
+    """What is known of the text that was pasted, or of the cause in the address.
+
+    The text itself is not kept.
+    """
+    label = words("search.label")
+    st.markdown(f"**{label}**")
+    field = _FIELD(
+        key="pasted_error",
+        data={
+            "label": label,
+            "placeholder": words("search.placeholder"),
+            "most": 10 * MOST_CHARACTERS,
+        },
+        default={"value": {"text": "", "whole": True}},
+        on_value_change=lambda: None,  # Streamlit takes no default without one
+    )
+    text, whole = field.value["text"].strip(), field.value["whole"]
     # The wordings that are known are CUDA's.
-    text = in_cuda_words(state.get("searched_error", ""))
-    answer = explain(text) if text or pressed else None
-    if pressed and answer is not None:
+    answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
+    if answer and answer.cause is None and not whole:
+        answer = None
+    state, asked = st.session_state, hash((text, whole))
+    if state.setdefault("asked", hash(("", True))) != asked:
+        state.asked = asked
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
-        if answer.cause:  # an address to share, which has nothing of the text
+        if answer and answer.cause:  # its address can be shared, without the text
             st.query_params["error"] = answer.cause.slug
-        elif answer.kind == "unknown" and text:
+        elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
     cause = known()[0].get(st.query_params.get("error", ""))
     if cause is None or (answer is not None and answer.cause is cause):

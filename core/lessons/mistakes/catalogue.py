@@ -27,7 +27,7 @@ class Figure:
     format: str  # for str.format, with the unit
     counts_waits: bool = False  # for numbers, else it is what the function returns
     curve: str = ""  # drawn for each step: its "loss", the "waits" until then,
-    # the "share" of a batch that is right; empty: nothing
+    # the "share" of a batch that is right, the "memory"; empty: nothing
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Mistake:
     broken_on: str = OTHER
     figure: Figure | None = None  # None: it is loud, and raises
     memory_bytes: int | None = None  # limit for its process
+    linux_only: bool = False  # it forks processes, or limits them
     note: str = ""  # remark on the machine, for reading the outcome
     without_accelerator: str = ""  # the difference that an accelerator would make
 

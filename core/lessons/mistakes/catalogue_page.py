@@ -5,6 +5,7 @@ import textwrap
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 import altair as alt
 import pandas as pd
@@ -34,18 +35,23 @@ from core.words import Words
 words = Words(__file__)
 
 BROKEN, FIXED = "Broken", "Fixed"
+SIGNS = {BROKEN: "-", FIXED: "+"}  # of the lines in which the halves differ
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
 SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
-LIST_PIXELS = 458  # how high the list is: its last line is cut, as there are more
 CURVES = {  # titles of both axes, by Figure.curve
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits until then"),
     "share": ("Batch", "Share that is right"),
+    "memory": ("Moment", "Memory (MB)"),
 }
-FIXTURES = ("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue")
+FIXTURES = (
+    *("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue"),
+    *("memory", "loss_after", "optimizer_state", "workers"),
+    *("limit_shared_memory", "on_two_ranks"),
+)
 MOST_SHOWN = 300  # characters of a message; the traceback has them all
 
 PANEL = JobPanel(
@@ -88,30 +94,34 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
     return found if answered else MISTAKES[0]
 
 
-def listed(found: Mistake | None, chosen: Mistake | None) -> None:
-    """All mistakes, those that were found on top; a click opens one."""
-    rest = [mistake for mistake in MISTAKES if mistake != found]
-    open_now = chosen.slug if chosen else ""
-    groups = {
-        "Best match": [found] if found else [],
-        "Loud: an exception": [mistake for mistake in rest if mistake.loud],
-        "Silent: a wrong number": [mistake for mistake in rest if not mistake.loud],
-    }
-    with st.container(height=LIST_PIXELS):
-        for title, mistakes in groups.items():
-            slugs = [mistake.slug for mistake in mistakes]
-            # One is chosen in all groups together, so they are made anew for it.
-            key = f"listed_{title}_{open_now}"
-            if slugs:
-                st.radio(
-                    f"**{title}**",
-                    slugs,
-                    index=slugs.index(open_now) if open_now in slugs else None,
-                    format_func=lambda slug: BY_SLUG[slug].title,
-                    key=key,
-                    on_change=_open,
-                    args=(key, open_now),
-                )
+def listed(chosen: Mistake | None) -> None:
+    """The loud or the silent mistakes; a click opens one."""
+    now = chosen.slug if chosen else ""
+    kinds = {True: "Loud", False: "Silent"}
+    # What is chosen changes elsewhere too, so both are made anew for it.
+    loud = st.segmented_control(
+        words("list.kind"),
+        kinds,
+        default=chosen.loud if chosen else True,
+        format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
+        key=f"kind_{now}",
+        required=True,
+        label_visibility="collapsed",
+    )
+    slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{now}"
+    st.radio(
+        words("list.loud") if loud else words("list.silent"),
+        slugs,
+        index=slugs.index(now) if now in slugs else None,
+        format_func=lambda slug: BY_SLUG[slug].title,
+        key=key,
+        on_change=_open,
+        args=(key, now),
+    )
+
+
+def _slugs(loud: bool) -> list[str]:
+    return [mistake.slug for mistake in MISTAKES if mistake.loud == loud]
 
 
 def _open(key: str, before: str) -> None:
@@ -127,7 +137,7 @@ def _open(key: str, before: str) -> None:
 def card(mistake: Mistake, opened: bool = False) -> None:
     """One mistake: its message, what is wrong, and then the cause and the fix.
 
-    Where it is `opened` nothing is asked: the cause is there from the start.
+    A loud one asks for its line first, unless it is `opened` to be read.
     """
     slug = mistake.slug
     panel = replace(
@@ -136,7 +146,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     _wait_a_moment(panel.job)
     job = panel.job
     run = job.value if job else None
-    told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
+    told = opened or not mistake.loud or run is not None
+    told = told or st.session_state.get(f"told_{slug}", False)
     machine = engine().machine()
     outline: AbstractContextManager
     on_simulated = mistake.broken_on == OTHER and machine and machine.simulates
@@ -147,11 +158,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
         outline = st.container(border=True)
     with outline:
         with st.container(horizontal=True, vertical_alignment="center"):
-            heading = words("card.which_is_to_blame")
-            if mistake.loud:
-                heading = words("card.which_raises")
-            heading = mistake.title if told else heading
-            st.markdown(f"**{heading}**", width="stretch")
+            st.markdown(f"**{mistake.title}**", width="stretch")
             if on_simulated:
                 simulated.badge()
             if not told:
@@ -162,7 +169,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
                     args=({f"told_{slug}": True},),
                 )
             kind = "secondary" if opened else "primary"
-            panel.start_button("Run it", (slug,), type=kind)
+            panel.start_button("Run both", (slug,), type=kind)
             panel.cancel_button()
         if run or not opened:
             _message(mistake, run)
@@ -260,9 +267,8 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
             failure = ended[0].failure if ended else None
-            code = body(mistake.address(half.lower()))
             st.code(
-                arrowed(code, failure),
+                _signed(mistake, half, failure),
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
             )
@@ -347,6 +353,18 @@ def arrowed(code: str, failure: Failure | None) -> str:
     return marked(code, _statement(code, failure.line))
 
 
+def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
+    """The code of a half, with a sign at what raised, or at what the fix changes."""
+    code = body(mistake.address(half.lower()))
+    if half == BROKEN and mistake.loud:
+        return arrowed(code, failure)
+    other = body(mistake.address("fixed" if half == BROKEN else "broken"))
+    lines = code.splitlines()
+    changes = SequenceMatcher(None, other.splitlines(), lines, False).get_opcodes()
+    at = [n + 1 for tag, *_, a, b in changes if tag != "equal" for n in range(a, b)]
+    return marked(code, at, SIGNS[half])
+
+
 def _ask_line(mistake: Mistake, told: bool) -> int | None:
     """The line that the learner expects to raise it; asked until the cause is told."""
     key = f"line_{mistake.slug}"
@@ -356,8 +374,7 @@ def _ask_line(mistake: Mistake, told: bool) -> int | None:
     lines = sorted(statement.start for statement in _statements(code))
     if len(lines) < 2:
         return None
-    look = {"horizontal": True, "label_visibility": "collapsed"}  # the title asks it
-    return answers.radio(words("card.guess"), lines, key, **look)
+    return answers.radio(words("card.guess"), lines, key, horizontal=True)
 
 
 def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None:

@@ -1,8 +1,10 @@
 """Run a mistake, each half in a process of its own, and tell how it ended."""
 
 import inspect
+import multiprocessing
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
 from core.config import SIMULATED
+from core.errors import ExplainedError
 from core.jobs import sandbox
 from core.jobs.job import resolve
 from core.jobs.sandbox import hide_devices
@@ -30,7 +33,7 @@ from core.lessons.mistakes.catalogue import (
     MistakeRun,
     Outcome,
 )
-from core.lessons.mistakes.examples.fixtures import shares
+from core.lessons.mistakes.examples import fixtures
 from core.sim import memory
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
@@ -41,6 +44,8 @@ ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])
 def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
+    if not possible(mistake):
+        raise ExplainedError("This mistake can be made on Linux alone, not here.")
     sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
@@ -51,9 +56,14 @@ def run(slug: str) -> MistakeRun:
 def failures() -> dict[str, Failure]:
     """What each loud mistake raises on this machine, by its slug."""
     sandbox.warm_up()
-    loud = [each for each in MISTAKES if each.loud]
+    loud = [each for each in MISTAKES if each.loud and possible(each)]
     ends = [half("broken", each, place(each.broken_on)).failure for each in loud]
     return {each.slug: end for each, end in zip(loud, ends, strict=True) if end}
+
+
+def possible(mistake: Mistake) -> bool:
+    """Whether this system has what the mistake needs."""
+    return sys.platform == "linux" or not mistake.linux_only
 
 
 def place(where: str) -> str:
@@ -89,14 +99,20 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     counted = mistake.figure is not None and mistake.figure.counts_waits
     waits, losses, waited = Waits(), list[torch.Tensor](), list[int]()
     curves: dict[str, Sequence[float | torch.Tensor]]
-    curves = {"loss": losses, "waits": waited, "share": shares}
+    curves = {
+        "loss": losses,
+        "waits": waited,
+        "share": fixtures.shares,
+        "memory": fixtures.held,
+    }
+    multiprocessing.current_process().daemon = False  # else no workers start
     torch.manual_seed(0)
     try:
         with ExitStack() as watching:
             if counted:
                 watching.enter_context(waits)
             if not mistake.loud:  # whose traceback would show the hook
-                watching.enter_context(watched(losses, waits, waited))
+                watching.enter_context(watched(losses, waits, waited, device))
             value = function(device)
         devices.synchronize(device)
     except Exception as error:
@@ -124,17 +140,21 @@ class Waits(TorchDispatchMode):
 
 @contextmanager
 def watched(
-    losses: list[torch.Tensor], waits: Waits, waited: list[int]
+    losses: list[torch.Tensor],
+    waits: Waits,
+    waited: list[int],
+    device: torch.device,
 ) -> Iterator[None]:
-    """Within it every loss that a criterion makes is noted, and the waits until then.
+    """Within it every loss of a criterion is noted, with waits and memory until then.
 
     By a hook, so that the code of a mistake is what a learner would write.
     """
 
     def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
-        if isinstance(module, nn.CrossEntropyLoss):
+        if isinstance(module, nn.modules.loss._Loss):
             losses.append(loss.detach())
             waited.append(waits.count)
+            fixtures.memory(device)
 
     hook = register_module_forward_hook(note)
     try:

@@ -14,7 +14,15 @@ from core.jobs import sandbox
 from core.jobs.job import resolve
 from core.lessons.mistakes import runner
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
-from core.lessons.mistakes.examples import bounds, fixtures, loading, moving, silent
+from core.lessons.mistakes.examples import (
+    bounds,
+    fixtures,
+    loading,
+    moving,
+    silent,
+    training,
+    workers,
+)
 from tests.process import ROOT, python
 
 CPU = torch.device("cpu")
@@ -30,6 +38,12 @@ MISLED = {
     "item_every_step": lambda broken, fixed: broken == fixtures.STEPS and fixed == 1,
     "mean_of_batch_means": lambda broken, fixed: abs(broken - fixed) > 0.02,
     "list_never_trained": lambda broken, fixed: (broken, fixed) == (650, 109_386),
+    "targets_broadcast": lambda broken, fixed: broken < 0.1 < 0.7 < fixed,
+    "nan_in_half": lambda broken, fixed: broken == 0.1 and fixed > 0.6,
+    "graph_kept": lambda broken, fixed: broken > 3 > 0.1 > fixed > 0,
+    "memory_not_freed": lambda broken, fixed: broken == 25.6 and 0.4 <= fixed < 0.41,
+    "not_reproducible": lambda broken, fixed: broken > 0 == fixed,
+    "same_random_numbers": lambda broken, fixed: (broken, fixed) == (32, 64),
 }
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -49,7 +63,7 @@ def test_the_catalogue_and_the_functions_are_the_same_mistakes():
     halves = {each.address(half) for each in MISTAKES for half in ("broken", "fixed")}
     found = {
         f"{module.__name__}:{name}"
-        for module in (bounds, fixtures, loading, moving, silent)
+        for module in (bounds, fixtures, loading, moving, silent, training, workers)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name.startswith(("broken_", "fixed_"))
     }

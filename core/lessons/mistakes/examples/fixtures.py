@@ -1,14 +1,19 @@
 """What the mistakes begin with: images, models, files, a loss, a device's queue."""
 
 import io
+import os
+import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import cache
 
 import torch
-from torch import nn
+from torch import distributed, multiprocessing, nn
+from torch.utils.data import DataLoader
 
 from core import devices
-from core.data import sprites
+from core.data import curve, sprites
 from core.loops import train_epoch
 from core.models import ANN, as_floats
 from core.state_dict import pack
@@ -16,6 +21,7 @@ from core.state_dict import pack
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
 STEPS = 126  # two epochs of TRAIN in batches of 32
 shares: list[torch.Tensor] = []  # right, of each batch that was looked at last
+held: list[float] = []  # MB of the device's memory, each time somebody asked
 
 
 @cache
@@ -104,6 +110,73 @@ def updated_by(optimizer):
     """How many numbers the optimizer may change."""
     groups = optimizer.param_groups
     return sum(weights.numel() for group in groups for weights in group["params"])
+
+
+def memory(device, kind="allocated"):
+    """MB that tensors have on the device, or that torch has "reserved" for them."""
+    backend = torch.get_device_module(device)
+    on_mps = getattr(backend, "current_allocated_memory", int)  # of a CPU, int() is 0
+    held.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
+    return held[-1]
+
+
+def empty_cache(device):
+    """What torch.cuda.empty_cache() is on CUDA."""
+    if device.type != "cpu":
+        torch.get_device_module(device).empty_cache()
+
+
+def points(device):
+    """Points of the noisy curve: x (500, 1) and y (500, 1)."""
+    return torch.tensor(curve.draw(500, seed=0), device=device).split(1, dim=1)
+
+
+def loss_after(batches, device):
+    """The last loss of training on these batches, in their order."""
+    model, optimizer = new_model(device)
+    *_, loss = train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, device)
+    return loss.item()
+
+
+def optimizer_state():
+    """The state_dict of an Adam that has made a step, as a checkpoint has it."""
+    model = ANN()
+    optimizer = torch.optim.Adam(model.parameters())
+    model(batch()[0]).mean().backward()
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+def workers(count, start, data, collate):
+    """A loader whose workers are started by "fork" or "spawn"."""
+    how = {"multiprocessing_context": start, "collate_fn": collate}
+    return DataLoader(data, batch_size=16, num_workers=count, **how)
+
+
+def limit_shared_memory(size):
+    """Let no batch that a worker hands over have more bytes, as a container does."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def on_two_ranks(train):
+    """What train(0) returns, with train(1) in a process beside it."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    with tempfile.NamedTemporaryFile() as meeting:
+        place = f"file://{meeting.name}"
+        seconds = timedelta(seconds=2)  # 10 to 30 minutes by default
+
+        def join(rank):
+            how = {"timeout": seconds, "rank": rank, "world_size": 2}
+            distributed.init_process_group("gloo", place, **how)
+            value = train(rank)
+            time.sleep(60 * rank)  # rank 1 does something else until it is ended
+            return value
+
+        fork = multiprocessing.get_context("fork")
+        fork.Process(target=join, args=(1,), daemon=True).start()
+        return join(0)
 
 
 def saved(content):

@@ -1,7 +1,9 @@
 """Silent: `broken_<slug>(device)` raises nothing, and returns a wrong figure."""
 
+import os
 import time
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -10,15 +12,20 @@ from core.lessons.mistakes.examples.fixtures import (
     TEST,
     DeviceQueue,
     accuracy,
+    empty_cache,
     groups,
     hits,
+    loss_after,
+    memory,
     new_model,
+    points,
     ragged,
     steps,
     trained_ann,
     trained_with_norm,
     updated_by,
 )
+from core.models import SimpleRegressionNet
 
 
 def broken_softmax_before_loss(device):
@@ -176,3 +183,130 @@ def fixed_list_never_trained(device):
     weights = Stack().parameters()
     optimizer = torch.optim.AdamW(weights)
     return updated_by(optimizer)
+
+
+def broken_targets_broadcast(device):
+    inputs, targets = points(device)
+    targets = targets.squeeze(1)
+    model = SimpleRegressionNet().to(device)
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights, 0.01)
+    criterion = nn.MSELoss()
+    for _ in range(STEPS):
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model(inputs).std()
+
+
+def fixed_targets_broadcast(device):
+    inputs, targets = points(device)
+    targets = targets.reshape(-1, 1)
+    model = SimpleRegressionNet().to(device)
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights, 0.01)
+    criterion = nn.MSELoss()
+    for _ in range(STEPS):
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model(inputs).std()
+
+
+def broken_graph_kept(device):
+    model, optimizer = new_model(device)
+    criterion = nn.CrossEntropyLoss()
+    batches = steps(device)
+    before, total = memory(device), 0
+    for inputs, targets in batches:
+        loss = criterion(model(inputs), targets)
+        total += loss
+    return memory(device) - before
+
+
+def fixed_graph_kept(device):
+    model, optimizer = new_model(device)
+    criterion = nn.CrossEntropyLoss()
+    batches = steps(device)
+    before, total = memory(device), 0
+    for inputs, targets in batches:
+        loss = criterion(model(inputs), targets)
+        total += loss.detach()
+    return memory(device) - before
+
+
+def broken_memory_not_freed(device):
+    big = torch.ones(64, 10**5, device=device)
+    first = big[0]
+    memory(device, "reserved")
+    del big
+    memory(device, "reserved")
+    empty_cache(device)
+    return memory(device, "reserved")
+
+
+def fixed_memory_not_freed(device):
+    big = torch.ones(64, 10**5, device=device)
+    first = big[0].clone()
+    memory(device, "reserved")
+    del big
+    memory(device, "reserved")
+    empty_cache(device)
+    return memory(device, "reserved")
+
+
+def broken_nan_in_half(device):
+    model = new_model(device)[0].half()
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights)
+    criterion = nn.CrossEntropyLoss()
+    for inputs, targets in steps(device):
+        outputs = model(inputs.half())
+        loss = criterion(outputs, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return accuracy(model.float(), device)
+
+
+def fixed_nan_in_half(device):
+    model, kind = new_model(device)[0], device.type
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights)
+    criterion = nn.CrossEntropyLoss()
+    scaler = torch.amp.GradScaler(kind)
+    for inputs, targets in steps(device):
+        with torch.autocast(kind, torch.float16):
+            outputs = model(inputs)
+            loss = criterion(outputs, targets)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return accuracy(model, device)
+
+
+def broken_not_reproducible(device):
+    losses = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        batches = steps(device)
+        np.random.shuffle(batches)
+        losses.append(loss_after(batches, device))
+    return abs(losses[0] - losses[1])
+
+
+def fixed_not_reproducible(device):
+    cublas = "CUBLAS_WORKSPACE_CONFIG"
+    os.environ[cublas] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    losses = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        np.random.seed(0)
+        batches = steps(device)
+        np.random.shuffle(batches)
+        losses.append(loss_after(batches, device))
+    return abs(losses[0] - losses[1])

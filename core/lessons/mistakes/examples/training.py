@@ -1,0 +1,86 @@
+"""Loud: what a training step refuses, whatever the device, and an optimizer's state."""
+
+import torch
+from torch import nn
+
+from core.lessons.mistakes.examples.fixtures import batch, batches_of, optimizer_state
+from core.models import ANN
+
+
+def broken_backward_twice(device):
+    model = nn.RNN(28, 32).to(device)
+    inputs, targets = batch()
+    images = inputs.squeeze(1).to(device)
+    hidden = None
+    for rows in images.split(7, dim=1):
+        outputs, hidden = model(rows, hidden)
+        outputs.mean().backward()
+    return outputs.mean()
+
+
+def fixed_backward_twice(device):
+    model = nn.RNN(28, 32).to(device)
+    inputs, targets = batch()
+    images = inputs.squeeze(1).to(device)
+    hidden = None
+    for rows in images.split(7, dim=1):
+        outputs, hidden = model(rows, hidden)
+        outputs.mean().backward()
+        hidden = hidden.detach()
+    return outputs.mean()
+
+
+def broken_target_dtype(device):
+    model = ANN()
+    criterion = nn.CrossEntropyLoss()
+    inputs, targets = batch()
+    targets = targets.float()
+    return criterion(model(inputs), targets)
+
+
+def fixed_target_dtype(device):
+    model = ANN()
+    criterion = nn.CrossEntropyLoss()
+    inputs, targets = batch()
+    targets = targets.long()
+    return criterion(model(inputs), targets)
+
+
+def broken_batch_of_one(device):
+    norm = nn.BatchNorm1d(28 * 28).to(device)
+    batches = batches_of(64, batch(129), device)
+    for inputs, targets in batches:
+        outputs = norm(inputs.flatten(1))
+    return outputs.std()
+
+
+def fixed_batch_of_one(device):
+    norm = nn.BatchNorm1d(28 * 28).to(device)
+    batches = batches_of(64, batch(129), device)
+    for inputs, targets in batches:
+        if len(inputs) > 1:  # as drop_last
+            outputs = norm(inputs.flatten(1))
+    return outputs.std()
+
+
+def broken_optimizer_state(device):
+    model = ANN()
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights)
+    optimizer.load_state_dict(optimizer_state())
+    model = model.to(device)
+    inputs, targets = batch()
+    model(inputs.to(device)).mean().backward()
+    optimizer.step()
+    return model(inputs.to(device)).mean()
+
+
+def fixed_optimizer_state(device):
+    model = ANN().to(device)
+    weights = model.parameters()
+    optimizer = torch.optim.Adam(weights)
+    optimizer.load_state_dict(optimizer_state())
+    inputs, targets = batch()
+    model(inputs.to(device)).mean().backward()
+    optimizer.step()
+    return model(inputs.to(device)).mean()
