@@ -146,7 +146,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str]:
             file, skip = frame["file"] or line, True
             number = frame["line"]
         elif arrow := ARROW.match(line):
-            if not own:
+            if not LIBRARY.search(file):
                 own = arrow["code"]
         elif skip and not NAMED.match(line):
             if not LIBRARY.search(file):

@@ -10,13 +10,14 @@ import pytest
 
 from core.explain.explain import MOST_CHARACTERS, Answer, explain, known, told
 
-_entries = [
-    (cause, text)
-    for cause, by_thread in tomllib.loads(
-        Path(__file__).with_name("messages.toml").read_text("utf-8")
-    ).items()
-    for text in by_thread.values()
-]
+
+def entries(file: str) -> list[tuple[str, str]]:
+    """The right causes, with what was pasted."""
+    threads = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
+    return [(cause, text) for cause in threads for text in threads[cause].values()]
+
+
+_entries = entries("messages.toml")
 HALVES = {"build": _entries[::2], "judge": _entries[1::2]}
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 "
@@ -96,6 +97,11 @@ def test_most_get_their_answer_few_a_wrong_one_and_the_unrelated_no_alarm(half):
     assert len(right) >= 0.85 * len(answers)
     assert len(wrong) <= 0.03 * len(answers)
     assert alarms == []
+
+
+@pytest.mark.parametrize(("cause", "text"), entries("strangers.toml"))
+def test_what_strangers_paste_is_answered(cause, text):
+    assert slug(explain(text)) == cause
 
 
 def test_the_set_is_large_enough():

@@ -6,8 +6,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,21 +98,19 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     function = resolve(mistake.address(which))
     counted = mistake.figure is not None and mistake.figure.counts_waits
     waits, losses, waited = Waits(), list[torch.Tensor](), list[int]()
-    curves: dict[str, Sequence[float | torch.Tensor]]
-    curves = {
-        "loss": losses,
-        "waits": waited,
-        "share": fixtures.shares,
-        "memory": fixtures.held,
-    }
+
+    def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
+        if isinstance(module, nn.modules.loss._Loss):
+            losses.append(loss.detach())
+            waited.append(waits.count)
+            fixtures.memory(device)
+
+    if not mistake.loud:  # whose traceback would show the hook
+        register_module_forward_hook(note)
     multiprocessing.current_process().daemon = False  # else no workers start
     torch.manual_seed(0)
     try:
-        with ExitStack() as watching:
-            if counted:
-                watching.enter_context(waits)
-            if not mistake.loud:  # whose traceback would show the hook
-                watching.enter_context(watched(losses, waits, waited, device))
+        with waits if counted else nullcontext():
             value = function(device)
         devices.synchronize(device)
     except Exception as error:
@@ -124,6 +122,9 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     curve: tuple[float, ...] = ()
     if mistake.figure is not None:
         figure = float(waits.count if counted else value)
+        curves: dict[str, Sequence[float | torch.Tensor]]
+        curves = {"loss": losses, "waits": waited}
+        curves |= {"share": fixtures.shares, "memory": fixtures.held}
         curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
     return Outcome(device.type, repr(value), figure, curve)
 
@@ -136,31 +137,6 @@ class Waits(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.count += operation is torch.ops.aten._local_scalar_dense.default
         return operation(*args, **(kwargs or {}))
-
-
-@contextmanager
-def watched(
-    losses: list[torch.Tensor],
-    waits: Waits,
-    waited: list[int],
-    device: torch.device,
-) -> Iterator[None]:
-    """Within it every loss of a criterion is noted, with waits and memory until then.
-
-    By a hook, so that the code of a mistake is what a learner would write.
-    """
-
-    def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
-        if isinstance(module, nn.modules.loss._Loss):
-            losses.append(loss.detach())
-            waited.append(waits.count)
-            fixtures.memory(device)
-
-    hook = register_module_forward_hook(note)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def describe(error: Exception, function: Callable, device: torch.device) -> Failure:
