@@ -18,6 +18,7 @@ FILE = Path(__file__).parents[2] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
 MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
+LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
 MOST_OTHERS = 2
 
 FRAME = re.compile(
@@ -160,7 +161,12 @@ def _without_frames(text: str) -> tuple[list[str], str, str]:
 
 
 def _length(parts: Sequence[str], text: str) -> int:
-    """How many characters of the wording stand in the text, in order; 0: not all."""
+    """How many characters of the wording stand in the text, in order; 0: not all.
+
+    A text may also be a piece of the wording.
+    """
+    if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in parts):
+        return len(text)
     at = 0
     for part in parts:
         at = text.find(part, at)

@@ -129,6 +129,20 @@ def test_frames_do_not_mislead_and_name_the_line():
     assert "Your line: shown" in "\n".join(told(answer))
 
 
+def test_a_piece_of_a_message_is_enough():
+    assert slug(explain("Expected more than 1 value per channel")) == "batch_of_one"
+
+
+def test_the_line_in_a_notebook_is_the_learners_own():
+    answer = explain(
+        "<ipython-input-3-79> in train(model)\n----> 2     out = model(x)\n"
+        "/opt/dist-packages/torch/nn/rnn.py in forward(self, input)\n"
+        "--> 582     self.dropout)\n"
+        "RuntimeError: Input and hidden tensors are not at the same device"
+    )
+    assert (slug(answer), answer.line) == ("two_devices", "out = model(x)")
+
+
 def test_the_last_exception_of_a_chain_counts_an_earlier_one_is_a_guess():
     first = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
     between = (
