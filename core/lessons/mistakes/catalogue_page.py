@@ -49,7 +49,7 @@ CURVES = {  # titles of both axes, by Figure.curve
 }
 FIXTURES = (
     *("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue"),
-    *("memory", "loss_after", "optimizer_state", "workers"),
+    *("memory", "train", "adam_state", "workers"),
     *("limit_shared_memory", "on_two_ranks"),
 )
 MOST_SHOWN = 300  # characters of a message; the traceback has them all

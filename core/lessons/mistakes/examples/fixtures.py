@@ -131,14 +131,14 @@ def points(device):
     return torch.tensor(curve.draw(500, seed=0), device=device).split(1, dim=1)
 
 
-def loss_after(batches, device):
+def train(batches, device):
     """The last loss of training on these batches, in their order."""
     model, optimizer = new_model(device)
     *_, loss = train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, device)
     return loss.item()
 
 
-def optimizer_state():
+def adam_state():
     """The state_dict of an Adam that has made a step, as a checkpoint has it."""
     model = ANN()
     optimizer = torch.optim.Adam(model.parameters())
@@ -147,7 +147,7 @@ def optimizer_state():
     return optimizer.state_dict()
 
 
-def workers(count, start, data, collate):
+def workers(start, data, collate, count=1):
     """A loader whose workers are started by "fork" or "spawn"."""
     how = {"multiprocessing_context": start, "collate_fn": collate}
     return DataLoader(data, batch_size=16, num_workers=count, **how)

@@ -15,12 +15,12 @@ from core.lessons.mistakes.examples.fixtures import (
     empty_cache,
     groups,
     hits,
-    loss_after,
     memory,
     new_model,
     points,
     ragged,
     steps,
+    train,
     trained_ann,
     trained_with_norm,
     updated_by,
@@ -189,11 +189,12 @@ def broken_targets_broadcast(device):
     inputs, targets = points(device)
     targets = targets.squeeze(1)
     model = SimpleRegressionNet().to(device)
-    weights = model.parameters()
-    optimizer = torch.optim.Adam(weights, 0.01)
+    params = model.parameters()
+    optimizer = torch.optim.Adam(params, 0.01)
     criterion = nn.MSELoss()
     for _ in range(STEPS):
-        loss = criterion(model(inputs), targets)
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -204,11 +205,12 @@ def fixed_targets_broadcast(device):
     inputs, targets = points(device)
     targets = targets.reshape(-1, 1)
     model = SimpleRegressionNet().to(device)
-    weights = model.parameters()
-    optimizer = torch.optim.Adam(weights, 0.01)
+    params = model.parameters()
+    optimizer = torch.optim.Adam(params, 0.01)
     criterion = nn.MSELoss()
     for _ in range(STEPS):
-        loss = criterion(model(inputs), targets)
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -221,7 +223,8 @@ def broken_graph_kept(device):
     batches = steps(device)
     before, total = memory(device), 0
     for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         total += loss
     return memory(device) - before
 
@@ -232,7 +235,8 @@ def fixed_graph_kept(device):
     batches = steps(device)
     before, total = memory(device), 0
     for inputs, targets in batches:
-        loss = criterion(model(inputs), targets)
+        outputs = model(inputs)
+        loss = criterion(outputs, targets)
         total += loss.detach()
     return memory(device) - before
 
@@ -272,13 +276,14 @@ def broken_nan_in_half(device):
 
 
 def fixed_nan_in_half(device):
-    model, kind = new_model(device)[0], device.type
+    model = new_model(device)[0]
+    kind, half = device.type, torch.float16
     weights = model.parameters()
     optimizer = torch.optim.Adam(weights)
     criterion = nn.CrossEntropyLoss()
     scaler = torch.amp.GradScaler(kind)
     for inputs, targets in steps(device):
-        with torch.autocast(kind, torch.float16):
+        with torch.autocast(kind, half):
             outputs = model(inputs)
             loss = criterion(outputs, targets)
         optimizer.zero_grad()
@@ -294,7 +299,7 @@ def broken_not_reproducible(device):
         torch.manual_seed(0)
         batches = steps(device)
         np.random.shuffle(batches)
-        losses.append(loss_after(batches, device))
+        losses.append(train(batches, device))
     return abs(losses[0] - losses[1])
 
 
@@ -308,5 +313,5 @@ def fixed_not_reproducible(device):
         np.random.seed(0)
         batches = steps(device)
         np.random.shuffle(batches)
-        losses.append(loss_after(batches, device))
+        losses.append(train(batches, device))
     return abs(losses[0] - losses[1])

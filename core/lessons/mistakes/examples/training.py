@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from core.lessons.mistakes.examples.fixtures import batch, batches_of, optimizer_state
+from core.lessons.mistakes.examples.fixtures import adam_state, batch, batches_of
 from core.models import ANN
 
 
@@ -48,7 +48,8 @@ def fixed_target_dtype(device):
 
 def broken_batch_of_one(device):
     norm = nn.BatchNorm1d(28 * 28).to(device)
-    batches = batches_of(64, batch(129), device)
+    images = batch(129)
+    batches = batches_of(64, images, device)
     for inputs, targets in batches:
         outputs = norm(inputs.flatten(1))
     return outputs.std()
@@ -56,7 +57,8 @@ def broken_batch_of_one(device):
 
 def fixed_batch_of_one(device):
     norm = nn.BatchNorm1d(28 * 28).to(device)
-    batches = batches_of(64, batch(129), device)
+    images = batch(129)
+    batches = batches_of(64, images, device)
     for inputs, targets in batches:
         if len(inputs) > 1:  # as drop_last
             outputs = norm(inputs.flatten(1))
@@ -67,7 +69,7 @@ def broken_optimizer_state(device):
     model = ANN()
     weights = model.parameters()
     optimizer = torch.optim.Adam(weights)
-    optimizer.load_state_dict(optimizer_state())
+    optimizer.load_state_dict(adam_state())
     model = model.to(device)
     inputs, targets = batch()
     model(inputs.to(device)).mean().backward()
@@ -79,7 +81,7 @@ def fixed_optimizer_state(device):
     model = ANN().to(device)
     weights = model.parameters()
     optimizer = torch.optim.Adam(weights)
-    optimizer.load_state_dict(optimizer_state())
+    optimizer.load_state_dict(adam_state())
     inputs, targets = batch()
     model(inputs.to(device)).mean().backward()
     optimizer.step()

@@ -18,29 +18,29 @@ from core.models import ANN
 def broken_lambda_in_workers(device):
     images, targets = batch()
     collate = lambda items: torch.stack(items)
-    loader = workers(1, "spawn", images, collate)
+    loader = workers("spawn", images, collate)
     return next(iter(loader)).shape
 
 
 def fixed_lambda_in_workers(device):
     images, targets = batch()
     collate = torch.stack
-    loader = workers(1, "spawn", images, collate)
+    loader = workers("spawn", images, collate)
     return next(iter(loader)).shape
 
 
 def broken_shared_memory(device):
-    limit_shared_memory(100_000)
+    limit_shared_memory(1_000)  # bytes
     data = TensorDataset(*batch())
-    loader = DataLoader(data, 64, num_workers=1)
+    loader = DataLoader(data, num_workers=1)
     inputs, targets = next(iter(loader))
     return inputs.mean()
 
 
 def fixed_shared_memory(device):
-    limit_shared_memory(100_000)
+    limit_shared_memory(1_000)  # bytes
     data = TensorDataset(*batch())
-    loader = DataLoader(data, 64, num_workers=0)
+    loader = DataLoader(data, num_workers=0)
     inputs, targets = next(iter(loader))
     return inputs.mean()
 
@@ -50,8 +50,8 @@ def broken_rank_waits(device):
         model = DistributedDataParallel(ANN())
         images, targets = batch(65)
         mine = images[rank::2]  # 33 and 32
-        for inputs in mine.split(32):
-            model(inputs).mean().backward()
+        for x in mine.split(32):
+            model(x).mean().backward()
         return len(mine)
 
     return on_two_ranks(train)
@@ -63,8 +63,8 @@ def fixed_rank_waits(device):
         images, targets = batch(65)
         mine = images[rank::2]  # 33 and 32
         with Join([model]):
-            for inputs in mine.split(32):
-                model(inputs).mean().backward()
+            for x in mine.split(32):
+                model(x).mean().backward()
         return len(mine)
 
     return on_two_ranks(train)
@@ -74,19 +74,19 @@ def broken_same_random_numbers(device):
     random = np.random.default_rng(0)
 
     def shifts(items):
-        size = len(items)
-        return random.integers(10**6, size=size)
+        n = len(items)
+        return random.integers(10**6, size=n)
 
     data = range(64)
-    loader = workers(2, "fork", data, shifts)
+    loader = workers("fork", data, shifts, 2)
     return len(np.unique(list(loader)))
 
 
 def fixed_same_random_numbers(device):
     def shifts(items):
-        size = (len(items),)
-        return torch.randint(10**6, size)
+        n = len(items)
+        return torch.randint(10**6, (n,))
 
     data = range(64)
-    loader = workers(2, "fork", data, shifts)
+    loader = workers("fork", data, shifts, 2)
     return len(np.unique(list(loader)))
