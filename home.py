@@ -4,8 +4,9 @@ import streamlit as st
 
 from core.home import course_page as course
 from core.home import first_run_page as first_run
+from core.lessons.mistakes import answer_page as answers
 from core.ui import frame
-from core.ui.course import HOME, link, page
+from core.ui.course import HOME
 from core.ui.server import engine
 
 frame.begin(HOME.title)
@@ -13,7 +14,8 @@ machine = engine().machine()
 reached = course.records(machine) if machine else course.Records()
 
 first_run.draw()
-link(page("Mistakes"), "Got an error? Paste it", icon=":material/search:")
+with st.expander("Got an error? Paste it", icon=":material/search:"):
+    answers.ask(here=False)
 
 st.subheader("The course")
 course.draw_lessons(course.by_lesson(reached))

@@ -9,9 +9,7 @@ from core.ui import frame, simulated
 from core.ui.server import engine
 
 frame.begin("Mistakes")
-answer = answers.searched()
-if answer:
-    answers.draw(answer)
+answer = answers.ask()
 
 left, right = st.columns([8, 3], gap="medium")
 with left:

@@ -111,6 +111,14 @@ def test_a_pasted_error_is_answered_above_its_mistake():
     assert opened(at) == "model_not_moved"
 
 
+def test_home_answers_too_and_leads_to_the_mistake():
+    at = find_mistake(open_page("home.py"), "IndexError: Target 37 is out of bounds.")
+    assert not at.exception
+    assert "labels.min()" in texts(at.code)
+    links = [each.proto.query_string for each in at.get("page_link")]
+    assert "mistake=label_outside_classes" in links
+
+
 def test_the_address_of_a_cause_tells_it_without_a_text():
     at = open_page("pages/4_Mistakes.py", error="no_kernel_image")
     assert "architecture" in texts(at.markdown)
@@ -143,6 +151,9 @@ def test_half_a_sentence_that_says_nothing_is_no_question():
     assert at.query_params["error"] == "gpu_slower"
     find_mistake(at, "")
     assert "error" not in at.query_params
+    at.query_params["error"] = "gpu_slower"
+    find_mistake(at, "", whole=False)  # the page is opened by its address
+    assert at.query_params["error"] == "gpu_slower"
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():

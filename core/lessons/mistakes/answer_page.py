@@ -35,7 +35,7 @@ def searched() -> Answer | None:
             "placeholder": words("search.placeholder"),
             "most": 10 * MOST_CHARACTERS,
         },
-        default={"value": {"text": "", "whole": True}},
+        default={"value": {"text": "", "whole": False}},
         on_value_change=lambda: None,  # Streamlit takes no default without one
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
@@ -44,8 +44,9 @@ def searched() -> Answer | None:
     if answer and answer.cause is None and not whole:
         answer = None
     state, asked = st.session_state, hash((text, whole))
-    if state.setdefault("asked", hash(("", True))) != asked:
-        state.asked = asked
+    is_new = state.get("asked") != asked
+    state.asked = asked
+    if is_new and (text or whole):  # else the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
         if answer and answer.cause:  # its address can be shared, without the text
@@ -58,6 +59,13 @@ def searched() -> Answer | None:
     return of_cause(cause)
 
 
+def ask(here: bool = True) -> Answer | None:
+    """The field, and the answer beneath it; its mistake is `here` or linked to."""
+    if answer := searched():
+        draw(answer, here)
+    return answer
+
+
 def to_see(answer: Answer | None) -> Mistake | None:
     """The mistake that shows it."""
     if answer is None or answer.cause is None:
@@ -65,7 +73,7 @@ def to_see(answer: Answer | None) -> Mistake | None:
     return BY_SLUG.get(answer.cause.see.removeprefix("mistake:"))
 
 
-def draw(answer: Answer) -> None:
+def draw(answer: Answer, here: bool) -> None:
     """Cause, check and the line to write; then where to see it, and to read on."""
     cause = answer.cause
     if cause is None:
@@ -86,8 +94,11 @@ def draw(answer: Answer) -> None:
         st.code(answer.change, wrap_lines=True)
         with st.container(horizontal=True):
             kind, _, place = cause.see.partition(":")
-            if kind == "page" and place != "Mistakes":
+            if kind == "page":
                 link(page(place), words("answer.page", page=place))
+            elif not here:
+                to = {"mistake": place}
+                link(page("Mistakes"), words("answer.make"), query_params=to)
             st.page_link(cause.read, label="Read on", icon=":material/menu_book:")
         if answer.others:
             st.markdown(words("answer.others"))
