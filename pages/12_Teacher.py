@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from core.classroom import guesses_page as guesses
 from core.classroom import handout_page as handout
 from core.classroom import questions_page as questions
 from core.classroom import rules_page as rules
@@ -29,6 +30,7 @@ with explained("The class can't be read right now"):
         {
             "The room": partial(teacher.students, chosen),
             "What they may do": partial(rules.draw, chosen),
+            "Guesses": partial(guesses.reveal, chosen),
             "Questions": partial(questions.draw, chosen),
             "Afterwards": partial(handout.draw, chosen),
             "Log": partial(teacher.log, chosen),

@@ -1,52 +1,45 @@
-"""The board: the class as a student sees it, and on the wall of the room."""
+"""The board: the class as a student sees it."""
 
+import re
 from collections.abc import Callable
-from typing import Any
 
-import altair as alt
 import pandas as pd
-import psutil
 import streamlit as st
 
 from core.classroom import guesses_page as guesses
+from core.classroom import standings_chart as axes
 from core.classroom import standings_page
-from core.classroom.joining_page import qr_code
+from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_page import Best, Standings, label, neighbors
-from core.data.fashion_mnist import CLASSES  # the sprites have the same
 from core.errors import ExplainedError
 from core.jobs.job import Job
-from core.lessons.device import machine_page
-from core.ui import charts, figures, format, runs, wall
-from core.ui.charts import FONT_PIXELS, LATER, TALL, Chart, Palette
-from core.ui.course import CLASS, link, page
-from core.ui.frame import LOGO
+from core.ui import figures, format, runs
+from core.ui.charts import FONT_PIXELS, TALL
+from core.ui.course import link, page
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
 words = Words(__file__)
 
-MOST_MISTAKES = 10  # images on the wall
 MOST_WAITING = 4  # listed; the others are counted
-WALL_HEIGHT, WALL_FONT_PIXELS = 460, 18  # for the chart on the projector
-SECONDS = [  # ticks; Vega leaves out some of those that would touch
-    float(f"{digit}e{power}")
-    for power in range(-1, 4)
-    for digit in (1, 1.5, 2, 3, 4, 5, 7)
-]
-SHAPES = ("circle", "square", "triangle-up")
+WALL_HEIGHT, WALL_FONT_PIXELS = 470, 22  # of the chart on the projector
 
 
 def draw() -> None:
     def board(standings: Standings) -> None:
         left, right = st.columns([6, 4], gap="medium")
         with left:
-            st.markdown(headline(standings))
+            first = leader(standings)
+            st.markdown(
+                f"**{first}** {headline(standings)}" if first else headline(standings)
+            )
             chart(standings)
             st.caption(words("board.caption"))
         with right:
             _quest(standings, visitor())
-            _queue(standings)
+            if standings.opened.is_open:
+                _queue(standings)
         guesses.draw(standings.guesses)
 
     live(board)
@@ -54,13 +47,14 @@ def draw() -> None:
 
 def live(draw: Callable[[Standings], None]) -> None:
     """Draw the standings every few seconds; the whole page when the class changes."""
-    opened = room().open
+    before = room().board_for(visitor())
 
     @st.fragment(run_every=PATIENT_SECONDS)
     def look() -> None:
-        now = room().open
-        is_other = now is None or opened is None or now.id != opened.id
-        if is_other or not room().may_see(visitor()):
+        now = room().board_for(visitor())
+        if not (
+            now and before and (now.id, now.is_open) == (before.id, before.is_open)
+        ):
             st.rerun()
         try:
             standings = standings_page.newest()
@@ -72,119 +66,98 @@ def live(draw: Callable[[Standings], None]) -> None:
     look()
 
 
+def leader(standings: Standings, named: bool = True) -> str:
+    """Who is first, or has won, in a sentence; empty while nobody has a place."""
+    if not standings.order:
+        return ""
+    first, shown = standings.order[0], standings.opened
+    verb = "leads" if shown.is_open else "has won"
+    return f"{first.name if named else 'Somebody'} {verb}: {first.score(shown.rules)}."
+
+
 def headline(standings: Standings) -> str:
-    """How many have reached the target, and the fastest of them."""
-    order = standings.order
-    target = f"{standings.opened.rules.target:.0%} on {format.NAMES[standings.task]}"
-    if not order:
-        return f"**The quest: reach {target} in the fewest seconds.** Nobody has yet."
-    reached = "One of" if len(order) == 1 else f"{len(order)} of"
-    return (
-        f"**{reached} {len(standings.names)} reached {target}, the fastest in "
-        f"{order[0].seconds:.1f} s.**"
-    )
+    """The quest, and how many have a place in it."""
+    rules, task = standings.opened.rules, format.NAMES[standings.task]
+    goal = words.table("quests")[rules.quest]
+    goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
+    count = f"{len(standings.order) or 'None'} of {len(standings.names)}"
+    return f"The quest: {goal}. {count} did it."
 
 
 def chart(standings: Standings, on_wall: bool = False) -> None:
     """A point for each best run; empty axes before there is one."""
-    rules, machine, me = standings.opened.rules, engine().machine(), visitor()
+    rules: Rules = standings.opened.rules
+    machine, me, best = engine().machine(), visitor(), standings.best
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
+    limits = [[limit] if limit else [] for limit in rules.limits]
+    points = [(run.name, getattr(run, rules.cost), run.accuracy) for run in best]
+    ticks = (
+        axes.costs([cost for _, cost, _ in points] + limits[0]),
+        axes.shares([share for *_, share in points] + limits[1] or [1]),
+    )
+    height, pixels = (WALL_HEIGHT, WALL_FONT_PIXELS) if on_wall else (TALL, FONT_PIXELS)
+    hides = on_wall and rules.anonymous
+    named = on_wall and not hides
+    sides = axes.sides(points, ticks, pixels) if named else [""] * len(best)
     rows = [
         (
-            "Somebody" if on_wall and rules.anonymous else best.name,
-            best.seconds,
-            best.accuracy,
-            backends.get(best.device or "", "CPU"),
-            format.NAMES[best.task],
-            "You" if best.visitor == me and not on_wall else "",
+            "Somebody" if hides else run.name,
+            *point[1:],
+            backends.get(run.device or "", "CPU"),
+            format.NAMES[run.task],
+            f"{run.steps:,} steps, {run.seconds:.1f} s",
+            side,
+            "You" if run.visitor == me and not on_wall else "",
         )
-        for best in standings.best
+        for run, point, side in zip(best, points, sides, strict=True)
     ]
-    columns = ["who", "seconds", "accuracy", "backend", "task", "mine"]
+    columns = ["who", "cost", "accuracy", "backend", "task", "costs", "side", "mine"]
     data = pd.DataFrame(rows, columns=columns)
-    height = WALL_HEIGHT if on_wall else TALL
     st.vega_lite_chart(
         data,
-        scatter(
+        axes.scatter(
             tuple(sorted(set(data["backend"]))) or ("CPU",),
             tuple(sorted({*data["task"], format.NAMES[standings.task]})),
-            rules.target,
+            rules.limits,
+            ticks,
+            f"Training {rules.cost}",
             height,
-            WALL_FONT_PIXELS if on_wall else FONT_PIXELS,
+            pixels,
         ),
         height=height,
         key="class_scatter",
-        alt=f"Test accuracy against seconds of the best runs of {len(rows)} people",
+        alt=f"Test accuracy against {rules.cost} of {len(rows)} people's best runs",
     )
-
-
-@charts.live
-def scatter(
-    colors: Palette,
-    backends: tuple[str, ...],
-    tasks: tuple[str, ...],
-    target: float,
-    height: int,
-    pixels: int,
-) -> Chart:
-    """Accuracy over seconds; letters are so many `pixels` high.
-
-    Columns: who, seconds, accuracy, backend, task, and mine: "You" for the visitor.
-    """
-    fonts: Any = {"labelFontSize": pixels, "titleFontSize": pixels}
-    axes = alt.Chart(LATER).encode(
-        x=alt.X("seconds:Q")
-        .title("Total seconds")
-        .scale(type="log", nice=False, padding=24)
-        .axis(values=SECONDS, format="~r", labelOverlap="greedy", **fonts),
-        y=alt.Y("accuracy:Q")
-        .title("Test accuracy")
-        .scale(zero=False, padding=16)
-        .axis(format=charts.PERCENT, **fonts),
-    )
-    legend: Any = {"labelFontSize": pixels}
-    ink: Any = {"symbolFillColor": colors.text, "symbolStrokeColor": colors.text}
-    hues = [colors.of(backend) for backend in backends]
-    color = charts.hues("backend", backends, hues, symbolOpacity=1, **legend)
-    shape = alt.Shape("task:N").scale(domain=tasks, range=SHAPES[: len(tasks)])
-    several = alt.Legend(title=None, orient="top", **ink, **legend)
-    points = axes.mark_point(filled=True, size=pixels * 7, opacity=0.85).encode(
-        color=color if len(backends) > 1 else color.legend(None),
-        shape=shape.legend(several if len(tasks) > 1 else None),
-        tooltip=charts.tips(who="Who", task="Task", backend="Device")
-        + charts.tips(".2%", accuracy="Test accuracy")
-        + charts.tips(".1f", seconds="Seconds"),
-    )
-    mine = axes.transform_filter("datum.mine")
-    ring = mine.mark_point(size=pixels * 20, strokeWidth=2.5, color=colors.text)
-    you = mine.mark_text(dy=-1.5 * pixels, fontSize=pixels, fontWeight="bold")
-    line = alt.Chart(alt.Data(values=[{"target": target}])).encode(y="target:Q")
-    quest = line.mark_rule(color=colors.quiet, strokeDash=[5, 4], aria=False)
-    layers = (quest, points, ring, you.encode(text="mine:N"))
-    return alt.layer(*layers).properties(height=height)
 
 
 def _quest(standings: Standings, me: str) -> None:
     """The visitor's place and neighbors, or how far they are from one."""
+    rules: Rules = standings.opened.rules
     st.subheader("The quest", anchor=False)
     st.markdown(place(standings, me))
+    if me in standings.hidden:
+        st.info(words("board.hidden"), icon=":material/visibility_off:")
     if standings.order:
         right = st.column_config.TextColumn(alignment="right")
+        cost = rules.cost.capitalize()
+        decimals = 0 if rules.cost == "steps" else 1
         figures.table(
             (
                 (
                     f"{number}",
                     f"{best.name} (you)" if best.visitor == me else best.name,
-                    f"{best.seconds:.1f}",
-                    f"{best.accuracy:.1%}",
+                    f"{getattr(best, rules.cost):,.{decimals}f}",
+                    f"{best.accuracy:.2%}",
                 )
                 for number, best in neighbors(standings.order, me)
             ),
-            ("Place", "Who", "Seconds", "Accuracy"),
+            ("Place", "Who", cost, "Accuracy"),
             "Places in the quest",
-            column_config={"Seconds": right, "Accuracy": right},
+            column_config={cost: right, "Accuracy": right},
         )
-    link(page("Train"), "Train a model")
+    st.markdown(standings.luck or words("board.no_luck"))
+    if standings.opened.is_open:
+        link(page("Train"), "Train a model")
 
 
 def place(standings: Standings, me: str) -> str:
@@ -199,8 +172,11 @@ def place(standings: Standings, me: str) -> str:
         return f"You are **number {number}** of {len(standings.order)}."
     if (best := mine(standings.best)) is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
-    missing = (standings.opened.rules.target - best.accuracy) * 100
-    return f"Your best is **{best.accuracy:.1%}**: {missing:.1f} points to go."
+    rules = standings.opened.rules
+    missing = f"{(rules.target - best.accuracy) * 100:.1f} points"
+    if rules.quest == "accuracy":
+        missing = f"{best.seconds - WITHIN:.1f} s"
+    return f"Your best is **{best.score(rules)}**: {missing} to go."
 
 
 def _queue(standings: Standings) -> None:
@@ -213,7 +189,10 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """A line for each job that runs, then for the first that wait."""
+    """A line for each job that runs, then for the first that wait; Markdown.
+
+    On the wall without icons and without "You".
+    """
     me = "" if on_wall else visitor()
     anonymous = on_wall and standings.opened.rules.anonymous
 
@@ -233,84 +212,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
         lines.append(f"and {rest} more")
     if engine().paused:
         lines.insert(0, ":material/pause: Your teacher has paused the queue.")
-    return lines or ["Nothing trains right now."]
-
-
-# On the wall of the room: large, live, and without a sidebar
-
-
-def project() -> None:
-    """For members and teachers alone: the code to join with is on it."""
-    st.set_page_config(
-        page_title="Class · to(device)",
-        page_icon=LOGO,
-        layout="wide",
-        initial_sidebar_state="collapsed",
+    lines = lines or ["Nothing trains right now."]
+    return (
+        [re.sub(r":material/\w+: ", "", each) for each in lines] if on_wall else lines
     )
-    opened = room().open
-    if opened is None or not room().may_see(visitor()):
-        st.title("Class")
-        st.markdown(words("projector.not_in"))
-        link(CLASS, "Class")
-        return
-    st.title(opened.name)
-    live(_wall)
-
-
-def _wall(standings: Standings) -> None:
-    opened = standings.opened
-    left, right = st.columns([7, 3], gap="large")
-    with left:
-        st.header(headline(standings).replace("**", ""), anchor=False)
-        chart(standings, on_wall=True)
-        _mistakes(standings)
-    with right:
-        address = qr_code(opened).partition("?")[0]
-        st.title(opened.code, anchor=False)
-        joined = f"{len(standings.names)} of {opened.size} have joined."
-        st.markdown(f"{address}  \n{joined}")
-        st.header("Right now", anchor=False)
-        for line in queue_lines(standings, on_wall=True):
-            st.markdown(f"#### {line}")
-        _load()
-
-
-def _mistakes(standings: Standings) -> None:
-    """Images that the class's newest model gets wrong."""
-    newest = runs.run(standings.newest)
-    if newest is None or engine().machine() is None:
-        return
-    try:
-        pixels, labels = wall.images(newest.config.task)
-    except ExplainedError:
-        return
-    places = sorted(wall.wrong(newest, labels) or ())[:MOST_MISTAKES]
-    if not places:
-        return
-    names = {} if standings.opened.rules.anonymous else standings.names
-    answers = newest.history[-1].wall
-    sentences = [f"{CLASSES[answers[i]]}, not {CLASSES[labels[i]]}" for i in places]
-    name = names.get(newest.job.owner, "Somebody")
-    st.header(f"{name}'s newest model gets these wrong", anchor=False)
-    said = f"It said: {'; '.join(sentences)}"
-    wall.show(pixels[places], said, "content", columns=MOST_MISTAKES)
-    st.markdown(f"#### It took the first for: {sentences[0]}.")
-
-
-def _load() -> None:
-    """How busy each device is."""
-    try:
-        loads = machine_page.live()
-    except ExplainedError:
-        return
-    machine = engine().machine()
-    for device in machine.devices if machine else ():
-        load = loads.get(device.device)
-        busy = load.busy_percent if load else None
-        if device.backend == "CPU":
-            busy = round(psutil.cpu_percent())
-        parts = [] if busy is None else [f"{busy}% busy"]
-        if load and load.used_bytes is not None and load.total_bytes:
-            used, total = format.size(load.used_bytes), format.size(load.total_bytes)
-            parts.append(f"{used} of {total} used")
-        st.markdown(f"**{device.device_name}**  \n{', '.join(parts)}")

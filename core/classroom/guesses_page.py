@@ -1,7 +1,7 @@
 """Guesses of the class on Compare and Speed, beside what was measured."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +9,18 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.classroom.sign_in_page import button
 from core.lessons.compare import race_page as race
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.compare.race_result import Race
 from core.lessons.compare.timing_pitfalls_result import TimingLab
 from core.lessons.speed.climb_result import RUNGS, Climbed
 from core.lessons.speed.climb_result import measured as measured_rungs
+from core.store.tables import Class
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
+from core.ui.server import room, store
 from core.words import Words
 
 words = Words(__file__)
@@ -91,12 +94,31 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
     """The class's answers to one of the visitor's own guesses; `given` is by key."""
     mine = [each for each in GUESSES if guess.made(each.key) is not None]
     st.subheader("What the class guessed", anchor=False)
-    if not mine:
+    if mine:
+        tally(mine, given)
+    else:
         st.markdown(words("guesses.none"))
+
+
+def reveal(chosen: Class) -> None:
+    """All tallies for the teacher, who shows one on the wall or takes it off."""
+    key = tally(GUESSES, store().answers.of_class(chosen.id, KEYS)).key
+    if not chosen.is_open:
         return
+    title = next(each.title for each in GUESSES if each.key == key)
+    if room().revealed == key:
+        off = "Take it off the wall", "reveal_guess", "visibility_off"
+        button(*off, room().reveal, "", title)
+    else:
+        on = "Show it on the wall", "reveal_guess", "cast"
+        button(*on, room().reveal, key, title)
+
+
+def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Guess:
+    """Choose a question, and see how many gave each answer; returns the question."""
     chosen = st.selectbox(
         "Question",
-        mine,
+        asked,
         format_func=lambda each: each.title,
         key="class_guess",
         label_visibility="collapsed",
@@ -104,7 +126,7 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
     answers, right = counts(given.get(chosen.key, {}).values()), chosen.measured()
     st.markdown(finding(answers, right))
     if not answers:
-        return
+        return chosen
     data = pd.DataFrame(
         [(str(answer), people) for answer, people in answers.most_common()],
         columns=["answer", "people"],
@@ -115,6 +137,7 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
         key="class_guesses",
         alt="How many of the class gave each answer",
     )
+    return chosen
 
 
 def finding(answers: Counter[Any], right: Measured) -> str:
@@ -122,8 +145,11 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     if not answers:
         return "Nobody else has guessed yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
-    most, count = answers.most_common(1)[0]
-    text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
+    (most, count), *others = answers.most_common()
+    if alike := [f"“{answer}”" for answer, people in others if people == count]:
+        text += f", {count} each are {' and '.join((f'“{most}”', *alike))}"
+    else:
+        text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
     if right is None:
         return f"**{text}.** The machine has not measured it yet."
     answer, figure = right

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import cache, partial
-from math import ceil, floor, log10
+from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +15,16 @@ from markupsafe import Markup, escape
 
 from core.classroom import guesses_page as guesses
 from core.classroom import questions_page as questions
+from core.classroom import standings_chart as axes
 from core.classroom.room import Teacher
-from core.classroom.sign_in_page import act, button
+from core.classroom.sign_in_page import act
 from core.classroom.standings_page import bests
-from core.classroom.teacher_page import all_runs, names_of
+from core.classroom.teacher_page import all_runs, names_of, sure
 from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
-from core.ui import controls, format
+from core.ui import controls, course, format
+from core.ui.guess import SHOWN
 from core.ui.server import engine, room, store
 from core.ui.source import body
 from core.words import Words
@@ -47,12 +49,21 @@ def draw(chosen: Class) -> None:
     st.subheader("Take along")
     with st.container(horizontal=True):
         controls.download(
-            "Runs (CSV)", partial(table, chosen), "class.csv", "class_csv"
+            "Runs (CSV)",
+            partial(table, chosen),
+            file_name(chosen, "runs", "csv"),
+            "class_csv",
+        )
+        controls.download(
+            "Answers (CSV)",
+            partial(answers_table, chosen),
+            file_name(chosen, "answers", "csv"),
+            "class_answers",
         )
         controls.download(
             "Hand-out (HTML)",
             lambda: page(**hand_out(chosen)),
-            "hand-out.html",
+            file_name(chosen, "hand-out", "html"),
             "class_hand_out",
             icon=":material/print:",
         )
@@ -71,27 +82,55 @@ def draw(chosen: Class) -> None:
             width=200,
         )
         if st.button("Delete it now", icon=":material/delete:", key="delete_class"):
-            _confirm(chosen)
+            members = format.counted(chosen.joined, "member")
+            runs = format.counted(len(all_runs(chosen)), "run")
+            text = words("handout.sure", name=chosen.name, members=members, runs=runs)
+            sure(text, "Delete", room().delete, chosen.id, engine().forget)
+
+
+def file_name(chosen: Class, content: str, kind: str) -> str:
+    """As in "Monday, room 2 2026-11-24 runs.csv": the class, today, what is in it."""
+    return f"{chosen.name.rstrip('.')} {date.today()} {content}.{kind}"
 
 
 def table(chosen: Class) -> str:
     """CSV: a row for each run, with its student's name."""
-    names = names_of(store().classes.members(chosen.id))
-    return export.runs_csv(all_runs(chosen), names)
+    people = names_of(store().classes.members(chosen.id))
+    return export.runs_csv(all_runs(chosen), people)
+
+
+def answers_table(chosen: Class) -> str:
+    """CSV: a row for each guess, and for each answer to a lesson's question."""
+    people = names_of(store().classes.members(chosen.id))
+    asked = {guess.key: guess.title for guess in guesses.GUESSES}
+    of_lessons = [each for lesson in course.LESSONS for each in lesson.questions]
+    asked |= {each.key: each.text for each in of_lessons}
+    right = {each.key: each.right for each in of_lessons}
+    given = store().answers.of_class(chosen.id, list(asked))
+    rows = []
+    for key, question in asked.items():
+        for who, answer in given[key].items():
+            tries = answer if isinstance(answer, list) else [answer]
+            if tries and tries[0] != SHOWN:
+                first = tries[0] == right[key] if key in right else ""
+                rows.append((people[who], question, tries[0], tries[-1], first))
+    return export.csv_text(
+        ("student", "question", "first", "last", "first_right"), rows
+    )
 
 
 def hand_out(chosen: Class) -> dict[str, Any]:
     """The fields of handout.html; its chart and order are `page`'s."""
-    names = names_of(store().classes.members(chosen.id))
+    people = names_of(store().classes.members(chosen.id))
     machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
     return {
         "title": chosen.name,
         "day": f"{datetime.fromtimestamp(chosen.created):%B %-d, %Y}",
         "machine": format.provenance(machine.devices[0]) if machine else "",
-        "people": len(names),
+        "people": len(people),
         "runs": len(runs),
         "target": chosen.rules.target,
-        "points": _points(chosen, runs, names),
+        "points": _points(chosen, runs, people),
         "hard": [score for score in questions.of_class(chosen) if score.mistaken],
         "guesses": _guesses(chosen),
         "code": code[code.index("for ") : code.index("\n\n    if ")],
@@ -99,11 +138,11 @@ def hand_out(chosen: Class) -> dict[str, Any]:
 
 
 def _points(
-    chosen: Class, runs: Sequence[RunSummary], names: Mapping[str, str]
+    chosen: Class, runs: Sequence[RunSummary], people: Mapping[str, str]
 ) -> list[Point]:
     """Everybody's best run on the task that most have trained on."""
     by_id = {run.id: run for run in runs if not (run.hidden or run.withheld)}
-    best = bests(by_id.values(), names, chosen.rules.target)
+    best = bests(by_id.values(), people, chosen.rules)
     most = Counter(run.task for run in best).most_common(1)
     return [
         Point(
@@ -118,17 +157,18 @@ def _points(
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Question, most frequent guess and measured answer; the most answered first."""
+    """Question, all guesses with how many, measured answer; the most answered first."""
     given = store().answers.of_class(chosen.id, guesses.KEYS)
     answers = {g: guesses.counts(given[g.key].values()) for g in guesses.GUESSES}
     rows = []
     for guess, counts in sorted(answers.items(), key=lambda item: -item[1].total()):
         if counts:
-            ((most, count),) = counts.most_common(1)
             right = guess.measured()
             measured = f"{right[0]}: {right[1]}" if right else "Not measured yet"
-            most = f"{most} ({count} of {counts.total()})"
-            rows.append((guess.title, most, measured))
+            all_of_them = "; ".join(
+                f"{answer}: {n}" for answer, n in counts.most_common()
+            )
+            rows.append((guess.title, all_of_them, measured))
     return rows
 
 
@@ -168,22 +208,20 @@ def _marked(text: str) -> Markup:
 
 def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
     """Pixels of a dot for each point, of the target, and of the ticks with labels."""
-    seconds = [max(point.seconds, 0.01) for point in points]
-    first, last = floor(log10(min(seconds))), ceil(log10(max(seconds) * 1.001))
-    least = floor(min(target, *(point.accuracy for point in points)) * 20) / 20
+    seconds = [max(point.seconds, 1e-3) for point in points]
+    across = axes.costs(seconds)
+    up = axes.shares([target, *(point.accuracy for point in points)])
 
     def x(value: float) -> float:
-        return round(LEFT + (log10(value) - first) / (last - first) * (RIGHT - LEFT), 1)
+        logs = tuple(map(log, across))
+        return round(axes.along(log(value), logs, LEFT, RIGHT), 1)
 
     def y(value: float) -> float:
-        return round(TOP + (1 - value) / (1 - least) * (BOTTOM - TOP), 1)
+        return round(axes.along(value, up, BOTTOM, TOP), 1)
 
-    steps = (1, 2, 5, 10) if last - first == 1 else (1,)
-    ticks = {step * 10.0**n for n in range(first, last + 1) for step in steps}
-    shares = [least + (1 - least) * part / 4 for part in range(5)]
     return {
-        "across": [(x(tick), f"{tick:g}") for tick in ticks if tick <= 10.0**last],
-        "down": [(y(share), f"{share:.0%}") for share in shares],
+        "across": [(x(tick), f"{tick:g}") for tick in across],
+        "down": [(y(share), f"{100 * share:g}%") for share in up],
         "target": y(target),
         "dots": [(x(s), y(p.accuracy)) for s, p in zip(seconds, points, strict=True)],
     }
@@ -194,15 +232,3 @@ def _set_end(teacher: Teacher, class_id: str) -> None:
     at = datetime.combine(day, time()).timestamp() if day else None
     told = f"set the class to be deleted on {day}" if day else "took back its end"
     room().change(teacher, class_id, told, ends=at)
-
-
-@st.dialog("Delete the class for good?")
-def _confirm(chosen: Class) -> None:
-    members = format.counted(chosen.joined, "member")
-    runs = format.counted(len(all_runs(chosen)), "run")
-    st.markdown(words("handout.sure", name=chosen.name, members=members, runs=runs))
-    with st.container(horizontal=True):
-        delete = "Delete", "delete_class_for_good", "", room().delete
-        sure = button(*delete, chosen.id, engine().forget, type="primary")
-        if sure or st.button("Keep", key="keep_class"):
-            st.rerun()

@@ -1,13 +1,16 @@
 """Joining a class: the way in by link, code or phone, and the name in it."""
 
+from urllib.parse import urlsplit
+
 import segno
 import streamlit as st
+from streamlit.net_util import get_internal_ip
 
 from core.errors import ExplainedError
 from core.store.tables import Class
 from core.store.visitors import as_code
 from core.ui.charts import LIGHT
-from core.ui.course import RUNS, link
+from core.ui.course import RUNS, TEACHER, link
 from core.ui.frame import PROSE
 from core.ui.server import noticed, room, tell_notice, visitor, visitor_of_cookie
 from core.words import Words
@@ -15,26 +18,36 @@ from core.words import Words
 words = Words(__file__)
 
 QR_PIXELS = 220
+LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def draw() -> bool:
     """Join, or change one's name; whether the visitor may see the open class."""
-    opened, me = room().open, visitor()
+    me, opened = visitor(), room().open
+    shown = room().board_for(me)
     tell_notice()
-    if opened is None or not room().may_see(me):
-        if name := st.session_state.pop("class_of", ""):
+    if shown is None:
+        if last := st.session_state.pop("class_of", None):
+            is_out = opened is not None and opened.id == last.id
+            told = words("joining.removed") if is_out else words("joining.ended")
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(words("joining.ended", name=name))
+                st.markdown(told.format(name=last.name))
                 link(RUNS)
         _ask_in(opened)
+        link(TEACHER, "Sign in as the teacher")
         return False
-    st.session_state.class_of = opened.name
+    st.session_state.class_of = shown
     st.query_params.pop("code", None)
+    if not shown.is_open:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(words("joining.final", name=shown.name), width="content")
+            link(RUNS)
+        return True
     if (member := room().member(me)) is None:
-        st.markdown(f"You see **{opened.name}** as its teacher.")
+        st.markdown(f"You see **{shown.name}** as its teacher.")
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"You are **{member.name}** in **{opened.name}**.", width="content")
+        st.markdown(f"You are **{member.name}** in **{shown.name}**.", width="content")
         with st.popover("Change your name", icon=":material/edit:", type="tertiary"):
             st.text_input("Your name in this class", key="class_name", max_chars=40)
             st.button("Use this name", key="rename_member", on_click=_rename)
@@ -87,14 +100,25 @@ def _rename() -> None:
 
 
 def address(page: str, query: str = "") -> str:
-    """A page of this server, as this browser reaches it."""
+    """A page of this server, as other machines of the network reach it.
+
+    As this browser does, unless that is by a name that only this machine knows.
+    """
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
+    url, ip = urlsplit(base), get_internal_ip()
+    if ip and url.hostname in LOCAL and st.get_option("server.address") not in LOCAL:
+        base = url._replace(netloc=f"{ip}:{url.port or 80}").geturl()
     return f"{base}/{page}{'?' * bool(query)}{query}"
 
 
-def qr_code(opened: Class) -> str:
+def link_to(opened: Class) -> str:
+    """The address that joins a class."""
+    return address("Class", f"code={opened.code}")
+
+
+def draw_code(opened: Class) -> str:
     """Draw the code for phones; returns the address in it."""
-    link = address("Class", f"code={opened.code}")
+    link = link_to(opened)
     # Dark on light in both themes: not every phone reads the inverse.
     svg = segno.make(link, error="m").svg_inline(
         scale=6, border=4, dark=LIGHT.text, light=LIGHT.page

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from core.store.tables import Class
-from core.ui import course, figures
+from core.ui import course
 from core.ui.course import Lesson
 from core.ui.questions import Question
 from core.ui.server import store
@@ -81,8 +82,6 @@ def draw(chosen: Class) -> None:
         )
         for score in all_scores
     ]
-    figures.table(
-        rows,
-        ("Lesson", "Question", "Right at first", "Answered"),
-        alt="How the class answered each question at the first try, the hardest first",
-    )
+    # Unlike st.dataframe, it shows a long question whole.
+    names = ("Lesson", "Question", "Right at first", "Answered")
+    st.table(pd.DataFrame(rows, columns=names).set_index("Lesson"))

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 from core.classroom import names
 from core.classroom.rules import NONE, RUN, Rules
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 words = Words(__file__)
 
 EXPIRY_SECONDS = 3600.0  # from one look for expired classes to the next
+SEEDS = 10_000  # of which each member has one
 OUTSIDE = "everybody outside"  # one queue and one allowance for all who haven't joined
 Forget = Callable[[str, list[str]], object]  # ends an owner's runs: Engine.forget
 
@@ -48,6 +50,10 @@ class Room(Gate):
         self._lock = threading.RLock()  # for the rest
         self._open: Class | None = None
         self._members: dict[str, Member] = {}  # by visitor, in the order they joined
+        self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
+        # Kept after closing, so that the final board stays on the wall.
+        self._ended: tuple[Class, dict[str, Member]] | None = None
+        self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
         self._teachers: set[str] = set()  # visitors without rules
         try:
             for one in classes.all():
@@ -58,11 +64,14 @@ class Room(Gate):
 
     def _enter(self, opened: Class) -> None:
         members = {each.visitor: each for each in self._classes.members(opened.id)}
-        self._open, self._members = opened, members
+        self._open, self._members, self._ended = opened, members, None
+        self.revealed = ""
 
     def _leave(self, class_id: str) -> None:
         if self._open and self._open.id == class_id:
-            self._open, self._members = None, {}
+            self._open, self._members, self._own_rules = None, {}, {}
+        if self._ended and self._ended[0].id == class_id:
+            self._ended = None
 
     @property
     def open(self) -> Class | None:
@@ -71,7 +80,16 @@ class Room(Gate):
     def rules_for(self, visitor: str) -> Rules:
         """Rules of the open class; none for a teacher, or without a class."""
         opened = self._open
-        return opened.rules if opened and visitor not in self._teachers else NONE
+        if opened is None or visitor in self._teachers:
+            return NONE
+        if visitor not in self._members:
+            rules: Rules = opened.rules
+            return rules
+        whole, own = self._own_rules.get(visitor, (None, NONE))
+        if whole is not opened.rules:
+            own = opened.rules.for_member(seed(opened, visitor))
+            self._own_rules[visitor] = opened.rules, own
+        return own
 
     def member(self, visitor: str) -> Member | None:
         """The visitor as a member of the open class; None: not in it."""
@@ -87,8 +105,21 @@ class Room(Gate):
         )
 
     def members(self) -> list[Member]:
+        """Of the class on the board."""
         with self._lock:
-            return list(self._members.values())
+            of_ended = self._ended[1] if self._ended else {}
+            return list((self._members if self._open else of_ended).values())
+
+    @property
+    def on_board(self) -> Class | None:
+        """The open class, or the one that was open last, for its final board."""
+        return self._open or (self._ended[0] if self._ended else None)
+
+    def board_for(self, visitor: str) -> Class | None:
+        """The class on the board, for its members and teachers."""
+        shown = self.on_board
+        is_in = any(member.visitor == visitor for member in self.members())
+        return shown if is_in or visitor in self._teachers else None
 
     # Acts of students
 
@@ -134,7 +165,9 @@ class Room(Gate):
 
     def _change_member(self, member: Member, **values: Any) -> Member:
         self._classes.change_member(member, **values)
-        changed = self._members[member.visitor] = replace(member, **values)
+        changed = replace(member, **values)
+        if self._open and self._open.id == member.class_id:
+            self._members[member.visitor] = changed
         return changed
 
     # The queue's gate: see core.jobs.admission.Gate
@@ -157,7 +190,7 @@ class Room(Gate):
         with self._lock:
             if self._open is None or job.owner in self._teachers:
                 return
-            rules: Rules = self._open.rules
+            rules = self.rules_for(job.owner)
             rules.check(job.address, job.arguments)
             if rules.seconds and expected is not None and expected > rules.seconds:
                 about, most = spoken(expected), spoken(rules.seconds)
@@ -208,7 +241,10 @@ class Room(Gate):
         """Close a class and resume the queue."""
         with self._lock:
             self._change(class_id, is_open=False, is_paused=False)
+            ended = self._open, self._members
             self._leave(class_id)
+            if ended[0] and self._open is None:
+                self._ended = ended[0], ended[1]
         self.note(teacher, "closed the class", class_id)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
@@ -224,6 +260,31 @@ class Room(Gate):
         """Change columns of a class, logged as `told`; rules hold for later jobs."""
         self._change(class_id, **values)
         self.note(teacher, told, class_id)
+
+    def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
+        """Change a member's name; ExplainedError for one that can't be."""
+        with self._lock:
+            members = self._classes.members(member.class_id)
+            others = [m.name for m in members if m.visitor != member.visitor]
+            changed = self._change_member(member, name=names.chosen(name, others))
+        told = f"renamed {member.name} to {changed.name}"
+        self.note(teacher, told, member.class_id)
+
+    def remove(self, teacher: Teacher, member: Member) -> None:
+        """Take a person out of a class: the seat is free, the runs stay theirs."""
+        with self._lock:
+            left, opened = self._get(member.class_id), self._open
+            if opened and opened.id == left.id:
+                left = opened  # the database may still wait for who has just joined
+                self._members.pop(member.visitor, None)
+            self._change(left.id, joined=max(0, left.joined - 1))
+            self._classes.remove(member)
+        self.note(teacher, f"removed {member.name}", member.class_id)
+
+    def reveal(self, teacher: Teacher, key: str, title: str) -> None:
+        """Show a guess's tally on the wall; an empty key takes it off."""
+        self.revealed = key
+        self.note(teacher, f"{'showed' if key else 'took off'} the guesses on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log what a teacher did: in that class, or else in the open one."""
@@ -275,3 +336,8 @@ class Room(Gate):
             if each.id == class_id:
                 return each
         raise ExplainedError(words("room.gone"))
+
+
+def seed(opened: Class, visitor: str) -> int:
+    """A member's own seed, the same whenever they come back."""
+    return crc32(f"{opened.id} {visitor}".encode()) % SEEDS

@@ -5,8 +5,8 @@ drawn.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self
 
 from core.config import DEVICES, MODELS, RunConfig, parse
 from core.errors import ExplainedError
@@ -18,6 +18,9 @@ RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # on Train, Compare and Speed
 SHARED = ("task", "model", "batch_size", "device")  # chosen on other pages than Train
+# What a class competes for: the least at the target, or the most in WITHIN seconds.
+QUESTS = ("seconds", "steps", "accuracy")
+WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Rules:
     hidden: tuple[str, ...] = ()  # some of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
     anonymous: bool = False  # no names on the projector
+    quest: str = "seconds"  # one of QUESTS
+    own_seeds: bool = False  # each member trains with a seed of their own
 
     def __post_init__(self) -> None:
         for name in ("runs", "epochs", "seconds"):
@@ -43,6 +48,8 @@ class Rules:
         for name, allowed in options.items():
             if unknown := set(getattr(self, name)) - set(allowed):
                 raise ValueError(f"{', '.join(sorted(unknown))} can't be in {name}.")
+        if self.quest not in QUESTS:
+            raise ValueError(f"The quest must be one of {', '.join(QUESTS)}.")
         if not 0 < self.target < 1:
             raise ValueError("The target must be above 0% and below 100%.")
         if unknown := set(self.fixed) - set(SETTINGS):
@@ -57,6 +64,16 @@ class Rules:
         """Values of the fixed settings; ValueError for an invalid one."""
         return {name: parse(name, text) for name, text in self.fixed.items()}
 
+    @property
+    def cost(self) -> str:
+        """What the quest counts beside the accuracy: "steps" or "seconds"."""
+        return "steps" if self.quest == "steps" else "seconds"
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The most cost and the least accuracy of a run with a place in the quest."""
+        return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
+
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
         """Why a setting can't have this value, in a sentence; empty where it can."""
         if setting == "epochs" and self.epochs and value > self.epochs:
@@ -69,11 +86,19 @@ class Rules:
             return words("rules.option", noun=setting, either=either, other=other)
         if with_fixed and setting in self.fixed and value != self.settings[setting]:
             noun, fixed = setting.replace("_", " "), _spelled(self.settings[setting])
+            if setting == "seed" and self.own_seeds:
+                return words("rules.seed", fixed=fixed, other=value)
             return words("rules.fixed", noun=noun, fixed=fixed, other=_spelled(value))
         return ""
 
     def allows(self, setting: str, value: Any, *, with_fixed: bool = True) -> bool:
         return not self.refusal(setting, value, with_fixed=with_fixed)
+
+    def for_member(self, seed: int) -> Self:
+        """The rules as they hold for a member with this seed."""
+        if not self.own_seeds or "seed" in self.fixed:
+            return self
+        return replace(self, fixed=self.fixed | {"seed": str(seed)})
 
     def check(self, address: str, arguments: tuple[Any, ...]) -> None:
         """Raise ExplainedError where a job may not be called with these arguments."""

@@ -12,12 +12,15 @@ import streamlit as st
 
 from core.classroom.joining_page import address
 from core.classroom.room import Teacher
-from core.classroom.rules import CONTROLS, SETTINGS, Rules
+from core.classroom.rules import CONTROLS, QUESTS, SETTINGS, WITHIN, Rules
 from core.classroom.sign_in_page import act
 from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.tables import Class
 from core.ui import controls, format, hosts
 from core.ui.server import room
+from core.words import Words
+
+words = Words(__file__)
 
 LABEL = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
 LIMITS = {"runs": "Runs each", "epochs": "Most epochs", "seconds": "Seconds a job"}
@@ -37,6 +40,8 @@ def draw(chosen: Class) -> None:
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen.id, values | presets)
+        if "notice" not in st.session_state:  # which says why not
+            st.toast("Saved. The rules hold from now on.", icon=":material/check:")
         st.rerun()
     st.markdown("**The link that presets Train**, for everybody in the room:")
     st.code(link, language=None, wrap_lines=True)
@@ -64,7 +69,20 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
             format="%g",
             key=f"target_{suffix}",
         )
+    goals, key = words.table("quests"), f"quest_{suffix}"
+    fields = {"target": f"{percent:g}", "task": "the task", "within": WITHIN}
     values["target"] = percent / 100
+    values["quest"] = st.selectbox(
+        "The quest",
+        QUESTS,
+        index=QUESTS.index(rules.quest),
+        format_func=lambda quest: goals[quest].format(**fields),
+        key=key,
+    )
+    own = "A seed of their own for each member"
+    values["own_seeds"] = st.toggle(
+        own, rules.own_seeds, key=f"own_seeds_{suffix}", help=words("rules.own_seeds")
+    )
     for name, options in (("models", MODELS), ("devices", DEVICES)):
         values[name] = tuple(
             st.multiselect(

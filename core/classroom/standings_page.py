@@ -1,19 +1,22 @@
-"""Standings of the open class, gathered once for all who look: bests, places, queue."""
+"""Standings of the class on the board, gathered once for all who look."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from core.classroom import guesses_page as guesses
+from core.classroom.rules import Rules
 from core.errors import ExplainedError
 from core.jobs.engine import PAUSED
 from core.jobs.job import Job
-from core.store.tables import Class, Member, RunSummary
+from core.runs import listing
+from core.store.tables import SETTINGS, Class, Member, RunSummary
 from core.ui import course, dataset, format, runs
 from core.ui.server import KeptAnswer, engine, here, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
+LEAST_SEEDS = 3  # to tell how far luck alone goes
 words = Words(__file__)
 
 
@@ -28,34 +31,50 @@ class Best:
     device: str | None  # its product name
     accuracy: float  # on the test set, 0 to 1
     seconds: float
+    steps: int
+    number: int  # order of arrival
 
-    def worth(self, target: float) -> tuple[bool, float]:
-        """Greater for a better run: at the target the fastest, below the most exact."""
-        reached = self.accuracy >= target
-        return reached, -self.seconds if reached else self.accuracy
+    def reached(self, rules: Rules) -> bool:
+        """Whether it has a place in the quest."""
+        most, least = rules.limits
+        return self.seconds <= (most or self.seconds) and self.accuracy >= (least or 0)
+
+    def worth(self, rules: Rules) -> tuple[bool, float, int]:
+        """Greater for a better run; of two that are equal, for the earlier one."""
+        reached, cost = self.reached(rules), getattr(self, rules.cost)
+        by_accuracy = reached == (rules.quest == "accuracy")
+        return reached, self.accuracy if by_accuracy else -cost, -self.number
+
+    def score(self, rules: Rules) -> str:
+        """88.1% in 590 steps, or in 2.4 s."""
+        steps = format.counted(self.steps, "step")
+        cost = steps if rules.cost == "steps" else f"{self.seconds:.1f} s"
+        return f"{self.accuracy:.1%} in {cost}"
 
 
 @dataclass(frozen=True)
 class Standings:
-    """The open class as it stood a moment ago."""
+    """The class on the board as it stood a moment ago."""
 
-    opened: Class
+    opened: Class  # or closed by now
     names: Mapping[str, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
     task: str  # task set by the quest
-    best: list[Best]
-    order: list[Best]  # those at the target, the fastest first
+    best: list[Best]  # the best of them first
+    order: list[Best]  # those with a place in the quest, the best first
+    hidden: frozenset[str]  # visitors with a run that a teacher has hidden
+    luck: str  # how far seeds alone bring runs apart
     newest: str  # id of the run on images that finished last; empty: none
     queue: list[Job]  # running, then waiting in their order
     guesses: Mapping[str, Mapping[str, Any]]  # by question, then by visitor
 
 
 def bests(
-    runs: Iterable[RunSummary], names: Mapping[str, str], target: float
+    runs: Iterable[RunSummary], names: Mapping[str, str], rules: Rules
 ) -> list[Best]:
-    """One run of each member and task on images; `names` are the members', by visitor.
+    """The best run of each member and task on images, the best of all first.
 
-    The fastest at the target; without one, the most accurate.
+    `names` are the members', by visitor. A run that was steered by hand doesn't count.
     """
     best: dict[tuple[str, str], Best] = {}
     for run in runs:
@@ -65,17 +84,38 @@ def bests(
             continue
         if task is None or accuracy is None or seconds is None or who not in names:
             continue
-        new = Best(who, names[who], run.id, task, run.device_name, accuracy, seconds)
-        best[who, task] = max(
-            best.get((who, task), new), new, key=lambda run: run.worth(target)
-        )
-    return list(best.values())
+        if is_steered(run):
+            continue
+        figures = run.device_name, accuracy, seconds, run.steps or 1, run.seq
+        new = Best(who, names[who], run.id, task, *figures)
+        before = best.get((who, task), new)
+        best[who, task] = max(before, new, key=lambda run: run.worth(rules))
+    return sorted(best.values(), key=lambda run: run.worth(rules), reverse=True)
 
 
-def ranking(best: Iterable[Best], task: str, target: float) -> list[Best]:
-    """Runs on a task that have reached the target, the fastest first."""
-    reached = (run for run in best if run.task == task and run.accuracy >= target)
-    return sorted(reached, key=lambda run: run.seconds)
+def is_steered(run: RunSummary) -> bool:
+    return bool(getattr(run, "changes", None))
+
+
+def luck(runs: Iterable[RunSummary], task: str) -> str:
+    """How far apart runs are that differ in their seeds alone, measured, in a sentence.
+
+    Of the setting that most seeds have been tried with; empty below three of them.
+    """
+    by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
+    for run in runs:
+        if run.task == task and run.status == "finished" and not is_steered(run):
+            same = (getattr(run, name) for name in SETTINGS if name != "seed")
+            by_setting.setdefault((run.device_name, *same), {})[run.seed] = run
+    seeds = [*max(by_setting.values(), key=len, default={}).values()]
+    if len(seeds) < LEAST_SEEDS:
+        return ""
+    least, *_, most = sorted(run.accuracy or 0.0 for run in seeds)
+    shown = ("model", "batch_size", "epochs")
+    setting = ", ".join(listing.setting(seeds[0], name) for name in shown)
+    points = f"{100 * (most - least):.1f}"
+    figures = {"points": points, "least": f"{least:.1%}", "most": f"{most:.1%}"}
+    return words("board.luck", setting=setting, seeds=len(seeds), **figures)
 
 
 def neighbors(order: Sequence[Best], visitor: str) -> list[tuple[int, Best]]:
@@ -126,25 +166,28 @@ def label(job: Job) -> str:
 
 
 def _gather() -> Standings:
-    opened = room().open
-    if opened is None:
+    shown = room().on_board
+    if shown is None:
         raise ExplainedError(words("room.closed"))
     names = {member.visitor: member.name for member in room().members()}
-    rules = opened.rules
-    summaries = store().runs.find(class_id=opened.id, address=runs.RUN, withheld=False)
-    best = bests(summaries, names, rules.target)
+    rules: Rules = shown.rules
+    all_runs = store().runs.find(hidden=True, class_id=shown.id, address=runs.RUN)
+    summaries = [run for run in all_runs if not (run.hidden or run.withheld)]
+    best = bests(summaries, names, rules)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
-        opened,
+        shown,
         names,
-        here=frozenset(here() & names.keys()),
+        here=frozenset(here().keys() & names.keys()),
         task=task,
         best=best,
-        order=ranking(best, task, rules.target),
+        order=[run for run in best if run.task == task and run.reached(rules)],
+        hidden=frozenset(run.visitor or "" for run in all_runs if run.withheld),
+        luck=luck(summaries, task),
         newest=next(evaluated, ""),
         queue=[job for job in queue() if job.owner],
-        guesses=store().answers.of_class(opened.id, guesses.KEYS),
+        guesses=store().answers.of_class(shown.id, guesses.KEYS),
     )
 
 
@@ -153,9 +196,12 @@ clear = _newest.clear
 
 
 def newest() -> Standings:
-    """Raises ExplainedError where they can't be read, or no class is open."""
-    opened, standings = room().open, _newest()
-    if opened and standings.opened.id != opened.id:
+    """Raises ExplainedError where they can't be read, or no class is on the board."""
+    shown, standings = room().on_board, _newest()
+    if shown and (shown.id, shown.is_open) != (
+        standings.opened.id,
+        standings.opened.is_open,
+    ):
         clear()
         standings = _newest()
     return standings

@@ -1,7 +1,7 @@
 """A teacher's classes: make, open and close one; its students, queue, runs and log."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from urllib.parse import urlsplit
@@ -16,15 +16,14 @@ from core.classroom.standings_page import bests, label, queue, stuck
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
-from core.ui import figures, runs
+from core.ui import figures, format, runs
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.server import engine, room, store
+from core.ui.server import engine, here, room, store
 from core.words import Words
 
 words = Words(__file__)
 
 CHOSEN = "teacher_class"
-LOCAL = ("localhost", "127.0.0.1", "::1", None)
 MOST_JOBS = 8  # listed, each with a button; the others are counted
 
 
@@ -68,16 +67,17 @@ def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
 
 def _make(teacher: Teacher) -> None:
     name, size = st.session_state.new_class_name, st.session_state.new_class_size
-    st.session_state[CHOSEN] = room().create(teacher, name, size, Rules()).id
+    rules = Rules(quest="steps", own_seeds=True)
+    st.session_state[CHOSEN] = room().create(teacher, name, size, rules).id
 
 
 def _buttons(chosen: Class) -> None:
     """The primary one is what comes next."""
+    class_id = chosen.id
     if not chosen.is_open:
-        do, class_id = room().start, chosen.id
-        button(
-            "Open the class", "open_class", "door_open", do, class_id, type="primary"
-        )
+        do = room().start, class_id
+        button("Open the class", "open_class", "door_open", *do, type="primary")
+        _how_to_join(chosen)
         return
     st.badge("Open", icon=":material/door_open:", color="gray")
     if room().paused:
@@ -85,21 +85,43 @@ def _buttons(chosen: Class) -> None:
         button(*resume, room().pause, False, type="primary")
     else:
         button("Pause the queue", "pause_queue", "pause", room().pause, True)
-    button("Clear the queue", "clear_queue", "clear_all", _clear)
+    if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
+        waiting = sum(bool(job.place) for job in queue())
+        text = words("teacher.clear", jobs=format.counted(waiting, "job"))
+        sure(text, "Clear the queue", _clear)
+    _how_to_join(chosen)
+    if st.button("Close the class", icon=":material/door_front:", key="close_class"):
+        text = words("teacher.close", name=chosen.name)
+        sure(text, "Close the class", room().close, class_id)
+
+
+def _how_to_join(chosen: Class) -> None:
     with st.popover("How to join", icon=":material/qr_code:"):
-        link = joining.qr_code(chosen)
+        link = joining.draw_code(chosen)
         st.code(link, language=None, wrap_lines=True)
-        if urlsplit(link).hostname in LOCAL:
+        if urlsplit(link).hostname in (*joining.LOCAL, None):
             st.warning(words("teacher.local"), icon=":material/wifi_off:")
         joined = f"{chosen.joined} of {chosen.size} have joined."
+        if not chosen.is_open:
+            joined = "The link works once the class is open."
         st.markdown(words("teacher.join", code=chosen.code, joined=joined))
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
         st.link_button("The view for the projector", wall, icon=icon)
-    button("Close the class", "close_class", "door_front", room().close, chosen.id)
+
+
+@st.dialog("Are you sure?")
+def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -> None:
+    """Ask before an act that can't be undone."""
+    st.markdown(text)
+    with st.container(horizontal=True):
+        done = button(label, "sure", "", do, *arguments, type="primary")
+        if done or st.button("Back", key="not_sure"):
+            st.rerun()
 
 
 def _clear(teacher: Teacher) -> None:
-    room().note(teacher, f"cleared the queue, {engine().clear()} jobs")
+    cleared = engine().clear(words("teacher.cleared"))
+    room().note(teacher, f"cleared the queue, {cleared} jobs")
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:
@@ -130,14 +152,39 @@ def students(chosen: Class) -> None:
             if chosen.is_open:
                 _queue(jobs, names)
             _hiding(class_runs, names)
+            if members:
+                _person(members)
 
     live()
+
+
+def _person(members: Sequence[Member]) -> None:
+    """Rename or remove one of them."""
+    by_id = {member.visitor: member for member in members}
+    with st.expander("Rename or remove somebody", icon=":material/person:"):
+        who = st.selectbox(
+            "Person",
+            list(by_id),
+            format_func=lambda visitor: by_id[visitor].name,
+            key="teacher_person",
+        )
+        st.text_input("New name", key="new_name", max_chars=40)
+        with st.container(horizontal=True):
+            button("Rename", "rename_person", "edit", _rename, by_id[who])
+            remove = st.button("Remove", icon=":material/person_remove:", key="remove")
+    if remove:
+        text = words("teacher.remove", name=by_id[who].name)
+        sure(text, "Remove", room().remove, by_id[who])
+
+
+def _rename(teacher: Teacher, member: Member) -> None:
+    room().rename_for(teacher, member, st.session_state.new_name)
 
 
 def _headline(members: int, why: Mapping[Member, str]) -> None:
     """Who is stuck; those for the same reason together."""
     if not members:
-        st.markdown("**Nobody has joined yet.** *How to join* has the link.")
+        st.markdown(words("teacher.nobody"))
     elif not why:
         st.markdown(f"**{members} have joined. Nobody is stuck.**")
     else:
@@ -154,20 +201,21 @@ def _table(
     why: Mapping[Member, str],
     class_runs: Sequence[RunSummary],
 ) -> None:
-    """A row for each member, the stuck ones first."""
+    """A row for each member, with the page they have open; the stuck ones first."""
     count = Counter(run.visitor for run in class_runs)
-    best = bests(class_runs, names_of(members), chosen.rules.target)
+    best = bests(class_runs, names_of(members), chosen.rules)
     by_visitor = {run.visitor: run for run in sorted(best, key=lambda b: b.accuracy)}
     rows = []
     for member in sorted(members, key=lambda member: member not in why):
         top = by_visitor.get(member.visitor)
         cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
-        rows.append((member.name, count[member.visitor], *cells))
+        page = here().get(member.visitor, "away")
+        rows.append((member.name, page, count[member.visitor], *cells))
     right = st.column_config.TextColumn(alignment="right")
     figures.table(
         rows,
-        ("Name", "Runs", "Best", "Seconds"),
-        alt="Everybody in the class, with how many runs they have, and the best",
+        ("Name", "Page", "Runs", "Best", "Seconds"),
+        alt="Everybody in the class: the page they have open, their runs, and the best",
         column_config={"Best": right, "Seconds": right},
     )
 
@@ -189,7 +237,7 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
-    engine().cancel(job_id)
+    engine().cancel(job_id, words("teacher.cancelled"))
     room().note(teacher, f"cancelled a job of {who}")
 
 
@@ -228,6 +276,6 @@ def log(chosen: Class) -> None:
             (f"{datetime.fromtimestamp(a.at):%Y-%m-%d %H:%M:%S}", a.who, a.what)
             for a in store().classes.acts(None if all_classes else chosen.id)
         ],
-        ("When", "Who", "What"),
+        (f"When ({datetime.now().astimezone():%Z})", "Who", "What"),
         alt="What teachers did, the newest first",
     )

@@ -71,6 +71,7 @@ class Engine:
         self.admission = Admission(gate)
         self._overdue: set[str] = set()  # jobs that were cancelled for their time
         self._wishes: dict[str, Wish] = {}  # of the owners of running jobs
+        self._reasons: dict[str, str] = {}  # for which running jobs were cancelled
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for it again
         self._connection = Connection(
@@ -168,12 +169,16 @@ class Engine:
         """A checkpoint; ExplainedError where it is no longer kept or can't be read."""
         return self._history.checkpoint(stored)
 
-    def cancel(self, job_id: str) -> None:
-        """End a job: at once where it waits, within one batch where it runs."""
+    def cancel(self, job_id: str, why: str = "") -> None:
+        """End a job: at once where it waits, within one batch where it runs.
+
+        `why` is a sentence for its owner, from whoever else does it.
+        """
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return
+            self._reasons[job_id] = why
             if job.status == "running":
                 return self._connection.cancel(job_id)
             # A worker that is starting too would not hear it.
@@ -205,12 +210,15 @@ class Engine:
         """A teacher has paused the queue: no turns to train come meanwhile."""
         return self.admission.gate.paused
 
-    def clear(self) -> int:
-        """Cancel all jobs that wait for their turn to train; returns their number."""
+    def clear(self, why: str = "") -> int:
+        """Cancel all jobs that wait for their turn to train; returns their number.
+
+        `why` is a sentence for their owners.
+        """
         with self._lock:
             waiting = self._queue.waiting(PAUSED)
             for job in waiting:
-                self._end(job.id, Outcome("cancelled"))
+                self._end(job.id, Outcome("cancelled", message=why))
         return len(waiting)
 
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
@@ -238,6 +246,8 @@ class Engine:
         is_overdue = job_id in self._overdue and outcome.status != "finished"
         self._overdue.discard(job_id)
         self._wishes.pop(job_id, None)
+        if (why := self._reasons.pop(job_id, "")) and outcome.status == "cancelled":
+            outcome = Outcome("cancelled", message=why)
         if is_overdue:
             most = self.admission.seconds(job.owner)
             outcome = Outcome("failed", message=overdue(most))

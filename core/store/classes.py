@@ -106,6 +106,12 @@ class Classes(Rows):
         statement = update(Member).where(this, whose).values(values)
         return self.writer.put(lambda session: session.execute(statement))
 
+    def remove(self, member: Member) -> None:
+        """Take a member out; their runs in the class stay."""
+        this, whose = Member.class_id == member.class_id, Member.visitor
+        out = delete(Member).where(this, whose == member.visitor)
+        self.writer.now(lambda session: session.execute(out))
+
     def count_outside(self, class_id: str, number: int) -> Write:
         """Store how many runs people have begun who have not joined; never waits."""
         statement = update(Class).where(Class.id == class_id).values(outside=number)

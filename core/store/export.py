@@ -34,15 +34,23 @@ def runs_csv(
 ) -> str:
     """A row for each run, with its settings and figures, below a row of names.
 
-    `people` are the names of visitors: with them the first column has the owner's.
+    `people` are the names of visitors: with them, all runs are training runs, and the
+    first column has the owner's name.
     """
+    if people is None:
+        return csv_text(RUN, (_row(run).values() for run in runs))
+    names = [name for name in RUN if name != "address"]  # all are training runs
+    rows = ((people.get(r.visitor or "", ""), *_row(r, names).values()) for r in runs)
+    return csv_text(("student", *names), rows)
+
+
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table below a row of names, none of whose cells a spreadsheet would run."""
     text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(RUN if people is None else ["student", *RUN])
-    for run in runs:
-        student = [] if people is None else [people.get(run.visitor or "", "")]
-        cells = [*student, *_row(run).values()]
-        rows.writerow(
+    table = csv.writer(text)
+    table.writerow(names)
+    for cells in rows:
+        table.writerow(
             f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
             for cell in cells
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from core.classroom.rules import SHARED, Rules
 from core.config import LABELS, MODELS_FOR, RECIPES, SIMULATED
+from core.jobs.admission import spoken
 from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine, room, visitor
@@ -70,6 +71,12 @@ def at_most(setting: str, value: int) -> int:
     return min(value, rules().epochs or value) if setting == "epochs" else value
 
 
+def limited(label: str, setting: str) -> str:
+    """A field's label, with the most that the class allows: "Epochs (up to 5)"."""
+    most = rules().epochs if setting == "epochs" else None
+    return f"{label} (up to {most})" if most else label
+
+
 def machine(whole: Machine) -> Machine:
     """The machine with its allowed devices; with all, if none is allowed."""
     names = among("device", [device.device for device in whole.devices])
@@ -86,9 +93,14 @@ def sentence() -> str:
     if held.runs:
         parts.append(f"{format.counted(held.runs, 'run')} each")
     if held.seconds:
-        parts.append(f"up to {format.duration(held.seconds)} a run")
+        parts.append(f"up to {spoken(held.seconds)} a run")
     for allowed in filter(None, (held.models, held.devices)):
         parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
-    if fixed := [LABELS[name].lower() for name in held.fixed if not hides(name)]:
-        parts.append(f"the same {' and '.join(fixed)} for all")
+    own = ("seed",) if held.own_seeds else ()
+    names = [name for name in held.fixed if not hides(name) and name not in own]
+    if names:
+        fixed = " and ".join(LABELS[name].lower() for name in names)
+        parts.append(f"the same {fixed} for all")
+    if own and "seed" in held.fixed:
+        parts.append(f"a seed of your own, {held.fixed['seed']}")
     return f"Your class: {'; '.join(parts)}." if parts else ""

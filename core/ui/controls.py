@@ -81,6 +81,7 @@ def number(
         return int(value)
     settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
     settings |= more
+    label = class_rules.limited(label, setting)
     return int(st.number_input(label, value=value, step=step, key=key, **settings))
 
 

@@ -126,8 +126,8 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes} min" + f" {rest} s" * bool(rest)
+    return f"{minutes // 60} h" + f" {minutes % 60} min" * bool(minutes % 60)
 
 
 def ago(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """The frame of every page: sidebar, title, machine, and the way to the next page."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ LOADING = ":material/hourglass: The workers are loading torch."
 PROSE = 700  # pixels: the most that a text is wide
 JOBS_SECONDS = 5.0  # between two updates of the sidebar; a job's own page has its own
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
+TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}  # one of these lets people sign in
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
@@ -44,7 +46,7 @@ def begin(title: str) -> None:
         layout="wide",
         initial_sidebar_state=220,  # pixels
     )
-    come()
+    come(lesson.title if lesson is not HOME else "Home")
     if who := visitor_of_cookie():
         store().visitors.touch(who)
     st.logo(LOGO, size="large")
@@ -52,7 +54,8 @@ def begin(title: str) -> None:
         _course()
         st.space("small")  # after the lessons
         link(RUNS)
-        if room().open is not None:
+        # Before the first class, its teacher gets in there.
+        if room().on_board is not None or os.environ.keys() & TEACHING:
             link(CLASS)
         if room().is_teacher(visitor()):
             link(TEACHER)

@@ -231,4 +231,4 @@ def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")
     elif job.status == "cancelled":
-        slot(cancelled)
+        slot(f"Cancelled. {job.message}" if job.message else cancelled)

@@ -27,6 +27,7 @@ Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
 _tabs: Counter[str] = Counter()  # open ones, by visitor
+_pages: dict[str, str] = {}  # the newest title, by visitor with a tab open
 _tabs_lock = threading.Lock()
 
 
@@ -182,10 +183,10 @@ def visitor_of_cookie() -> str:
     return read(st.context.cookies.get(COOKIE, ""))
 
 
-def here() -> set[str]:
-    """Visitors who have a page of this course open now."""
+def here() -> dict[str, str]:
+    """The page that each visitor with a tab open has opened last."""
     with _tabs_lock:
-        return set(_tabs)
+        return {who: _pages.get(who, "") for who in _tabs}
 
 
 def count_tabs(visitor: str, more: int) -> None:
@@ -194,13 +195,22 @@ def count_tabs(visitor: str, more: int) -> None:
         _tabs[visitor] += more
         if not _tabs[visitor]:
             del _tabs[visitor]
+            _pages.pop(visitor, None)
 
 
 @st.cache_resource(
     show_spinner=False, scope="session", on_release=lambda who: count_tabs(who, -1)
 )
-def come() -> str:
+def _come() -> str:
     """Count this tab until it is closed; returns its visitor."""
     who = visitor()
     count_tabs(who, 1)
     return who
+
+
+def come(page: str) -> None:
+    """The visitor has opened the page of that title in a tab, which counts."""
+    who = _come()
+    with _tabs_lock:
+        if who in _tabs:
+            _pages[who] = page

@@ -1,8 +1,12 @@
-from core.classroom.standings_page import bests, neighbors, ranking, stuck
+import pytest
+
+from core.classroom.rules import WITHIN, Rules
+from core.classroom.standings_page import bests, luck, neighbors, stuck
 from core.store.tables import Member
 from tests.store.made_up import summary
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cy": "Cy", "di": "Di"}
+RULES = Rules(target=0.88)
 
 
 def run(visitor: str, accuracy: float | None = None, seconds: float = 9.0, **more):
@@ -23,15 +27,47 @@ def test_the_best_run_is_the_fastest_at_the_target_or_else_the_most_accurate():
             run("eve", 0.99, 0.1, id="not in the class"),
         ],
         NAMES,
-        0.88,
+        RULES,
     )
-    assert [each.run_id for each in best] == ["fast", "another task", "better"]
-    assert [each.name for each in ranking(best, "sprites", 0.88)] == ["Ada"]
+    assert {each.run_id for each in best} == {"fast", "another task", "better"}
+    assert best[0].run_id == "fast"
+    assert [each.name for each in best if each.reached(RULES)] == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    ("quest", "first"),
+    [("seconds", "quick"), ("steps", "few"), ("accuracy", "best in time")],
+)
+def test_each_quest_has_another_winner(quest, first):
+    rules = Rules(target=0.88, quest=quest)
+    runs = [
+        run("ada", 0.88, 2.0, steps=2345, id="quick"),
+        run("bob", 0.881, 4.0, steps=590, id="few"),
+        run("cy", 0.90, WITHIN - 1, steps=9000, id="best in time"),
+        run("di", 0.93, WITHIN + 1, steps=9000, id="too long"),
+    ]
+    assert bests(runs, NAMES, rules)[0].run_id == first
+
+
+def test_of_two_equal_runs_the_earlier_one_is_first_in_whatever_order_they_come():
+    rules = Rules(target=0.88, quest="steps")
+    runs = [run(who, 0.89, steps=590, seq=n) for n, who in enumerate(NAMES)]
+    for given in (runs, runs[::-1]):
+        assert [each.name for each in bests(given, NAMES, rules)] == [*NAMES.values()]
+
+
+def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
+    seeds = [run("ada", 0.87 + n / 1000, seed=n) for n in range(4)]
+    others = [run("bob", 0.5, batch_size=32), run("bob", 0.1, seed=9, status="failed")]
+    told = luck(seeds + others + seeds, "sprites")
+    assert told.startswith("0.3 points are luck")
+    assert "batch 64" in told
+    assert "with 4 seeds ended between 87.0% and 87.3%" in told
+    assert luck(seeds[:2] + others, "sprites") == luck(seeds, "fashion-mnist") == ""
 
 
 def test_a_visitor_sees_the_first_and_their_neighbors():
-    runs = [run(who, 0.9, n) for n, who in enumerate(NAMES, 1)]
-    order = ranking(bests(runs, NAMES, 0.88), "sprites", 0.88)
+    order = bests([run(who, 0.9, n) for n, who in enumerate(NAMES, 1)], NAMES, RULES)
 
     def places(visitor: str) -> str:
         return " ".join(f"{p} {best.name}" for p, best in neighbors(order, visitor))

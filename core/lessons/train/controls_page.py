@@ -178,6 +178,7 @@ def _number(label: str, key: str, step: float, **more: Any) -> None:
     # No limits: a widget silently keeps its last value instead of one out of range,
     # and the run would train with that. RunConfig says what is wrong.
     if not class_rules.hides(key):
+        label = class_rules.limited(label, key)
         st.number_input(label, step=step, **_common(key), **more)
 
 

@@ -255,7 +255,8 @@ def status(current: Run) -> tuple[str, float]:
         after = "before its first step"
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
-        return f"Cancelled {after}. What was learned until then stays here.", share
+        why = job.message or "What was learned until then stays here."
+        return f"Cancelled {after}. {why}", share
     if job.ended:
         return f"The run {job.status}", share
     if started is None:

@@ -1,0 +1,95 @@
+"""The board on the wall of the room: large, live, and without a sidebar."""
+
+from typing import Any
+
+import segno
+import streamlit as st
+
+from core.classroom import board_page as board
+from core.classroom import guesses_page as guesses
+from core.classroom import joining_page as joining
+from core.classroom.handout_page import environment
+from core.classroom.rules import Rules
+from core.classroom.standings_page import Standings
+from core.ui import charts, runs, wall
+from core.ui.course import CLASS, TEACHER, link
+from core.ui.frame import LOGO
+from core.ui.server import room, visitor
+from core.words import Words
+
+words = Words(__file__)
+
+MOST_PLACES = 5
+WALL_COLUMNS = 25  # in two rows
+
+
+def draw() -> None:
+    """For members and teachers alone: the code to join with is on it."""
+    st.set_page_config(
+        page_title="Class · to(device)",
+        page_icon=LOGO,
+        layout="wide",
+        initial_sidebar_state="collapsed",
+    )
+    if room().board_for(visitor()) is None:
+        st.title("Class")
+        st.markdown(words("projector.not_in"))
+        link(CLASS, "Class")
+        link(TEACHER)
+        return
+    board.live(_wall)
+
+
+def _part(part: str, **fields: Any) -> None:
+    """Draw a part of wall.html, which takes all texts as they are."""
+    template = environment().get_template("wall.html")
+    st.html(str(getattr(template.module, part)(**fields)))
+
+
+def _wall(standings: Standings) -> None:
+    shown = standings.opened
+    rules: Rules = shown.rules
+    code = segno.make(joining.link_to(shown), error="m")
+    _part(
+        "head",
+        shown=shown,
+        headline=board.leader(standings, named=not rules.anonymous),
+        lines=[board.headline(standings), standings.luck],
+        qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="#fff"),
+        address=joining.address("Class").partition("://")[2],
+        joined=len(standings.names),
+    )
+    left, right = st.columns([13, 7], gap="large")
+    with left:
+        board.chart(standings, on_wall=True)
+    with right:
+        places = [
+            (
+                "Somebody" if rules.anonymous else run.name,
+                run.score(rules),
+                run.reached(rules),
+            )
+            for run in standings.best
+            if run.task == standings.task
+        ]
+        now = board.queue_lines(standings, on_wall=True) if shown.is_open else []
+        _part("side", places=places[:MOST_PLACES], now=now)
+    if room().revealed:
+        _tally(standings)
+    elif (newest := runs.run(standings.newest)) is not None:
+        name = standings.names.get(newest.job.owner, "Somebody")
+        whose = "The class's newest" if rules.anonymous else f"{name}'s newest"
+        wall.draw(newest.config.task, newest, whose, columns=WALL_COLUMNS)
+
+
+def _tally(standings: Standings) -> None:
+    """The guesses that the teacher has revealed, and the answer once it is measured."""
+    asked = next(each for each in guesses.GUESSES if each.key == room().revealed)
+    answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
+    _part(
+        "tally",
+        title=asked.title,
+        answers=[(str(answer), people) for answer, people in answers.most_common()],
+        right=asked.measured() or ("", ""),
+        color=charts.palette().right,
+    )

@@ -1,0 +1,36 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.classroom.standings_chart import costs, shares, sides
+from core.ui.charts import MOST_TICKS
+
+COSTS = st.lists(st.floats(0.5, 2e4), min_size=1, max_size=30)
+SHARES = st.lists(st.floats(0.1, 1), min_size=1, max_size=30)
+
+
+@given(COSTS)
+def test_an_axis_of_costs_has_at_least_three_ticks_around_all(values):
+    ticks = costs(values)
+    assert ticks[0] < min(values) <= max(values) < ticks[-1]
+    assert all(a < b for a, b in pairwise(ticks))
+    assert 3 <= len(ticks) <= MOST_TICKS
+
+
+@given(SHARES)
+def test_an_axis_of_accuracies_has_round_ticks_around_all_and_none_twice(values):
+    ticks = shares(values)
+    assert ticks[0] <= min(values) + 1e-3
+    assert ticks[-1] >= max(values) - 1e-3
+    assert 2 <= len({f"{100 * tick:g}" for tick in ticks}) == len(ticks) <= MOST_TICKS
+
+
+def test_names_stand_beside_their_points_where_they_cover_nothing():
+    ticks = costs([590, 4690]), shares([0.86, 0.88])
+    alone = [("Amber Otter", 590.0, 0.88), ("Tidy Newt", 4690.0, 0.86)]
+    assert sides(alone, ticks, 22) == ["right", "left"]
+    crowd = [(f"Amber Otter {n}", 4690.0, 0.87 + n / 1e5) for n in range(9)]
+    beside = sides(crowd, ticks, 22)
+    assert {*beside} == {"left", "right", ""}
+    assert beside[0]
