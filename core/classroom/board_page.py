@@ -23,7 +23,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_WAITING = 4  # listed; the others are counted
-WALL_HEIGHT, WALL_FONT_PIXELS = 470, 22  # of the chart on the projector
+WALL_HEIGHT, WALL_FONT_PIXELS = 510, 22  # of the chart on the projector
 
 
 def draw() -> None:
@@ -80,8 +80,9 @@ def headline(standings: Standings) -> str:
     rules, task = standings.opened.rules, format.NAMES[standings.task]
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
-    count = f"{len(standings.order) or 'None'} of {len(standings.names)}"
-    return f"The quest: {goal}. {count} did it."
+    reached = len(standings.order)
+    done = f"{reached} of {len(standings.names)} did" if reached else "Nobody did yet"
+    return f"The quest: {goal}. {done}."
 
 
 def chart(standings: Standings, on_wall: bool = False) -> None:
@@ -93,7 +94,7 @@ def chart(standings: Standings, on_wall: bool = False) -> None:
     points = [(run.name, getattr(run, rules.cost), run.accuracy) for run in best]
     ticks = (
         axes.costs([cost for _, cost, _ in points] + limits[0]),
-        axes.shares([share for *_, share in points] + limits[1] or [1]),
+        axes.shares(([share for *_, share in points] or [0.8]) + limits[1]),
     )
     height, pixels = (WALL_HEIGHT, WALL_FONT_PIXELS) if on_wall else (TALL, FONT_PIXELS)
     hides = on_wall and rules.anonymous

@@ -49,17 +49,17 @@ def _part(part: str, **fields: Any) -> None:
 def _wall(standings: Standings) -> None:
     shown = standings.opened
     rules: Rules = shown.rules
+    leader = board.leader(standings, named=not rules.anonymous)
     code = segno.make(joining.link_to(shown), error="m")
     _part(
         "head",
         shown=shown,
-        headline=board.leader(standings, named=not rules.anonymous),
-        lines=[board.headline(standings), standings.luck],
+        lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
         qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="#fff"),
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
     )
-    left, right = st.columns([13, 7], gap="large")
+    left, right = st.columns([12, 8], gap="large")
     with left:
         board.chart(standings, on_wall=True)
     with right:
@@ -77,9 +77,7 @@ def _wall(standings: Standings) -> None:
     if room().revealed:
         _tally(standings)
     elif (newest := runs.run(standings.newest)) is not None:
-        name = standings.names.get(newest.job.owner, "Somebody")
-        whose = "The class's newest" if rules.anonymous else f"{name}'s newest"
-        wall.draw(newest.config.task, newest, whose, columns=WALL_COLUMNS)
+        wall.draw(newest.config.task, newest, "the newest", columns=WALL_COLUMNS)
 
 
 def _tally(standings: Standings) -> None:

@@ -17,7 +17,9 @@ Ticks = tuple[float, ...]
 
 def costs(values: Iterable[float]) -> Ticks:
     """Round numbers around positive values, three to MOST_TICKS, for a log axis."""
-    values = [max(value, 1e-3) for value in values] or [1, 100]
+    values = [max(value, 1e-3) for value in values]
+    if not values:
+        return 1, 10, 100
     low, high = min(values) / 1.2, max(values) * 1.2
     powers = [10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1)]
     rounds = [digit * power for power in powers for digit in ROUND]

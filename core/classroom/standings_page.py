@@ -110,7 +110,7 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     seeds = [*max(by_setting.values(), key=len, default={}).values()]
     if len(seeds) < LEAST_SEEDS:
         return ""
-    least, *_, most = sorted(run.accuracy or 0.0 for run in seeds)
+    least, *_, most = sorted(round(run.accuracy or 0.0, 3) for run in seeds)
     shown = ("model", "batch_size", "epochs")
     setting = ", ".join(listing.setting(seeds[0], name) for name in shown)
     points = f"{100 * (most - least):.1f}"

@@ -30,7 +30,7 @@ def test_names_stand_beside_their_points_where_they_cover_nothing():
     ticks = costs([590, 4690]), shares([0.86, 0.88])
     alone = [("Amber Otter", 590.0, 0.88), ("Tidy Newt", 4690.0, 0.86)]
     assert sides(alone, ticks, 22) == ["right", "left"]
-    crowd = [(f"Amber Otter {n}", 4690.0, 0.87 + n / 1e5) for n in range(9)]
+    crowd = [(f"Amber Otter {n}", 1500.0, 0.87 + n / 1e5) for n in range(9)]
     beside = sides(crowd, ticks, 22)
     assert {*beside} == {"left", "right", ""}
     assert beside[0]
