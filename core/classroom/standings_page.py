@@ -84,17 +84,13 @@ def bests(
             continue
         if task is None or accuracy is None or seconds is None or who not in names:
             continue
-        if is_steered(run):
+        if run.changes:
             continue
         figures = run.device_name, accuracy, seconds, run.steps or 1, run.seq
         new = Best(who, names[who], run.id, task, *figures)
         before = best.get((who, task), new)
         best[who, task] = max(before, new, key=lambda run: run.worth(rules))
     return sorted(best.values(), key=lambda run: run.worth(rules), reverse=True)
-
-
-def is_steered(run: RunSummary) -> bool:
-    return bool(getattr(run, "changes", None))
 
 
 def luck(runs: Iterable[RunSummary], task: str) -> str:
@@ -104,7 +100,7 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
-        if run.task == task and run.status == "finished" and not is_steered(run):
+        if run.task == task and run.status == "finished" and not run.changes:
             same = (getattr(run, name) for name in SETTINGS if name != "seed")
             by_setting.setdefault((run.device_name, *same), {})[run.seed] = run
     seeds = [*max(by_setting.values(), key=len, default={}).values()]

@@ -24,6 +24,7 @@ def test_the_best_run_is_the_fastest_at_the_target_or_else_the_most_accurate():
             run("bob", 0.70, 1.0, id="early"),
             run("bob", 0.80, 9.0, id="better"),
             run("bob", None, id="failed"),
+            run("ada", 0.89, 2.0, id="steered", changes={"100": 0.01}),
             run("eve", 0.99, 0.1, id="not in the class"),
         ],
         NAMES,
