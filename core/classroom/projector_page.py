@@ -1,5 +1,6 @@
 """The board on the wall of the room: large, live, and without a sidebar."""
 
+from contextlib import suppress
 from typing import Any
 
 import segno
@@ -11,16 +12,18 @@ from core.classroom import joining_page as joining
 from core.classroom.handout_page import environment
 from core.classroom.rules import Rules
 from core.classroom.standings_page import Standings
+from core.errors import ExplainedError
 from core.ui import charts, runs, wall
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
+from core.ui.runs import Run
 from core.ui.server import room, visitor
 from core.words import Words
 
 words = Words(__file__)
 
 MOST_PLACES = 5
-WALL_COLUMNS = 25  # in two rows
+MOST_MISTAKES = 16  # in a row
 
 
 def draw() -> None:
@@ -77,7 +80,8 @@ def _wall(standings: Standings) -> None:
     if room().revealed:
         _tally(standings)
     elif (newest := runs.run(standings.newest)) is not None:
-        wall.draw(newest.config.task, newest, "the newest", columns=WALL_COLUMNS)
+        with suppress(ExplainedError):
+            _mistakes(newest)
 
 
 def _tally(standings: Standings) -> None:
@@ -91,3 +95,12 @@ def _tally(standings: Standings) -> None:
         right=asked.measured() or ("", ""),
         color=charts.palette().right,
     )
+
+
+def _mistakes(newest: Run) -> None:
+    """Images that the class's newest model gets wrong. Raises ExplainedError."""
+    pixels, labels = wall.images(newest.config.task)
+    if wrong := sorted(wall.wrong(newest, labels) or ()):
+        _part("line", text=f"The newest model gets {len(wrong)} of {len(labels)} wrong")
+        shown = wrong[:MOST_MISTAKES]
+        wall.show(pixels[shown], f"{len(shown)} of them", columns=MOST_MISTAKES)
