@@ -107,8 +107,11 @@ class Room(Gate):
     def members(self) -> list[Member]:
         """Of the class on the board."""
         with self._lock:
-            of_ended = self._ended[1] if self._ended else {}
-            return list((self._members if self._open else of_ended).values())
+            return list(self._on_board.values())
+
+    @property
+    def _on_board(self) -> dict[str, Member]:
+        return self._ended[1] if self._ended else self._members
 
     @property
     def on_board(self) -> Class | None:
@@ -166,8 +169,8 @@ class Room(Gate):
     def _change_member(self, member: Member, **values: Any) -> Member:
         self._classes.change_member(member, **values)
         changed = replace(member, **values)
-        if self._open and self._open.id == member.class_id:
-            self._members[member.visitor] = changed
+        if (shown := self.on_board) and shown.id == member.class_id:
+            self._on_board[member.visitor] = changed
         return changed
 
     # The queue's gate: see core.jobs.admission.Gate
@@ -264,7 +267,10 @@ class Room(Gate):
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
         """Change a member's name; ExplainedError for one that can't be."""
         with self._lock:
-            members = self._classes.members(member.class_id)
+            # The database may still wait for who has just joined.
+            shown, members = self.on_board, self.members()
+            if shown is None or shown.id != member.class_id:
+                members = self._classes.members(member.class_id)
             others = [m.name for m in members if m.visitor != member.visitor]
             changed = self._change_member(member, name=names.chosen(name, others))
         told = f"renamed {member.name} to {changed.name}"
@@ -273,10 +279,10 @@ class Room(Gate):
     def remove(self, teacher: Teacher, member: Member) -> None:
         """Take a person out of a class: the seat is free, the runs stay theirs."""
         with self._lock:
-            left, opened = self._get(member.class_id), self._open
-            if opened and opened.id == left.id:
-                left = opened  # the database may still wait for who has just joined
-                self._members.pop(member.visitor, None)
+            left, shown = self._get(member.class_id), self.on_board
+            if shown and shown.id == left.id:
+                left = shown
+                self._on_board.pop(member.visitor, None)
             self._change(left.id, joined=max(0, left.joined - 1))
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)

@@ -187,3 +187,55 @@ def test_a_class_is_deleted_after_its_date(store, room, opened):
     room.change(TEACHER, past.id, "set its end", ends=1.0)
     room.delete_expired(lambda *_: None)
     assert [each.id for each in store.classes.all()] == [never.id]
+
+
+def test_each_member_trains_with_a_seed_of_their_own_and_no_other(room, opened):
+    made = opened(own_seeds=True)
+    for who in ("ada", "bob"):
+        room.join(made.code, who)
+    seeds = {who: room.rules_for(who).settings["seed"] for who in ("ada", "bob")}
+    assert seeds["ada"] != seeds["bob"]
+    begin(room, "ada", seed=seeds["ada"])
+    why = refused(begin, room, "ada", seed=seeds["bob"])
+    assert f"your seed is {seeds['ada']}" in why
+    room.change(TEACHER, made.id, "fixed it", rules=Rules(own_seeds=True, epochs=3))
+    assert room.rules_for("ada").epochs == 3
+    assert room.rules_for("ada").settings["seed"] == seeds["ada"]
+    assert room.rules_for("a stranger").fixed == {}
+
+
+def test_a_closed_class_stays_on_the_board_for_its_own_people(room, opened):
+    made = opened()
+    member = room.join(made.code, "ada")
+    room.close(TEACHER, made.id)
+    assert room.open is None
+    assert room.rules_for("ada") == Rules()
+    assert room.board_for("ada").id == made.id
+    assert not room.board_for("ada").is_open
+    assert room.board_for("eve") is None
+    assert room.members() == [member]
+    again = opened()
+    assert (room.on_board.id, room.members()) == (again.id, [])
+    room.close(TEACHER, again.id)
+    room.delete(TEACHER, again.id, lambda *_: None)
+    assert room.on_board is None
+
+
+def test_a_teacher_renames_and_removes_one_person_whose_seat_is_free(
+    room, opened, store
+):
+    made = opened(size=2)
+    ada, bob = (room.join(made.code, who) for who in ("ada", "bob"))
+    assert "has that name" in refused(room.rename_for, TEACHER, ada, bob.name)
+    room.rename_for(TEACHER, ada, "Zoë")
+    assert room.member("ada").name == "Zoë"
+    room.remove(TEACHER, bob)
+    assert room.member("bob") is None
+    assert not room.may_see("bob")
+    assert [each.name for each in store.classes.members(made.id)] == ["Zoë"]
+    room.join(made.code, "cy")
+    assert "full" in refused(room.join, made.code, "di")
+    store.writer.flush()
+    acts = [act.what for act in store.classes.acts(made.id)]
+    assert f"renamed {ada.name} to Zoë" in acts
+    assert f"removed {bob.name}" in acts
