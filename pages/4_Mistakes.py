@@ -11,18 +11,15 @@ from core.ui.server import engine
 frame.begin("Mistakes")
 answer = answers.ask()
 
-left, right = st.columns([8, 3], gap="medium")
-with left:
-    chosen = mistakes.opened(answers.to_see(answer), answered=answer is not None)
-    if chosen:
-        mistakes.card(chosen)
-    machine = engine().machine()
-    if machine:
-        simulated.tell(machine)
-    with st.expander("The code behind this page", icon=":material/code:"):
-        mistakes.code()
-with right:
-    mistakes.listed(chosen)
+chosen = mistakes.opened(answers.to_see(answer), answered=answer is not None)
+mistakes.listed(chosen)
+if chosen:
+    mistakes.card(chosen)
+machine = engine().machine()
+if machine:
+    simulated.tell(machine)
+with st.expander("The code behind this page", icon=":material/code:"):
+    mistakes.code()
 
 st.subheader("Check my script")
 script_page.draw()

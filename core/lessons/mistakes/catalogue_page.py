@@ -95,39 +95,40 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
 
 
 def listed(chosen: Mistake | None) -> None:
-    """The loud or the silent mistakes; a click opens one."""
+    """The loud or the silent mistakes, to open one."""
     now = chosen.slug if chosen else ""
     kinds = {True: "Loud", False: "Silent"}
     # What is chosen changes elsewhere too, so both are made anew for it.
-    loud = st.segmented_control(
-        words("list.kind"),
-        kinds,
-        default=chosen.loud if chosen else True,
-        format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
-        key=f"kind_{now}",
-        required=True,
-        label_visibility="collapsed",
-    )
-    slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{now}"
-    st.radio(
-        words("list.loud") if loud else words("list.silent"),
-        slugs,
-        index=slugs.index(now) if now in slugs else None,
-        format_func=lambda slug: BY_SLUG[slug].title,
-        key=key,
-        on_change=_open,
-        args=(key, now),
-    )
-
-
-def _slugs(loud: bool) -> list[str]:
-    return [mistake.slug for mistake in MISTAKES if mistake.loud == loud]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        loud = st.segmented_control(
+            words("list.kind"),
+            kinds,
+            default=chosen.loud if chosen else True,
+            format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
+            key=f"kind_{now}",
+            required=True,
+        )
+        slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{now}"
+        st.selectbox(
+            words("list.loud") if loud else words("list.silent"),
+            slugs,
+            index=slugs.index(now) if now in slugs else None,
+            format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
+            key=key,
+            placeholder="Choose one",
+            on_change=_open,
+            args=(key, now),
+        )
 
 
 def _open(key: str, before: str) -> None:
     """Open another one; a browser that repeats the choice it was given opens none."""
     if st.session_state[key] not in (None, before):
         st.query_params["mistake"] = st.session_state[key]
+
+
+def _slugs(loud: bool) -> list[str]:
+    return [mistake.slug for mistake in MISTAKES if mistake.loud == loud]
 
 
 # The cards
@@ -190,7 +191,10 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
     elif mistake.figure is not None:
         if run is None:
             symptom, _, _ = mistake.symptoms.partition(". ")
-            st.info(f"No error is raised. “{symptom}.”", icon=":material/hearing:")
+            st.info(
+                f"No error is raised. “{symptom.rstrip('.')}.”",
+                icon=":material/hearing:",
+            )
         else:
             _curves(mistake.figure, run)
 
