@@ -3,14 +3,13 @@
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from core.explain.explain import explain, told
 
 parser = argparse.ArgumentParser(prog="python -m core.explain", description=__doc__)
 parser.add_argument("file", nargs="?", help="the output of a program; - reads a pipe")
-parser.add_argument("--json", action="store_true", help="for programs")
+parser.add_argument("--json", action="store_true", help="for programs; null: no cause")
 options = parser.parse_args()
 if options.file in (None, "-"):
     if sys.stdin.isatty():
@@ -23,6 +22,8 @@ else:
     except OSError as error:
         parser.error(f"can't read {options.file}: {error.strerror}")
 answer = explain(text)
-print(
-    json.dumps(asdict(answer), indent=2) if options.json else "\n\n".join(told(answer))
-)
+if options.json:
+    print(json.dumps(answer.as_found(), indent=2))
+else:
+    print("\n\n".join(told(answer)))
+sys.exit(answer.cause is None)  # 1 where no cause is known

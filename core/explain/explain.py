@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 FILE = Path(__file__).parents[2] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
@@ -81,6 +82,19 @@ class Answer:
     line: str = ""  # the learner's own line that the traceback ends in
     where: str = ""  # its file and number
     others: tuple[Cause, ...] = ()  # what it may be instead; the likelier one first
+
+    def as_found(self) -> dict[str, Any] | None:
+        """For programs: what is known of the cause; None where none is named."""
+        if self.cause is None:
+            return None
+        return {
+            "title": self.cause.title,
+            "text": self.why,
+            "sure": self.kind == "sure",
+            **{key: getattr(self, key) for key in ("check", "change", "line", "where")},
+            **{key: getattr(self.cause, key) for key in ("slug", "see", "read")},
+            "others": [other.slug for other in self.others],
+        }
 
 
 @cache

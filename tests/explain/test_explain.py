@@ -204,7 +204,10 @@ def test_the_program_reads_a_pipe_or_a_file(tmp_path):
     file = tmp_path / "log.txt"
     file.write_text(text)
     answer = json.loads(run(str(file), "--json", text=""))
-    assert (answer["kind"], answer["cause"]["slug"]) == ("sure", "out_of_memory")
+    assert (answer["sure"], answer["slug"]) == (True, "out_of_memory")
+    assert answer["title"] in said
+    assert answer["text"] in said
+    assert json.loads(run("--json", text="KeyError: 'x'", status=1)) is None
 
 
 @pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
