@@ -63,6 +63,7 @@ class Cause:
     said: Sequence[str] = ()  # how people tell it: words, each with its alternatives
     name: str = ""  # regular expression that finds a name in the learner's line
     names: str = "tensor"  # what to call it where there is none
+    at: str = ""  # regular expression for the learner's line, without which it isn't it
 
     @cached_property
     def folded(self) -> list[list[str]]:
@@ -131,7 +132,7 @@ def explain(text: str) -> Answer:
     messages = ["\n".join(lines[a:b]) for a, b in parts]
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
-        found, strange = _worded(message)
+        found, strange = _worded(message, line)
         if strange:
             return Answer("unrelated", known()[1]["unrelated"])
         if found:
@@ -190,20 +191,24 @@ def _length(parts: Sequence[str], text: str) -> int:
     return sum(map(len, parts))
 
 
-def _worded(message: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings it has, the longest first; whether it is unrelated."""
+def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
+    """The causes whose wordings it has, the longest first; whether it is unrelated.
+
+    One that asks for a line goes before those that don't.
+    """
     text = fold(message)
     causes, _, unrelated = known()
     found = {
         cause: longest
         for cause in causes.values()
-        if (longest := max((_length(each, text) for each in cause.folded), default=0))
+        if re.search(cause.at, line)
+        and (longest := max((_length(each, text) for each in cause.folded), default=0))
     }
     if _fits(message):
         found.pop(causes["fragmentation"], None)
     best = max(found.values(), default=0)
     strange = max(_length(each, text) for each in unrelated) > best
-    return sorted(found, key=lambda cause: -found[cause]), strange
+    return sorted(found, key=lambda cause: (not cause.at, -found[cause])), strange
 
 
 def _fits(message: str) -> bool:

@@ -129,6 +129,16 @@ def test_frames_do_not_mislead_and_name_the_line():
     assert "Your line: shown" in "\n".join(told(answer))
 
 
+def test_the_learners_line_tells_causes_of_one_message_apart():
+    frame = 'File "train.py", line 3, in f\n    {}\n'
+    message = "RuntimeError: Expected all tensors to be on the same device, but found"
+    answer = explain(frame.format("optimizer.step()") + message)
+    assert slug(answer) == "optimizer_before_move"
+    assert answer.others[0].slug == "two_devices"
+    answer = explain(frame.format("loss = model(x)") + message)
+    assert (slug(answer), answer.others) == ("two_devices", ())
+
+
 def test_a_piece_of_a_message_is_enough():
     assert slug(explain("Expected more than 1 value per channel")) == "batch_of_one"
 
