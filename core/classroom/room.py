@@ -49,10 +49,10 @@ class Room(Gate):
         self._classes = classes
         self._lock = threading.RLock()  # for the rest
         self._open: Class | None = None
-        self._members: dict[str, Member] = {}  # by visitor, in the order they joined
+        self._ended: Class | None = None  # the one open last, for its final board
+        # Of the open class, or else of the ended one, in the order they joined
+        self._members: dict[str, Member] = {}  # by visitor
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
-        # Kept after closing, so that the final board stays on the wall.
-        self._ended: tuple[Class, dict[str, Member]] | None = None
         self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
         self._teachers: set[str] = set()  # visitors without rules
         try:
@@ -69,9 +69,7 @@ class Room(Gate):
 
     def _leave(self, class_id: str) -> None:
         if self._open and self._open.id == class_id:
-            self._open, self._members, self._own_rules = None, {}, {}
-        if self._ended and self._ended[0].id == class_id:
-            self._ended = None
+            self._ended, self._open, self._own_rules = self._open, None, {}
 
     @property
     def open(self) -> Class | None:
@@ -93,36 +91,29 @@ class Room(Gate):
 
     def member(self, visitor: str) -> Member | None:
         """The visitor as a member of the open class; None: not in it."""
-        return self._members.get(visitor)
+        return self._members.get(visitor) if self._open else None
 
     def is_teacher(self, visitor: str) -> bool:
         return visitor in self._teachers
 
     def may_see(self, visitor: str) -> bool:
         """Whether a class is open, and the visitor in it or a teacher."""
-        return self._open is not None and (
-            visitor in self._members or visitor in self._teachers
-        )
+        return self._open is not None and self.board_for(visitor) is not None
 
     def members(self) -> list[Member]:
         """Of the class on the board."""
         with self._lock:
-            return list(self._on_board.values())
-
-    @property
-    def _on_board(self) -> dict[str, Member]:
-        return self._ended[1] if self._ended else self._members
+            return list(self._members.values())
 
     @property
     def on_board(self) -> Class | None:
         """The open class, or the one that was open last, for its final board."""
-        return self._open or (self._ended[0] if self._ended else None)
+        return self._open or self._ended
 
     def board_for(self, visitor: str) -> Class | None:
         """The class on the board, for its members and teachers."""
-        shown = self.on_board
-        is_in = any(member.visitor == visitor for member in self.members())
-        return shown if is_in or visitor in self._teachers else None
+        is_in = visitor in self._members or visitor in self._teachers
+        return self.on_board if is_in else None
 
     # Acts of students
 
@@ -156,7 +147,7 @@ class Room(Gate):
     def rename(self, visitor: str, name: str) -> Member:
         """Change a member's name. Raises ExplainedError, see `names.chosen`."""
         with self._lock:
-            if (member := self._members.get(visitor)) is None:
+            if (member := self.member(visitor)) is None:
                 raise ExplainedError(words("room.not_in"))
             others = [each.name for each in self._members.values() if each != member]
             return self._change_member(member, name=names.chosen(name, others))
@@ -170,7 +161,7 @@ class Room(Gate):
         self._classes.change_member(member, **values)
         changed = replace(member, **values)
         if (shown := self.on_board) and shown.id == member.class_id:
-            self._on_board[member.visitor] = changed
+            self._members[member.visitor] = changed
         return changed
 
     # The queue's gate: see core.jobs.admission.Gate
@@ -244,10 +235,7 @@ class Room(Gate):
         """Close a class and resume the queue."""
         with self._lock:
             self._change(class_id, is_open=False, is_paused=False)
-            ended = self._open, self._members
             self._leave(class_id)
-            if ended[0] and self._open is None:
-                self._ended = ended[0], ended[1]
         self.note(teacher, "closed the class", class_id)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
@@ -282,7 +270,7 @@ class Room(Gate):
             left, shown = self._get(member.class_id), self.on_board
             if shown and shown.id == left.id:
                 left = shown
-                self._on_board.pop(member.visitor, None)
+                self._members.pop(member.visitor, None)
             self._change(left.id, joined=max(0, left.joined - 1))
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)
@@ -326,6 +314,8 @@ class Room(Gate):
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:
             self._leave(gone.id)  # so that no run is added to it
+            if self._ended and self._ended.id == gone.id:
+                self._ended, self._members = None, {}
         runs: dict[str, list[str]] = {}
         for run_id, owner in self._classes.runs(gone.id).items():
             runs.setdefault(owner, []).append(run_id)
