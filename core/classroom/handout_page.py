@@ -43,6 +43,7 @@ class Point(NamedTuple):
     what: str  # "CNN, batch 128"
     accuracy: float  # 0 to 1
     seconds: float
+    place: str = ""  # "88.1% in 590 steps"; empty: no place in the quest
 
 
 def draw(chosen: Class) -> None:
@@ -113,7 +114,7 @@ def answers_table(chosen: Class) -> str:
             tries = answer if isinstance(answer, list) else [answer]
             if tries and tries[0] != SHOWN:
                 first = tries[0] == right[key] if key in right else ""
-                rows.append((people[who], question, tries[0], tries[-1], first))
+                rows.append((people.get(who, ""), question, tries[0], tries[-1], first))
     return export.csv_text(
         ("student", "question", "first", "last", "first_right"), rows
     )
@@ -150,6 +151,7 @@ def _points(
             ", ".join(listing.setting(by_id[run.run_id], name) for name in SETTINGS),
             run.accuracy,
             run.seconds,
+            run.score(chosen.rules) if run.reached(chosen.rules) else "",
         )
         for run in best
         if run.task == most[0][0]
@@ -175,7 +177,6 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
 def page(points: Sequence[Point], target: float, **fields: Any) -> str:
     """One HTML page, which a browser prints: it needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
-    reached = [point for point in best if point.accuracy >= target]
     return (
         environment()
         .get_template("handout.html")
@@ -183,7 +184,7 @@ def page(points: Sequence[Point], target: float, **fields: Any) -> str:
             **fields,
             target=target,
             best=best,
-            fastest=min(reached, key=lambda point: point.seconds, default=None),
+            winner=next((point for point in points if point.place), None),
             chart=_chart(best, target) if best else None,
             percent=lambda share, digits=2: f"{share:.{digits}%}",
         )

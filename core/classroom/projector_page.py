@@ -17,7 +17,7 @@ from core.ui import charts, runs, wall
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
 from core.ui.runs import Run
-from core.ui.server import room, visitor
+from core.ui.server import engine, room, visitor
 from core.words import Words
 
 words = Words(__file__)
@@ -79,7 +79,7 @@ def _wall(standings: Standings) -> None:
         _part("side", places=places[:MOST_PLACES], now=now)
     if room().revealed:
         _tally(standings)
-    elif (newest := runs.run(standings.newest)) is not None:
+    elif engine().machine() and (newest := runs.run(standings.newest)):
         with suppress(ExplainedError):
             _mistakes(newest)
 

@@ -16,7 +16,7 @@ FULL: dict[str, Any] = {
     "runs": 7,
     "target": 0.88,
     "points": [
-        Point("Amber Otter", "ANN, default settings", 0.884, 3.2),
+        Point("Amber Otter", "ANN, default settings", 0.884, 3.2, "88.4% in 3.2 s"),
         Point("Tidy Newt", "CNN, 3 epochs", 0.912, 41.0),
         Point("Zoë", "ANN, 1 epoch", 0.79, 0.9),
     ],
@@ -49,7 +49,7 @@ class Elements(HTMLParser):
 
 def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     text = page(**FULL)
-    assert "<b>88% in 3.2 s</b> by Amber Otter" in text
+    assert "<b>The quest: 88.4% in 3.2 s</b> by Amber Otter" in text
     assert "91.20% at best" in text
     assert "<code>step()</code>" in text
     assert "<b>moves</b>" in text
@@ -66,7 +66,7 @@ def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
     nameless = [point._replace(name="") for point in FULL["points"]]
     assert "</b>: ANN, default" in page(**FULL | {"points": nameless})
     one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0)]})
-    assert "50.00% at best. Nobody has 88% yet." in one
+    assert "50.00% at best. Nobody has a place in the quest yet." in one
     assert Elements(one).begun.count("circle") == 1
 
 
