@@ -22,6 +22,7 @@ from core.jobs.measurements import environments
 from core.lessons.device import machine_page as machine
 from core.lessons.evaluate import evaluation_page as evaluation
 from core.lessons.model import batch_steps_page as batch_steps
+from core.lessons.model import default_device_page
 from core.lessons.model import model_to_page as model_to
 from core.measure.environment import Machine
 from core.serving import garbage
@@ -67,7 +68,7 @@ def ask(here: Machine) -> None:
         machine.facts,
         machine.devices,
         machine.answers,
-        machine.default_device,
+        default_device_page.default_device,
         partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", device),
         partial(model_to.attempt, device, model_to.MOVES),
         partial(batch_steps.batch, task, "ann", device, 1),

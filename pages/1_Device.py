@@ -23,6 +23,7 @@ if facts is None:
     frame.end("Device")
     st.stop()
 found = diagnose(facts)
+diagnosis.of_the_server()
 left, right = st.columns([5, 4], gap="medium", vertical_alignment="center")
 with left:
     diagnosis.verdict(found)
@@ -50,21 +51,20 @@ def why() -> None:
         lab.draw(frame.machine())
 
 
-def default() -> None:
-    with explained("The default device could not be tried"):
-        with st.spinner("Tensors are being made"):
-            compared = machine.default_device()
-        machine.default_places(compared)
+def here() -> None:
+    machine.cards()
+    with st.expander("A report for a forum", icon=":material/description:"):
+        machine.report(found, facts, devices)
 
 
 frame.sections(
     {
         "Three ways to ask": ask,
         "Why a GPU is fast": why,
-        "A default device": default,
-        "This machine": machine.cards,
-        "The code that ran": partial(diagnosis.code, found),
-        "A report": partial(machine.report, found, facts, devices),
+        "This machine": here,
+        "Another machine": partial(diagnosis.another, facts),
     }
 )
+with st.expander("The code behind this page", icon=":material/code:"):
+    diagnosis.code(found)
 frame.end("Device")

@@ -2,7 +2,9 @@
 
 from functools import partial
 
-from core.lessons.model import batch_steps_page, model_to_page
+import streamlit as st
+
+from core.lessons.model import batch_steps_page, default_device_page, model_to_page
 from core.ui import dataset, frame, lab
 
 frame.begin("Model")
@@ -22,8 +24,10 @@ frame.sections(
         "In place, or a copy?": partial(
             model_to_page.in_place, device, machine.devices[0]
         ),
+        "A default device": default_device_page.draw,
         **lab.sections("model", machine),
-        "The code that ran": model_to_page.code,
     }
 )
+with st.expander("The code behind this page", icon=":material/code:"):
+    model_to_page.code()
 frame.end("Model")

@@ -10,6 +10,7 @@ from core.runs import export
 from core.runs import finished_run_page as finished_run
 from core.ui import frame
 from core.ui.server import engine
+from core.ui.source import code_tabs
 
 frame.begin("Checkpoints")
 machine = engine().machine()
@@ -38,4 +39,14 @@ frame.sections(
     },
     always=("Load",),
 )
+with st.expander("The code behind this page", icon=":material/code:"):
+    code_tabs(
+        ("Save", "core.state_dict:save"),
+        ("Round trip", "core.lessons.checkpoints.round_trip:measure"),
+        (
+            "Resume",
+            "core.training:Training.state_dict",
+            "core.training:Training.load_state_dict",
+        ),
+    )
 frame.end("Checkpoints")

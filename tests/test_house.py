@@ -54,7 +54,7 @@ LAYERS = (
     ("core.lessons.evaluate", "core.lessons.mistakes"),  # others show parts of them
     tuple(f"core.lessons.{name}" for name in OTHER_LESSONS),
     ("core.home", "core.classroom.*_chart"),
-    ("core.classroom.*_page", "core.bench", "core.run"),
+    ("core.classroom.*_page", "core.bench", "core.diagnose", "core.run"),
     ("core.startup",),
     ("app", "home", "launcher", "pages"),
 )

@@ -14,6 +14,7 @@ from core.ui.questions import Question
 from core.ui.server import ask, engine, explained, visitor
 
 JUDGE = "core.script.exercises:judge"
+RUN = "core.jobs.code:run"
 BROKEN = ""  # why there are no exercises, in a sentence
 EXERCISES: Mapping[str, Exercise] = {}  # by their lessons' titles
 try:
@@ -120,6 +121,8 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
         st.markdown(score(lesson, given))
     question = lesson.questions[number or 0]
     tries, order = question.tries(given), question.shuffled(visitor())
+    if question.code:
+        st.code(question.code, line_numbers=True)
     st.radio(
         question.text,
         order,
@@ -130,6 +133,8 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
     )
     if tries:
         _explain(question.answers[tries[-1]], tries[-1] == question.right)
+    if tries and question.code:
+        _run(question)
     following = [i for i in left if i > (number or 0)] or left
     if question.is_solved(given) and following:
         st.button(
@@ -139,6 +144,20 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
             on_click=st.session_state.update,
             args=({key: following[0]},),
         )
+
+
+def _run(question: Question) -> None:
+    """For whoever has answered: what the code really does, on this machine."""
+    if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
+        return
+    with explained("The code was not run"), st.spinner("Running it"):
+        report, printed = ask(RUN, question.request(), False, lane="code")
+        if failure := report["failure"]:
+            printed += f"line {failure['line']['line']}, {failure['kind']}: "
+            printed += failure["message"]
+        st.code(printed or "\n".join(report["notes"]), language=None, wrap_lines=True)
+        if question.gpu and not question.measured:
+            st.caption("This ran on a simulated GPU.")
 
 
 def _mark(question: Question, given: Mapping[str, Any]) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.dryrun.report import Request
 from core.errors import ExplainedError
 
 FILE = "questions.toml"
 FIELDS = {"key": str, "text": str, "right": dict, "wrong": dict}
+OPTIONAL = {"code": str, "gpu": bool, "measured": bool, "check": str}
 WRONG = 2  # wrong answers of a question, at least
 
 
@@ -23,6 +25,10 @@ class Question:
     text: str
     right: str
     answers: dict[str, str]  # each with what to say to whoever chose it
+    code: str = ""  # that is asked about
+    gpu: bool = True  # whether the machine that the code runs on has one
+    measured: bool = False  # the code measures: what it prints depends on the machine
+    check: str = ""  # Python that proves the right answer, for the tests
 
     def tries(self, given: Mapping[str, Any]) -> list[str]:
         """The first try, others, and the newest at the end."""
@@ -45,11 +51,23 @@ class Question:
         """Whether the first try was right."""
         return self.tries(given)[:1] == [self.right]
 
+    def request(self) -> Request:
+        """The code as a dry run: on a simulated GPU, or without any."""
+        return Request("question.py", self.code, seconds=9, simulates=self.gpu)
+
     def shuffled(self, visitor: str) -> list[str]:
         """The answers in an order that stays the same for this visitor."""
         order = list(self.answers)
         random.Random(f"{visitor} {self.key}").shuffle(order)
         return order
+
+
+def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
+    """What running a question's code came to, in the words of the answers."""
+    failure = report["failure"]
+    if failure:
+        return [f"Line {failure['line']['line']}", failure["kind"]]
+    return [*printed.splitlines()[:1], "None of them"]
 
 
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
@@ -86,15 +104,18 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
 
 
 def _question(where: str, lesson: str, entry: dict[str, Any]) -> Question:
-    for name, kind in FIELDS.items():
-        if not entry.get(name):
+    for name, kind in (FIELDS | OPTIONAL).items():
+        if name in OPTIONAL and name not in entry:
+            continue
+        if name in FIELDS and not entry.get(name):
             raise ValueError(f"{where} has no {name!r}")
         if not isinstance(entry[name], kind):
             table = f"a table, [{lesson}.{name}]"
-            noun = table if kind is dict else "a text in quotation marks"
+            nouns = {dict: table, bool: "true or false"}
+            noun = nouns.get(kind, "a text in quotation marks")
             raise ValueError(f"{where}: {name!r} is not {noun}")
-    if others := sorted(entry.keys() - FIELDS.keys()):
-        names = ", ".join(FIELDS)
+    if others := sorted(entry.keys() - FIELDS.keys() - OPTIONAL.keys()):
+        names = ", ".join(FIELDS | OPTIONAL)
         raise ValueError(f"{where} has {others[0]!r}, which is none of {names}")
     right, wrong = entry["right"], entry["wrong"]
     for answer, reply in (*right.items(), *wrong.items()):
@@ -107,4 +128,6 @@ def _question(where: str, lesson: str, entry: dict[str, Any]) -> Question:
     if both := sorted(right.keys() & wrong.keys()):
         raise ValueError(f"{where}: the answer {both[0]!r} is both right and wrong")
     (answer,) = right
-    return Question(f"question_{entry['key']}", entry["text"], answer, right | wrong)
+    optional = {name: entry[name] for name in OPTIONAL if name in entry}
+    answers, key = right | wrong, f"question_{entry['key']}"
+    return Question(key, entry["text"], answer, answers, **optional)

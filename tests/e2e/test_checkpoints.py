@@ -47,6 +47,7 @@ def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
     page.get_by_role("tab", name="Round trip").click()
     key(page, "round_trip").click()
     expect(page.get_by_text("Logits that differ")).to_be_visible(timeout=SLOW)
+    page.get_by_text("Going further").last.click()
     key(page, "resume").click()
     expect(page.get_by_text("With the weights alone")).to_be_visible(timeout=SLOW)
 

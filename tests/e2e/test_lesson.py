@@ -9,8 +9,8 @@ pytestmark = pytest.mark.browser
 
 PARTS = (  # an address, a tab with code to open there, and what is read in it
     ("Device", "", "current_accelerator(check_available=True)"),
-    ("Device", "", "get_device_name()"),
-    ("Device?tab=A+default+device", "", "zeros_like(existing)"),
+    ("Device", "", "get_device_name(0)"),
+    ("Model?tab=A+default+device", "", "zeros_like(existing)"),
     ("Train?task=sprites&batch_size=1&epochs=200", "The batches", "torch.randperm"),
     ("Train?task=sprites", "The criterion", "nn.BCEWithLogitsLoss"),
     ("Train?task=sprites", "", "after the forward pass"),  # zero_grad may come there

@@ -120,6 +120,8 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
 )
 def test_what_can_go_wrong_is_tried(engine, slug, said):
     at = open_page("pages/6_Checkpoints.py", tab="What can go wrong")
+    at.session_state["file_mistake"] = slug
+    at.run()
     before = len(at.code)
     at.button(key=f"run_mistake_{slug}").click().run()
     wait(engine, engine.jobs("core.lessons.mistakes.runner:run")[-1].id)

@@ -9,10 +9,12 @@ from streamlit.testing.v1 import AppTest
 from core import devices
 from core.errors import ExplainedError
 from core.jobs.hosts import Host
+from core.lessons.device import diagnosis_page
 from core.lessons.device import machine_page as machine
 from core.lessons.device.device_result import Facts, VisibleDevice
 from core.lessons.device.diagnosis import CAUSES, diagnose
 from core.ui.server import KeptAnswer
+from tests.lessons.device.reports import LINUX
 from tests.pages.walk import open_page, open_tab, press, texts
 
 
@@ -25,7 +27,6 @@ def device_page():
         machine.live,
         machine.answers,
         machine.simulated_answers,
-        machine.default_device,
     )
 
     def opened() -> AppTest:
@@ -51,17 +52,12 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     assert "Memory free" in shown
     for device in engine.ask("core.lessons.device.hardware:describe"):
         assert device.device_name in shown
-    open_tab(at, "A report")
     report = json.loads(
         next(each.value for each in at.code if each.value.startswith("{"))
     )
     assert report["answers"]["any_accelerator"] == devices.available()[0]
     assert report["facts"]["torch"] == known.torch
     assert len(at.get("download_button")) == 1
-    open_tab(at, "A default device")
-    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
-    assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
-    assert "Expected a 'cuda' device type for generator" in texts(at.markdown)
     open_tab(at, "Why a GPU is fast")
     at.radio(key="multiply_guess").set_value("Less than 10 times").run()
     press(at, engine, "multiply", "core.lessons.device.parallel:measure")
@@ -94,12 +90,11 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
 @pytest.mark.usefixtures("device_page")
 def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     monkeypatch.setattr(machine, "facts", KeptAnswer(lambda: facts, 60))
-    at = open_page("pages/1_Device.py", tab="The code that ran")
+    at = open_page("pages/1_Device.py")
     found = diagnose(facts)
     assert found.cause == cause
     assert found.verdict in texts(at.markdown) + texts(at.error)
     assert bool(at.error) == (found.state == "broken")
-    open_tab(at, "The code that ran")
     open_tab(at, "The diagnosis", "code_The check")
     assert f"`{cause}`" in texts(at.markdown)
     assert all(f"`{each.__name__}`" in texts(at.markdown) for each in CAUSES)
@@ -167,3 +162,29 @@ def test_all_machines_are_named_where_there_are_several(engine, monkeypatch):
     rows = f"| `one` | {here.devices[0].device_name}", "| `two` | doesn't answer"
     assert all(row in texts(at.main.markdown) for row in rows)
     assert all(row in texts(at.sidebar.markdown) for row in rows)
+
+
+@pytest.mark.parametrize(("direct", "says"), [(True, False), (False, True)])
+def test_on_a_server_the_page_says_whose_machine_it_describes(
+    monkeypatch, engine, direct, says
+):
+    assert engine
+    monkeypatch.setattr(diagnosis_page, "is_direct", lambda _: direct)
+    at = open_page("pages/1_Device.py")
+    assert ("describes the **server**" in texts(at.info)) == says
+
+
+def test_a_pasted_report_is_diagnosed_and_anything_else_is_a_sentence(engine):
+    assert engine
+    at = open_page("pages/1_Device.py", tab="Another machine")
+
+    def paste(text: str) -> None:
+        at.text_area(key="pasted_report").set_value(text)
+        (press,) = (button for button in at.button if button.label == "Diagnose")
+        press.click().run()
+        assert not at.exception
+
+    paste(LINUX.replace("580.65", "535.18"))
+    assert "the NVIDIA driver 535.18.06 is too old" in texts(at.markdown)
+    paste("RuntimeError: CUDA error")
+    assert "PyTorch version:" in texts(at.error)

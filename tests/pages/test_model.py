@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
-from core.lessons.model import batch_steps_page, model_to_page
+from core.lessons.model import batch_steps_page, default_device_page, model_to_page
 from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 
@@ -99,3 +99,11 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
         unanswered += texts(at.error).count("no answer")
     assert unanswered == 4
     assert len(at.title) == 1
+
+
+def test_a_default_device_is_for_new_tensors():
+    default_device_page.default_device.clear()
+    at = open_page("pages/2_Model.py", tab="A default device")
+    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
+    assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
+    assert "Expected a 'cuda' device type for generator" in texts(at.markdown)

@@ -125,10 +125,31 @@ def test_the_way_leads_from_question_to_question():
     for question in (FIRST, *LATER):
         assert at.radio[0].label == question.text
         at.radio[0].set_value(question.right).run()
-        if at.button:
-            at.button[0].click().run()
-    assert not at.button
+        for button in at.button:
+            if button.label == "Next question":
+                button.click().run()
+    assert "Next question" not in [button.label for button in at.button]
     assert "**4 of 4** right on the first try. This lesson is done" in said(at)
     at.segmented_control[0].set_value(0).run()
     assert at.radio[0].label == FIRST.text
     assert at.radio[0].value == FIRST.right
+
+
+def test_whoever_has_answered_sees_what_the_code_comes_to(monkeypatch):
+    def here(address, request, confine, **_):
+        assert (address, confine) == ("core.jobs.code:run", False)
+        assert request.text == question.code
+        return {"failure": None, "notes": []}, "what it printed"
+
+    monkeypatch.setattr(practice, "ask", here)
+    at = opened()
+    number, question = next(
+        (i, q) for i, q in enumerate(LESSONS[0].questions) if q.code
+    )
+    at.segmented_control[0].set_value(number).run()
+    assert question.code in [element.value for element in at.code]
+    run = f"run_{question.key}"
+    assert run not in [button.key for button in at.button]
+    at.radio[0].set_value(question.right).run()
+    at.button(key=run).click().run()
+    assert "what it printed" in [element.value for element in at.code]

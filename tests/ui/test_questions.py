@@ -1,10 +1,15 @@
+import contextlib
+import io
 import re
 
 import pytest
+import torch
 
+from core.dryrun.report import NOT_SIMULATED
 from core.errors import ExplainedError
+from core.jobs import code
 from core.ui import course
-from core.ui.questions import Question, read
+from core.ui.questions import Question, outcome, read
 
 BANK = """
 [[Device]]
@@ -32,17 +37,96 @@ def parse(tmp_path):
 def test_a_lesson_asks_three_to_five_questions_and_each_answer_teaches():
     assert course.BROKEN == ""
     for lesson in course.LESSONS:
-        assert 3 <= len(lesson.questions) <= 5
+        assert 3 <= len(lesson.questions) <= 6
         for question in lesson.questions:
             assert question.right in question.answers
             replies = set(question.answers.values())
             assert len(replies) == len(question.answers) >= 3
 
 
-def test_the_longest_answer_is_right_in_half_of_all_cases_at_most():
-    asked = [each for lesson in course.LESSONS for each in lesson.questions]
-    longest = [max(each.answers, key=len) == each.right for each in asked]
-    assert sum(longest) <= len(asked) / 2
+ASKED_HERE = [each for lesson in course.LESSONS for each in lesson.questions]
+RUN = [question for question in ASKED_HERE if question.code and not question.check]
+
+
+def test_the_length_of_an_answer_tells_nothing():
+    """The right one is the longest, and the shortest, about as often as any other."""
+    longest = shortest = chance = 0.0
+    for question in ASKED_HERE:
+        lengths = [len(answer) for answer in question.answers]
+        right = len(question.right)
+        longest += (right == max(lengths)) / lengths.count(right)
+        shortest += (right == min(lengths)) / lengths.count(right)
+        chance += 1 / len(lengths)
+    assert 0.7 * chance <= longest <= 1.2 * chance
+    assert 0.7 * chance <= shortest <= 1.4 * chance
+
+
+def test_each_place_is_the_right_one_equally_often():
+    places = [
+        question.shuffled(f"visitor {number}").index(question.right)
+        for question in ASKED_HERE
+        if len(question.answers) == 3
+        for number in range(100)
+    ]
+    assert all(0.3 < places.count(place) / len(places) < 0.37 for place in range(3))
+
+
+def test_each_wrong_answer_has_a_reason_of_its_own():
+    reasons = [
+        reply
+        for question in ASKED_HERE
+        for answer, reply in question.answers.items()
+        if answer != question.right
+    ]
+    assert len({*reasons}) == len(reasons)
+    assert all(len(reason.split()) >= 8 for reason in reasons)
+
+
+def test_most_questions_ask_what_happens_and_an_error_may_be_the_answer():
+    wordings = ("what does", "which line", "what comes", "what happens", "how ", "why")
+    happens = [
+        question
+        for question in ASKED_HERE
+        if question.code or any(word in question.text.lower() for word in wordings)
+    ]
+    assert len(happens) >= 2 / 3 * len(ASKED_HERE)
+    errors = [question for question in ASKED_HERE if "Error`" in question.right]
+    assert len(errors) >= 3
+
+
+@pytest.mark.parametrize("question", RUN, ids=lambda question: question.key)
+def test_the_right_answer_is_what_running_the_code_comes_to(question):
+    report, printed = code.run(question.request(), confine=False)
+    if report["status"] == NOT_SIMULATED and torch.accelerator.is_available():
+        pytest.skip("no simulated GPU beside a real one")
+    came_to = outcome(report, printed)
+    answers = {answer.partition("`, ")[0].strip("`") for answer in question.answers}
+    right = question.right.strip("`")
+    if question.measured:
+        assert came_to[0] in answers
+    else:
+        assert right in came_to, report["notes"]
+        assert not (answers - {right}) & {*came_to}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [each for each in ASKED_HERE if each.check],
+    ids=lambda question: question.key,
+)
+def test_what_a_question_claims_is_proved(question):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(question.code, {})
+    exec(question.check, {"printed": output.getvalue().strip()})
+
+
+def test_the_answers_of_an_earlier_bank_open():
+    """What a visitor chose where an answer is gone counts as not yet tried."""
+    for question in ASKED_HERE:
+        given = {question.key: ["An answer of last year", question.right]}
+        assert question.is_solved(given)
+        assert question.tries({question.key: ["An answer of last year"]}) == []
 
 
 def test_an_entry_is_a_question(parse):

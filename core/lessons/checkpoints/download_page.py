@@ -15,7 +15,6 @@ from core.ui import charts, controls, figures, format, frame
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
-from core.ui.source import show
 from core.words import Words
 
 words = Words(__file__)
@@ -33,6 +32,8 @@ def _asked(address: str, *arguments: Any) -> Any:
 
 def draw(run: Run | None) -> None:
     """The file of a run; before any has finished, of a model that was never trained."""
+    st.code(_script(run.config.model if run else "ann"))
+    st.markdown(words("save.script"), width=frame.PROSE)
     st.markdown(words("save.text"), width=frame.PROSE)
     if run is None:
         finished_run.nothing_yet()
@@ -45,11 +46,6 @@ def draw(run: Run | None) -> None:
             tensor_table(tensors)
         else:
             _download(run)
-    if run is not None:
-        st.markdown(words("save.code"))
-        show("core.state_dict:save")
-        st.markdown(words("save.script"))
-        st.code(_script(run))
 
 
 def _download(run: Run) -> None:
@@ -170,15 +166,12 @@ def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
     figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
 
 
-def _script(run: Run) -> str:
-    """How a script of the learner's own loads the download."""
+def _script(model: str) -> str:
+    """Save, and load on any device, as a script of the learner's own does."""
     return (
-        'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
-        f'path = "{finished_run.file_name(run)}.pt"\n\n'
-        "torch.save(model.state_dict(), path)\n\n"
-        f"model = {run.config.model.upper()}()  # the class from core/models.py\n"
-        "state_dict = torch.load(path, map_location=device, weights_only=True)\n"
-        "model.load_state_dict(state_dict)\n"
-        "model.to(device)\n"
-        "model.eval()"
+        'torch.save(model.state_dict(), "model.pt")\n\n'
+        f"model = {model.upper()}()  # elsewhere: build the same model first\n"
+        'weights = torch.load("model.pt", map_location=device, weights_only=True)\n'
+        "model.load_state_dict(weights)\n"
+        "model.to(device)"
     )

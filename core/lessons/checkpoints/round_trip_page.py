@@ -22,7 +22,7 @@ from core.ui.charts import LATER, LINES, Chart, Palette
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
 from core.ui.server import engine, explained
-from core.ui.source import show, source
+from core.ui.source import source
 from core.words import Words
 
 words = Words(__file__)
@@ -57,16 +57,14 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
         finished_run.nothing_yet()
     else:
         _save_and_load(run, devices)
-    show("core.lessons.checkpoints.round_trip:measure")
     if len(devices) > 1:
         _elsewhere(devices[0])
-    st.subheader(words("resume.heading"))
-    st.markdown(words("resume.text"))
-    if run is None:
-        finished_run.nothing_yet()
-    else:
-        _train_and_resume(run.config)
-    show("core.training:Training.state_dict", "core.training:Training.load_state_dict")
+    with st.expander(words("resume.heading"), icon=":material/resume:", key="further"):
+        st.markdown(words("resume.text"))
+        if run is None:
+            finished_run.nothing_yet()
+        else:
+            _train_and_resume(run.config)
 
 
 def _save_and_load(run: Run, devices: Sequence[str]) -> None:

@@ -139,6 +139,14 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
 def wrong() -> None:
     """Three mistakes with files, to be made on purpose."""
     st.markdown(words("wrong.text"))
-    for slug in MISTAKES:
-        mistakes.card(BY_SLUG[slug], opened=True)
+    slug = st.segmented_control(
+        "Mistake",
+        MISTAKES,
+        format_func=lambda slug: BY_SLUG[slug].title,
+        default=MISTAKES[0],
+        required=True,
+        key="file_mistake",
+        label_visibility="collapsed",
+    )
+    mistakes.card(BY_SLUG[slug or MISTAKES[0]], opened=True)
     st.markdown(words("wrong.prefix"))

@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from core.lessons.device.device_result import Diagnosis
+from core.lessons.device.collect_env import diagnose_report
+from core.lessons.device.device_result import Diagnosis, Facts
 from core.lessons.device.diagnosis import BRANCHES, CAUSES
+from core.serving.visitor_code import is_direct
 from core.ui import frame
 from core.ui.charts import Palette, palette
+from core.ui.server import explained
 from core.ui.source import code_tabs
 from core.words import Words
 
@@ -34,6 +37,24 @@ def verdict(diagnosis: Diagnosis) -> None:
             st.code(diagnosis.command, language="bash", wrap_lines=True)
 
 
+def of_the_server() -> None:
+    """Whose machine the page describes, for a visitor who comes from another one."""
+    if not is_direct(st.context.headers):
+        st.info(words("pasted.server"), icon=":material/dns:")
+
+
+def another(facts: Facts) -> None:
+    """The same diagnosis of the machine whose report is pasted."""
+    st.markdown(words("pasted.ask"), width=frame.PROSE)
+    st.code(words("pasted.lines"), language="bash", wrap_lines=True)
+    with st.form("another_machine", border=False):
+        text = st.text_area(words("pasted.label"), key="pasted_report", height=120)
+        if st.form_submit_button(words("pasted.press")):
+            with explained("This report can't be read"):
+                verdict(diagnose_report(text, facts.releases))
+    st.markdown(words("pasted.terminal"), width=frame.PROSE)
+
+
 def code(diagnosis: Diagnosis) -> None:
     """The code that ran, and all causes with the one that applies here."""
     causes = "\n".join(
@@ -48,16 +69,6 @@ def code(diagnosis: Diagnosis) -> None:
             words("code.diagnosis", count=len(CAUSES)),
             "core.lessons.device.diagnosis:diagnose",
             causes,
-        ),
-        (
-            "The block",
-            words("code.block"),
-            "core.lessons.device.set_default_device:with_block",
-        ),
-        (
-            "The setting",
-            words("code.setting"),
-            "core.lessons.device.set_default_device:with_setting",
         ),
     )
 

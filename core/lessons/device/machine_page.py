@@ -16,7 +16,7 @@ from core.lessons.device.device_result import (
     Facts,
 )
 from core.ui import answers as kept
-from core.ui import charts, controls, course, format, frame, guess, hosts, simulated
+from core.ui import charts, controls, course, format, frame, hosts, simulated
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
 from core.words import Words
@@ -25,11 +25,6 @@ words = Words(__file__)
 
 LIVE_SECONDS = 2.0
 YOUR_GPU = {"tab": "Your GPU"}  # on Compare
-GUESSES = (  # expressions of core.lessons.device.set_default_device
-    "torch.tensor([1.0, 2.0])",
-    "torch.zeros_like(existing)",
-    "nn.Linear(3, 1).weight",
-)
 LABELS: dict[str, str] = words.table("cards.labels")
 
 # Everyone sees the same machine: a class that opens the page asks the worker once. It
@@ -45,9 +40,6 @@ answers: KeptAnswer[dict[str, str]] = KeptAnswer(
 )
 simulated_answers: KeptAnswer[dict[str, str]] = KeptAnswer(
     partial(apart, "core.lessons.device.idioms:simulated_answers"), 600
-)
-default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
-    partial(apart, "core.lessons.device.set_default_device:compare"), 600
 )
 
 
@@ -130,7 +122,7 @@ def idioms(answers: dict[str, str]) -> None:
         left.code(source(f"core.lessons.device.idioms:{name}"))
         with right:
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"**{texts['label']}** answers")
+                st.markdown(f"**{texts['label']}** gives")
                 on = "CPU" if answers[name] == "cpu" else "accelerator"
                 st.badge(answers[name], color=frame.device_color(on))
             st.markdown(texts["misses"])
@@ -139,7 +131,6 @@ def idioms(answers: dict[str, str]) -> None:
 def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
     """What the three answer here, and in a process with the simulated accelerator."""
     with simulated.outline("idioms", explained=True):
-        st.markdown(words("simulated.text"), width=frame.PROSE)
         rows = [
             f"| **{texts['label']}** | `{answers[name]}` | `{with_sim[name]}` |"
             for name, texts in words.table("idioms").items()
@@ -159,6 +150,7 @@ def trap(answers: dict[str, str], best: DeviceDetails) -> None:
         name = words("trap.named", kind=kind, name=best.device_name)
     name = words("trap.name", name=name)
     st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
+    st.code(words("trap.print"))
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
@@ -177,59 +169,3 @@ def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> 
     name, kind = "device-report.json", "application/json"
     controls.download("Download the report", text, name, "download_report", mime=kind)
     st.code(text, language="json", wrap_lines=True, height=300)
-
-
-def default_places(compared: dict[str, Any]) -> None:
-    """Which expressions follow a default device, which don't, and for how long.
-
-    Once the learner has guessed: `existing` is a tensor that was on the CPU before.
-    """
-    device, question = compared["device"], words("default_device.question")
-    with controls.row():
-        guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
-    if guess.missing(guessed):
-        return
-    with simulated.outline("default_device", device=device):
-        _places(compared, guessed)
-    without, with_setting = map(format.precise, compared["cost"])
-    price = words("default_device.price", without=without, setting=with_setting)
-    st.markdown(price, width=frame.PROSE)
-
-
-def _places(compared: dict[str, Any], guessed: str | None) -> None:
-    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
-    st.markdown(words("default_device.ran", device=device))
-    moved = [text for text, place in block["made"].items() if place == device]
-    for right in [text for text in GUESSES if text not in moved][:1]:
-        finding = f"`{right}` is made on the CPU, the other two on `{device}`."
-        guess.judge(finding, guessed, right, "`{}`".format)
-    stayed = [text for text in block["made"] if text not in moved]
-    with st.grid(min_column_width=300):
-        for where, expressions in ((device, moved), ("cpu", stayed)):
-            with st.container(border=True, height="stretch"):
-                st.badge(f"Made on {where}", color=frame.device_color(where.upper()))
-                st.code("\n".join(expressions))
-    different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
-    if different:
-        st.markdown(
-            f"After the setting, it is different for `{'`, `'.join(different)}`."
-        )
-    st.markdown(words("default_device.lasts"))
-    # Markdown fits a phone, where a dataframe is a window to scroll in.
-    zeros = "torch.zeros(3)"
-    st.markdown(
-        "| | With the block | With the setting |\n| --- | --- | --- |\n"
-        f"| Right there | `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
-        f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
-        f"| Afterwards | `{block['after']}` | `{setting['after']}` |"
-    )
-    if compared["shuffle"]:
-        st.markdown(words("default_device.shuffle"))
-        simulated.message(compared["shuffle"])
-        st.markdown(words("default_device.generator"))
-        st.code(
-            f"generator = torch.Generator({device!r})\n"
-            "DataLoader(data, shuffle=True, generator=generator)"
-        )
-        error = compared["generator"]
-        st.markdown(f"Here that fails too: `{error}`" if error else "Here that works.")

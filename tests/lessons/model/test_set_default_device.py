@@ -7,7 +7,7 @@ import torch
 
 from core import devices
 from core.jobs import sandbox
-from core.lessons.device import set_default_device
+from core.lessons.model import set_default_device
 
 
 def test_what_is_shown_is_what_ran() -> None:
@@ -26,7 +26,7 @@ def test_what_is_shown_is_what_ran() -> None:
 
 
 def test_a_default_device_moves_what_is_new() -> None:
-    found = sandbox.call("core.lessons.device.set_default_device:compare")
+    found = sandbox.call("core.lessons.model.set_default_device:compare")
     here = devices.other_than_cpu()
     assert here is not None
     assert found["device"] == here.type

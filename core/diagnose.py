@@ -1,0 +1,67 @@
+"""Why there is no GPU here: `python -m core.diagnose`, with nothing but torch.
+
+python -m core.diagnose --json
+python -m core.diagnose report.txt    # what collect_env printed on another machine
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from core.errors import ExplainedError
+from core.lessons.device.collect_env import diagnose_report
+from core.lessons.device.device_result import Diagnosis
+from core.lessons.device.diagnosis import diagnose
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the diagnosis. 0: a GPU works; 1: the CPU, or a GPU that fails; 2: none."""
+    parser = argparse.ArgumentParser(
+        prog="python -m core.diagnose",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", help="of another machine; - reads a pipe")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    try:
+        found = of_file(options.file) if options.file else of_this_machine()
+    except ExplainedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(asdict(found), indent=2) if options.json else plain(found))
+    return 0 if found.state == "accelerator" else 1
+
+
+def of_this_machine() -> Diagnosis:
+    try:
+        from core.lessons.device.facts import probe
+    except ModuleNotFoundError as error:
+        message = f"This Python can't import {error.name}: python -m pip install torch"
+        raise ExplainedError(message) from None
+    return diagnose(probe())
+
+
+def of_file(name: str) -> Diagnosis:
+    """From the report in a file, or in standard input for "-"."""
+    try:
+        file = sys.stdin.fileno() if name == "-" else Path(name)
+        with open(file, encoding="utf-8", errors="replace") as report:
+            return diagnose_report(report.read())
+    except OSError as error:
+        raise ExplainedError(f"{name} can't be read: {error.strerror}") from None
+
+
+def plain(found: Diagnosis) -> str:
+    """Without Markdown; the command on lines of its own."""
+    parts = [found.verdict, found.why, found.way_out, found.command]
+    text = "\n\n".join(part for part in parts if part)
+    return re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"\1 (\2)", text).replace("`", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Which tensors follow a default device, as the Model page shows it."""
+
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.ui import controls, format, frame, guess, simulated
+from core.ui.server import KeptAnswer, apart, explained
+from core.words import Words
+
+words = Words(__file__)
+
+GUESSES = (  # expressions of core.lessons.model.set_default_device
+    "torch.tensor([1.0, 2.0])",
+    "torch.zeros_like(existing)",
+    "nn.Linear(3, 1).weight",
+)
+default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
+    partial(apart, "core.lessons.model.set_default_device:compare"), 600
+)
+
+
+def draw() -> None:
+    """The question, then what was tried in a process of its own."""
+    with explained("The default device could not be tried"):
+        with st.spinner("Tensors are being made"):
+            compared = default_device()
+        default_places(compared)
+
+
+def default_places(compared: dict[str, Any]) -> None:
+    """Which expressions follow a default device, which don't, and for how long.
+
+    Once the learner has guessed: `existing` is a tensor that was on the CPU before.
+    """
+    device, question = compared["device"], words("default_device.question")
+    with controls.row():
+        guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
+    if guess.missing(guessed):
+        return
+    with simulated.outline("default_device", device=device):
+        _places(compared, guessed)
+    without, with_setting = map(format.precise, compared["cost"])
+    price = words("default_device.price", without=without, setting=with_setting)
+    st.markdown(price, width=frame.PROSE)
+
+
+def _places(compared: dict[str, Any], guessed: str | None) -> None:
+    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+    st.markdown(words("default_device.ran", device=device))
+    moved = [text for text, place in block["made"].items() if place == device]
+    for right in [text for text in GUESSES if text not in moved][:1]:
+        finding = f"`{right}` is made on the CPU, the other two on `{device}`."
+        guess.judge(finding, guessed, right, "`{}`".format)
+    stayed = [text for text in block["made"] if text not in moved]
+    with st.grid(min_column_width=300):
+        for where, expressions in ((device, moved), ("cpu", stayed)):
+            with st.container(border=True, height="stretch"):
+                st.badge(f"Made on {where}", color=frame.device_color(where.upper()))
+                st.code("\n".join(expressions))
+    different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
+    if different:
+        st.markdown(
+            f"With `set_default_device`, these end up somewhere else: "
+            f"`{'`, `'.join(different)}`."
+        )
+    st.markdown(words("default_device.lasts"))
+    # Markdown fits a phone, where a dataframe is a window to scroll in.
+    zeros = "torch.zeros(3)"
+    st.markdown(
+        "| | With the block | With the setting |\n| --- | --- | --- |\n"
+        "| Inside the block, or right after the setting "
+        f"| `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
+        f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
+        f"| Later in the script | `{block['after']}` | `{setting['after']}` |"
+    )
+    if compared["shuffle"]:
+        st.markdown(words("default_device.shuffle"))
+        simulated.message(compared["shuffle"])
+        st.markdown(words("default_device.generator"))
+        st.code(
+            f"generator = torch.Generator({device!r})\n"
+            "DataLoader(data, shuffle=True, generator=generator)"
+        )
+        error = compared["generator"]
+        st.markdown(f"Here that fails too: `{error}`" if error else "Here that works.")
