@@ -14,8 +14,9 @@ from core.lessons.compare import race_page as race
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.compare.race_result import Race
 from core.lessons.compare.timing_pitfalls_result import TimingLab
-from core.lessons.speed.climb_result import RUNGS, Climbed
+from core.lessons.speed.climb_result import RUNGS, Climbed, answers
 from core.lessons.speed.climb_result import measured as measured_rungs
+from core.measure.speedup import spanned
 from core.store.tables import Class
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
@@ -25,7 +26,8 @@ from core.words import Words
 
 words = Words(__file__)
 
-Measured = tuple[Any, str] | None  # the right answer and its figure; None: not yet
+# The right answer, or all that the readings leave open, and the figure; None: not yet.
+Measured = tuple[tuple, str] | None
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,14 @@ def _race(result: Race) -> Measured:
     speedup = result.speedup()
     if speedup is None:
         return None
-    winner = speedup.winner
-    ratio = 1 / speedup.median if winner == 0 else speedup.median
-    name = None if winner is None else result.candidates[winner].name
-    return name or guess.CLOSE, f"{ratio:.2g}×"
+    first, second = (candidate.name for candidate in result.candidates)
+    return speedup.answers(first, guess.CLOSE, second), f"{speedup.of_winner.by}×"
 
 
 def _first_call(result: TimingLab) -> Measured:
-    factor = result.first_call
-    return timing_pitfalls.GUESSES[guess.scale(factor)], f"{factor:.2g}×"
+    first = result.first_call
+    right = spanned(timing_pitfalls.GUESSES, (2, 10), *first.interval)
+    return right, f"{format.times(first.ratio)}×"
 
 
 def _rung(name: str) -> Callable[[Climbed], Measured]:
@@ -63,7 +64,7 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
         rungs = measured_rungs(climbed.results)
         result = rungs.get(name)
         gain = result and result.gain(rungs.get(result.base))
-        return (gain.answer, f"{gain.median:.2g}×") if gain else None
+        return (answers(gain), f"{format.times(gain.ratio)}×") if gain else None
 
     return read
 
@@ -133,7 +134,7 @@ def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Gue
     )
     st.vega_lite_chart(
         data,
-        chart(tuple(data["answer"]), str(right[0] if right else "")),
+        chart(tuple(data["answer"]), right[0] if right else ()),
         key="class_guesses",
         alt="How many of the class gave each answer",
     )
@@ -152,14 +153,15 @@ def finding(answers: Counter[Any], right: Measured) -> str:
         text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
     if right is None:
         return f"**{text}.** The machine has not measured it yet."
-    answer, figure = right
-    had = answers[answer]
-    return f"**{text}; the machine said {figure}**: “{answer}”, as {had} had."
+    fitting, figure = right
+    had = sum(answers[answer] for answer in fitting)
+    either = " or ".join(f"“{answer}”" for answer in fitting)
+    return f"**{text}; the machine said {figure}**: {either}, as {had} had."
 
 
 @charts.live
-def chart(colors: Palette, answers: tuple[str, ...], right: str) -> Chart:
-    """A bar for each answer, the right one green. Columns: answer, people."""
+def chart(colors: Palette, answers: tuple[str, ...], right: tuple[str, ...]) -> Chart:
+    """A bar for each answer, the right ones green. Columns: answer, people."""
     axes = alt.Chart(LATER).encode(
         x=alt.X("people:Q").axis(None).scale(domainMin=0, padding=28),
         y=alt.Y("answer:N")
@@ -167,8 +169,8 @@ def chart(colors: Palette, answers: tuple[str, ...], right: str) -> Chart:
         .sort(list(answers))
         .axis(labelLimit=220, labelColor=colors.text),
     )
-    names = [*dict.fromkeys((*answers, right))]
-    hues = [colors.right if name == right else colors.quiet for name in names]
+    names = [*dict.fromkeys((*answers, *right))]
+    hues = [colors.right if name in right else colors.quiet for name in names]
     hue = alt.Color("answer:N").legend(None).scale(domain=names, range=hues)
     texts = axes.mark_text(align="left", dx=6).encode(text="people:Q")
     bars = axes.mark_bar(height=16).encode(color=hue)

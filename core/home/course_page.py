@@ -110,17 +110,13 @@ def _of_race(result: Race) -> str:
         return ""
     if speedup.winner is None:
         return "too close to call"
-    winner = result.candidates[speedup.winner].name
-    if not speedup.steady:
-        return f"{winner} wins"
-    ratio = speedup.median if speedup.winner else 1 / speedup.median
-    return f"{format.times(ratio)}× for {winner}"
+    return f"{speedup.of_winner.by}× for {result.candidates[speedup.winner].name}"
 
 
 def _of_climb(result: Climbed) -> str:
     gain = result.speedup
-    if gain and gain.steady and all(map(rungs.is_revealed, result.results)):
-        return f"{format.times(gain.median)}× on the ladder"
+    if gain and gain.is_sure and all(map(rungs.is_revealed, result.results)):
+        return f"{gain.by}× on the ladder"
     return ""
 
 
@@ -129,7 +125,7 @@ def _of_ranks(result: Cost) -> str:
     if not gain.is_sure or guess.made(cost.GUESS) is None:
         return ""
     where = f"{result.backend}, {result.environment.backend}"
-    return f"{format.times(gain.median)}× on 2 ranks ({where})"
+    return f"{format.times(gain.ratio)}× on 2 ranks ({where})"
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
@@ -187,7 +183,7 @@ def _accelerator_over_cpu(result: Race) -> str:
         return ""
     if guess.made(race.GUESS) is None or not speedup.is_sure:
         return ""
-    return f"{format.times(speedup.median if is_cpu[0] else 1 / speedup.median)}×"
+    return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
 
 
 def _how(run: RunSummary) -> str:

@@ -153,7 +153,8 @@ def _invitation(shown: Run | None) -> None:
         simulated.badge()
     entered = race(shown)
     text, share = progress.in_short(shown)
-    if shown.result and (seconds := shown.result.timed_seconds):
+    ran = None if shown.diverged else shown.result
+    if ran and (seconds := ran.timed_seconds):
         text += f", after {format.duration(seconds)}"
     name = next((name for name, one in entered.items() if one is shown), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
@@ -180,7 +181,11 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
         _verdict(named)
     st.vega_lite_chart(
         runs.loss_table(list(named.values()) or [shown], list(named)),
-        charts.losses(looks, x, most, CHART_HEIGHT, legend=bool(begun)),
+        charts.losses(
+            *(looks, x, most, CHART_HEIGHT),
+            legend=bool(begun),
+            top=runs.top_loss(list(named.values())),
+        ),
         height=CHART_HEIGHT,
         key="home_losses",
         alt=f"Training loss over {AXES[x].lower()}",
@@ -191,13 +196,10 @@ def _verdict(entered: Mapping[str, Run]) -> None:
     """Who won the race, and what the guess was worth."""
     ended = list(entered.values())
     names = [name[:1].lower() + name[1:] for name in entered]
-    winner = comparison.fastest(ended)
-    right = next((n for n, one in entered.items() if one is winner), SAME)
     text = comparison.finding(ended, names)
     if guessed := answers.given().get("race_guess"):
-        text += (
-            f" You guessed {'right' if guessed == right else guess.within(guessed)}."
-        )
+        fitting = comparison.fitting(ended, list(entered), SAME)
+        text += f" {guess.worth(guessed, fitting)}"
     st.markdown(text)
 
 

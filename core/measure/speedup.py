@@ -1,36 +1,42 @@
-"""How many times as fast: a ratio with its spread, and how people say it."""
+"""How many times as fast: the one rule for who is faster, and how people say it.
+
+A ratio is that of the medians, which the bars of a chart show. How sure it is comes
+from the pairs of readings where both took turns, and else from how much the readings of
+each differ among themselves.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from functools import cache
+from math import comb
+from statistics import median, quantiles
+from typing import Any
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
+CLOSE = 1.1  # ratios up to this one are no difference to speak of
+MOMENTS = 1.25  # the same work at another moment takes up to so many times as long
+CERTAIN = 0.9  # how often an interval of many pairs holds the true ratio, at least
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast the second candidate is as the first."""
+    """How many times as fast the second contender is as the first."""
 
-    ratios: tuple[float, ...]  # seconds of the first over the second, for each pair
-
-    @property
-    def n(self) -> int:
-        return len(self.ratios)
+    ratio: float  # median seconds of the first over those of the second
+    interval: tuple[float, float]  # around it, from where to where it may be
+    n: int = 0  # pairs of repeats; 0: they were timed at different moments
 
     @property
-    def median(self) -> float:
-        return median(self.ratios)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Least and most of the ratios."""
-        return min(self.ratios), max(self.ratios)
+    def inverse(self) -> "Speedup":
+        """How many times as fast the first is as the second."""
+        low, high = self.interval
+        return replace(self, ratio=1 / self.ratio, interval=(1 / high, 1 / low))
 
     @property
     def steady(self) -> bool:
-        """The ratios agree so well that one figure may stand for them."""
-        return agree(self.ratios)
+        """The readings agree so well that one figure may stand for them."""
+        return agree(self.interval)
 
     @property
     def is_sure(self) -> bool:
@@ -39,35 +45,113 @@ class Speedup:
 
     @property
     def confidence(self) -> float:
-        """How often the interval holds the true median, by the sign test.
-
-        It misses only if all n ratios fall on one side: 1 - 2 (1/2)^n.
-        """
-        return 1 - 2 * 0.5**self.n
+        """How often the interval holds the true ratio, by the sign test."""
+        return _confidence(self.n, _left_out(self.n))
 
     @property
     def winner(self) -> int | None:
-        """0 or 1; None if it is too close to call."""
+        """0 or 1; None if that can't be told."""
         low, high = self.interval
-        if self.n < FEWEST_REPEATS or low <= 1 <= high:
+        if 0 < self.n < FEWEST_REPEATS or low <= 1 <= high:
             return None
         return 1 if low > 1 else 0
 
+    @property
+    def of_winner(self) -> "Speedup":
+        """How many times as fast the winner is; of the second where none is."""
+        return self.inverse if self.winner == 0 else self
 
-def agree(values: Sequence[float]) -> bool:
-    """Positive values differ by at most the factor STEADY."""
-    return max(values) <= STEADY * min(values)
+    @property
+    def by(self) -> str:
+        """A figure; a range where the readings disagree on it, or on who is faster."""
+        if self.is_sure:
+            return times(self.ratio)
+        return " to ".join(map(times, self.interval))
+
+    def answers(self, first: Any, same: Any, second: Any) -> tuple:
+        """Which of three guesses fit: the first is faster, neither, or the second."""
+        fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
+        named = () if self.winner is None else ((first, second)[self.winner],)
+        return tuple(dict.fromkeys((*named, *fitting)))
+
+    def sentence(self, first: str, second: str, pairs: str = "pairs of repeats") -> str:
+        """Who is faster and how much, or why that can't be told."""
+        over = self.of_winner
+        one, other = (second, first) if self.winner == 0 else (first, second)
+        low, high = map(times, over.interval)
+        few = "only " * (self.n < FEWEST_REPEATS)
+        among = f"over {few}{self.n} {pairs}" if self.n else "at different moments"
+        between = f"{other} ran {low} to {high} times as fast as {one}"
+        if self.winner is None and all(agree((end, 1), CLOSE) for end in self.interval):
+            return f"**Too close to call**: {between}, {among}."
+        if self.winner is None:
+            return f"**Can't tell which is faster**: {between}, {among}."
+        if not self.steady:
+            return (
+                f"**{between[:1].upper()}{between[1:]}**, {among}. They differ too "
+                "much for a single figure: something else was probably running."
+            )
+        text = f"{other} ran {times(over.ratio)} times as fast as {one}"
+        return f"**{text[:1].upper()}{text[1:]}** ({low} to {high} {among})."
+
+
+def agree(values: Sequence[float], factor: float = STEADY) -> bool:
+    """Positive values differ by at most the factor."""
+    return max(values) <= factor * min(values)
+
+
+def spanned(
+    options: Sequence[Any], bounds: Sequence[float], low: float, high: float
+) -> tuple:
+    """The options that a range touches; `bounds` part them, and belong to the upper."""
+    first, last = (sum(end >= bound for bound in bounds) for end in (low, high))
+    return tuple(options[first : last + 1])
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
-    """From the seconds of as many repeats of both, which were timed in turn."""
-    return Speedup(tuple(a / b for a, b in zip(first, second, strict=True)))
+    """From the seconds of as many repeats of both, which were timed in turn.
+
+    The interval spans the ratios of the pairs, and of many leaves out the outermost.
+    """
+    ratios = sorted(a / b for a, b in zip(first, second, strict=True))
+    ratio, beyond = median(first) / median(second), _left_out(len(ratios))
+    ends = ratio, ratios[beyond], ratios[-1 - beyond]
+    return Speedup(ratio, (min(ends), max(ends)), len(ratios))
 
 
 def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
     """Like `paired`, for as many pairs as there are; None without any."""
     n = min(len(first), len(second))
     return paired(first[:n], second[:n]) if n else None
+
+
+def apart(
+    first: Sequence[float], second: Sequence[float], ratio: float | None = None
+) -> Speedup:
+    """From seconds of different moments, or with a `ratio` of whole runs of them."""
+    varied = max(MOMENTS, unevenness(first), unevenness(second))
+    ratio = ratio or median(first) / median(second)
+    return Speedup(ratio, (ratio / varied, ratio * varied))
+
+
+def unevenness(seconds: Sequence[float]) -> float:
+    """How many times as long the third quarter took as the first."""
+    if len(seconds) < 2:
+        return STEADY  # nobody knows
+    low, _, high = quantiles(seconds, method="inclusive")
+    return high / low
+
+
+@cache
+def _left_out(n: int) -> int:
+    """How many of the outermost pairs at each end aren't needed to be certain."""
+    places = range(1, (n + 1) // 2)
+    return max((k for k in places if _confidence(n, k) >= CERTAIN), default=0)
+
+
+def _confidence(n: int, left_out: int) -> float:
+    """The true median is beyond if so few of the ratios fall on one side."""
+    return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 
 def rounded(value: float, digits: int = 2) -> str:

@@ -1,16 +1,17 @@
 """Runs compared: which was the fastest, how good each became, and what differs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 from core.config import LABELS
+from core.measure.speedup import Speedup, apart
 from core.results import Epoch
 from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
 
-SAME = 1.1  # the ratio up to which two runs took about equally long
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
 # Compare takes turns; runs that somebody starts one after the other can't.
@@ -40,12 +41,13 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
     """Finished runs with their seconds to `level`, else in all; the quickest first.
 
-    Without those on the simulated accelerator, whose times are no figures.
+    Without those that diverged, and those on the simulated accelerator, whose times are
+    no figures.
     """
     finished = [
         (run.result, run)
         for run in runs
-        if run.result is not None and not run.is_simulated
+        if run.result is not None and not run.is_simulated and not run.diverged
     ]
     goal = level([run for _, run in finished])
     timed = [
@@ -55,22 +57,43 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
     return sorted(timed, key=lambda pair: pair[0])
 
 
-def fastest(runs: Sequence[Run]) -> Run | None:
-    """None where the next one took no longer than epochs of one run may differ by."""
-    (seconds, first), (longer, _), *_ = ranking(runs)
-    halves = (
-        format.middle_half([epoch.seconds for epoch in run.history])
-        for run in runs
-        if len(run.history) > 1
-    )
-    close = max([SAME, *(high / low for low, high in halves if low)])
-    return first if longer >= close * seconds else None
+def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
+    """The fastest run, the next one with other settings, and how far apart they are.
+
+    Each may be the faster one if the speed-up has no winner. None where there are no
+    two finished runs that a seed alone doesn't tell apart.
+    """
+    ranked = ranking(runs)
+    for seconds, run in ranked[1:]:
+        shortest, first = ranked[0]
+        if not same_work(run, first):
+            one, other = ([e.seconds for e in r.history] for r in (run, first))
+            return first, run, apart(one, other, seconds / shortest)
+    return None
+
+
+def same_work(run: Run, other: Run) -> bool:
+    """Nothing but the seed differs, so neither is slower by its settings."""
+    devices = {r.started and r.started.environment.device_name for r in (run, other)}
+    settings = {(replace(r.config, seed=0), tuple(r.changes)) for r in (run, other)}
+    return len(devices) == len(settings) == 1
+
+
+def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
+    """Of guesses at the fastest, one for each run, and at none: those that fit."""
+    named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
+    if (ahead := lead(runs)) is None:
+        return (same,)
+    first, following, gain = ahead
+    return gain.answers(named[following.id], same, named[first.id])
 
 
 def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     """Name the fastest of these runs and the best; empty where none has finished."""
     called = {run.id: name for run, name in zip(runs, names, strict=True)}
-    ranked = ranking(runs)
+    ranked, lost = ranking(runs), [called[run.id] for run in runs if run.diverged]
+    if not ranked and lost:
+        return " ".join(f"**{_capital(name)} diverged.**" for name in lost)
     if not ranked:
         untimed = [run for run in runs if run.result is not None]
         parts = [f"{called[run.id]}: {_reached(run)}" for run in untimed]
@@ -78,31 +101,39 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
     cost = _cost(best)
+    diverged = "".join(f" {_capital(name)} diverged." for name in lost)
     if not others:
-        return f"**{_capital(called[best.id])}: {cost}.**"
-    winner, goal = fastest(finished), level(finished)
-    one, two = (called[run.id] for run in finished[:2])
-    took, longer = (format.duration(seconds) for seconds, _ in ranked[:2])
-    to, apart = f"to {goal:.0%}" if goal else "in all", ""
-    speed = (
-        f"{one} took {took} {to}, {two} {longer}: two runs don't tell which is faster."
-    )
-    if winner is not None:
-        ratio, apart = ranked[1][0] / ranked[0][0], f" {APART}"
+        return f"**{_capital(called[best.id])}: {cost}.{diverged}**"
+    goal, winner, when = level(finished), None, ""
+    to = f"to {goal:.0%}" if goal else "in all"
+    speed = "The settings are the same, so a difference in time is the machine's."
+    if ahead := lead(finished):
+        first, next_one, gain = ahead
+        taken = {run.id: format.duration(seconds) for seconds, run in ranked}
+        one, two = called[first.id], called[next_one.id]
+        took, longer = taken[first.id], taken[next_one.id]
+        varied = f"{gain.interval[1] / gain.ratio:.1f}×"
         speed = (
-            f"{one} is the fastest: {took} {to}, {ratio:.1f}× as fast as {two}, which "
-            f"took {longer}."
+            f"Can't tell which is faster: {one} took {took} {to}, {two} {longer}, and "
+            f"epochs of different moments may vary by {varied}."
         )
+        if gain.winner is not None:
+            winner, when = first, f" {APART}"
+            speed = (
+                f"{one} is the fastest: {took} {to}, {gain.ratio:.1f}× as fast as "
+                f"{two}, which took {longer}."
+            )
+    speed += diverged
     if noise := _noise(best, others[0]):
         return (
             f"**{_capital(speed)} In accuracy, {called[best.id]} and "
             f"{called[others[0].id]} are too close to call: {_quality(best):.2%} and "
-            f"{_quality(others[0]):.2%}.**{apart} On {_samples(best):,} test images, "
+            f"{_quality(others[0]):.2%}.**{when} On {_samples(best):,} test images, "
             f"chance alone can make a difference of {noise:.1%}."
         )
     most = "the most accurate" if best.config.has_images else "the best"
     who = f"It is {most} too" if best is winner else f"{called[best.id]} is {most}"
-    return f"**{_capital(speed)} {_capital(who)}: {cost}.**{apart}"
+    return f"**{_capital(speed)} {_capital(who)}: {cost}.**{when}"
 
 
 def _capital(text: str) -> str:

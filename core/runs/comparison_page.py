@@ -120,7 +120,8 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
     )
     if y == "Loss":
         data = runs.loss_table(loaded, names)
-        chart = charts.losses(looks, x, height=charts.HEIGHT, legend=True)
+        top = runs.top_loss(loaded)
+        chart = charts.losses(looks, x, height=charts.HEIGHT, legend=True, top=top)
     else:
         data = runs.epoch_table(loaded, names)
         chart = charts.qualities(looks, x, percent)

@@ -45,6 +45,14 @@ def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
     return alt.StrokeDash("run:N").scale(scale).legend(None)
 
 
+def _loss(column: str, top: float | None) -> alt.Y:
+    """The axis of a loss, whose figures stay short even where a run diverges."""
+    short = "datum.value < 10000 ? format(datum.value, '~g') : "
+    axis = alt.Axis(labelExpr=f"{short}format(datum.value, '.1~e')")
+    scale = alt.Scale(domain=[0, top], nice=False) if top else alt.Scale(zero=True)
+    return alt.Y(f"{column}:Q").title("Loss").scale(scale).axis(axis)
+
+
 @base.live
 def losses(
     colors: Palette,
@@ -53,11 +61,13 @@ def losses(
     most: float | None = None,
     height: int = base.MIDDLE,
     legend: bool = False,
+    top: float | None = None,
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean, for `loss_table`.
 
-    `x` is a key of AXES, `most` where that axis ends, None: with the data. Without a
-    `legend` a table is the legend, and the last of several runs has the strongest line.
+    `x` is a key of AXES; `most` and `top` are where that axis and the losses end, None:
+    with the data. Without a `legend` a table is the legend, and the last of several
+    runs has the strongest line.
     """
     color = _colors(looks, colors)
     means: dict[str, Any]
@@ -68,53 +78,61 @@ def losses(
         last = f"datum.run === '{looks[-1][0] if looks else ''}'"
         means = {"strokeWidth": base.either(last, 3, 1.6)}
     # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
-    scale = alt.Scale(zero=True) if looks else alt.Scale(domain=[0, 2.5])
+    top = top if looks else 2.5
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends),
-        y=alt.Y("loss:Q").title("Loss").scale(scale),
+        y=_loss("loss", top),
         color=color,
     )
     mean = chart.encode(
-        y=alt.Y("smoothed:Q").title("Loss").scale(scale),
+        y=_loss("smoothed", top),
         tooltip=base.tips(run="Run")
         + base.tips(",d", step="Step")
         + base.tips(".2f", seconds="Seconds")
-        + base.tips(".4f", loss="Loss"),
+        + base.tips(".4~g", loss="Loss"),
         **means,
     )
-    raw = base.lines(chart, 1, opacity=0.22)
+    raw = base.lines(chart, 1, opacity=0.22, clip=True)
     by_hand = chart.transform_filter("isValid(datum.rate)").encode(y=alt.value(0))
     rule = by_hand.mark_rule(strokeDash=[3, 3]).encode(y2=alt.value("height"))
     tip = base.tips(".2~g", rate="Learning rate by hand") + base.tips(",d", step="Step")
     flag = by_hand.mark_point(shape="triangle-down", size=90, filled=True, opacity=1)
-    layers = (raw, base.lines(mean), rule, flag.encode(tooltip=tip))
+    layers = (raw, base.lines(mean, clip=True), rule, flag.encode(tooltip=tip))
     return alt.layer(*layers).properties(height=height)
 
 
 @base.live
 def per_epoch(
-    colors: Palette, looks: Looks, y: str, epochs: int, references: bool
+    colors: Palette,
+    looks: Looks,
+    y: str,
+    epochs: int,
+    references: bool,
+    top: float | None = None,
 ) -> Chart:
     """Loss, accuracy or r2 of `epoch_table`: test is a thick line, train a thin one."""
     percent = y == "accuracy"
     last = max(2, epochs)
     ticks = base.ticks(base.whole(last), format="d")
     room = 16 if references else 0  # pixels, for the names on the lines
-    figure = alt.Y(f"{y}:Q").title(None).scale(zero=False, padding=room)
+    figure = alt.Y(f"{y}:Q").scale(zero=False, padding=room)
+    figure = figure.axis(format=base.PERCENT if percent else "~r")
+    if y == "loss":
+        figure = _loss(y, top) if top else _loss(y, None).scale(zero=False)
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
-        y=figure.axis(format=base.PERCENT if percent else "~r"),
+        y=figure.title(None),
         color=_colors(looks, colors).legend(None),
         tooltip=base.tips(run="Run", split="Split", epoch="Epoch")
-        + base.tips(".2%" if percent else ".4f", **{y: y}),
+        + base.tips(".2%" if percent else ".4~g", **{y: y}),
     )
     train = chart.transform_filter("datum.split == 'train'")
     test = chart.transform_filter("datum.split == 'test'")
     return alt.layer(
         *(_reference_lines(colors.quiet) if references else ()),
-        base.lines(train, 1, opacity=0.7),
-        base.lines(test, points=38),
+        base.lines(train, 1, opacity=0.7, clip=True),
+        base.lines(test, points=38, clip=True),
     ).properties(height=base.MIDDLE)
 
 

@@ -1,6 +1,6 @@
 """Names and numbers as people read them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from statistics import quantiles
 from typing import Any
@@ -120,6 +120,11 @@ def quality(result: RunResult) -> str:
     return f"R² {result.r2:.3f}"
 
 
+def loss(value: float) -> str:
+    """0.402, 2.303; of a run that diverged 1.4e+16."""
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2g}"
+
+
 def duration(seconds: float) -> str:
     """3.4 s, 1 min 20 s, 2 h 5 min."""
     if seconds < 59.95:
@@ -177,6 +182,12 @@ def shape(dimensions: tuple[int, ...]) -> str:
 def counted(count: int, noun: str, several: str = "") -> str:
     """1 core, 2 cores, 1,000 points; `several` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
+
+
+def enumerated(names: Iterable[str]) -> str:
+    """One; one and two; one, two and three."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def provenance(environment: Environment) -> str:

@@ -57,11 +57,6 @@ def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
     return guessed is None
 
 
-def scale(factor: float) -> int:
-    """The right one of three answers: about as long, up to ten times, or more."""
-    return 0 if factor < 2 else 1 if factor <= 10 else 2
-
-
 def within(answer: str) -> str:
     """An answer as it stands within a sentence: "more than 20 GB/s"."""
     return answer[:1].lower() + answer[1:]
@@ -76,11 +71,23 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    A guess that is not `among` the answers was about something else.
+    Of several that the readings leave open, `right` has all. A guess that is not
+    `among` the answers was about something else.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         st.info(finding, icon=":material/lightbulb:")
-    elif guessed == right:
-        st.success(f"{finding} You guessed right.", icon=":material/check:")
+        return
+    fitting = right if isinstance(right, tuple) else (right,)
+    text = f"{finding} {worth(guessed, fitting, say)}"
+    if guessed in fitting:
+        st.success(text, icon=":material/check:")
     else:
-        st.info(f"{finding} You guessed: {say(guessed)}.", icon=":material/lightbulb:")
+        st.info(text, icon=":material/lightbulb:")
+
+
+def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> str:
+    """A sentence on a guess beside all that fit what was measured."""
+    if guessed not in fitting:
+        return f"You guessed: {say(guessed)}."
+    fits = "right" if len(fitting) == 1 else "within what was measured"
+    return f"You guessed {fits}."

@@ -9,7 +9,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Literal
@@ -43,22 +43,19 @@ class Guess:
 class Finding:
     """The result in one sentence, and the option that it proves right.
 
-    `right` is None where the readings leave that open. A guess that is not `among` the
-    options of this result was about something else.
+    A tuple has all options that the readings leave open; None judges no guess. A guess
+    that is not `among` the options of this result was about something else.
     """
 
     sentence: str
     right: Any = None
     say: Callable[[Any], str] = guess.within
     among: Sequence[Any] | None = None
-    close: Mapping[Any, str] = field(default_factory=dict)  # guesses that tie: why
 
     def judge(self, guessed: Any | None) -> None:
         """Show the sentence, and beside it what the guess was worth."""
-        sentence = self.close.get(guessed, self.sentence)
-        if self.right is None or guessed in self.close:
-            guessed = None
-        guess.judge(sentence, guessed, self.right, self.say, self.among)
+        guessed = None if self.right is None else guessed
+        guess.judge(self.sentence, guessed, self.right, self.say, self.among)
 
 
 class Lab:

@@ -6,15 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
+from math import ceil, log
+from statistics import quantiles
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from core.config import IMAGE_TASKS, SIMULATED, RunConfig
+from core.config import IMAGE_TASKS, RECIPES, SIMULATED, RunConfig
 from core.jobs.job import Job, Stored
 from core.results import (
     DRAWN_STEPS,
+    FIRST_STEPS,
     Change,
     Epoch,
     Fit,
@@ -53,6 +56,9 @@ EPOCHS = pa.schema(
 )
 FORETOLD_SHARE = 0.05  # part of a run after which the time left is shown
 SMOOTHED_SHARE = 1 / 20  # part of a run's drawn losses in the running mean
+CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
+FAR = 2.0  # times the loss of guessing
+ROOM = 1.2  # times the loss that nearly all steps stay below: where an axis is cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +132,31 @@ class Run:
     def smoothed_loss(self) -> float | None:
         """The newest running mean of the losses."""
         return self.curve["smoothed"][-1].as_py() if self.losses else None
+
+    @cached_property
+    def diverged(self) -> str:
+        """Why its learning rate was too high, in sentences; empty where it wasn't.
+
+        A run that merely learns nothing stays near the loss of guessing.
+        """
+        images, loss = self.config.has_images, self.smoothed_loss or 0.0
+        first = self.losses[0].loss if self.losses else 0.0
+        far = FAR * (log(10) if images else max(first, 1.0))
+        if not any(point.loss > far for point in self.losses):
+            return ""
+        is_lost = len(self.losses) > FIRST_STEPS and loss > far
+        reason = f"the loss is at {format.loss(loss)}, far above that of guessing"
+        if self.history and images:
+            accuracy = self.history[-1].test_accuracy or 0.0
+            is_lost = accuracy < CHANCE
+            reason = f"{accuracy:.2%} is right, and 10% is chance for ten classes"
+        elif self.history:
+            is_lost = (self.history[-1].test_r2 or 0.0) < 0
+            reason = "R² is below 0, so a constant would fit better"
+        recipe = RECIPES[self.config.model]["learning_rate"]
+        rate = min(self.config.learning_rate / 10, recipe)
+        advice = f"Try a learning rate of {rate:g}."
+        return f"**Diverged**: {reason}. {advice}" if is_lost else ""
 
     @property
     def share(self) -> float:
@@ -351,6 +382,16 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
         for run, name in zip(shown, names, strict=True)
     ]
     return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
+
+
+def top_loss(shown: Sequence[Run]) -> float | None:
+    """Where an axis is cut for losses that would flatten all others; None: nowhere."""
+    drawn = [run for run in shown if run.losses]
+    drawn = [run for run in drawn if not run.diverged] or drawn
+    usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]
+    top = max((cuts[-1] for cuts in usual), default=0.0)
+    most = max((point.loss for run in shown for point in run.losses), default=0.0)
+    return ceil(2 * ROOM * top) / 2 if most > 2 * ROOM * top else None
 
 
 def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:

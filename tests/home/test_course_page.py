@@ -113,4 +113,6 @@ def test_a_measurement_that_is_not_sure_has_no_ratio(measure, monkeypatch):
     }
     measure(values)
     monkeypatch.setattr(course.guess, "made", lambda _: course.guess.SHOWN)
-    assert course.by_lesson(course.Records()) == {"Compare": "Testing card wins"}
+    assert course.by_lesson(course.Records()) == {
+        "Compare": "1.14 to 11× for Testing card"
+    }

@@ -1,3 +1,5 @@
+from statistics import median
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,12 +7,12 @@ from hypothesis import strategies as st
 from core.measure import speedup
 
 SECONDS = st.lists(st.floats(0.001, 1000), min_size=3, max_size=9)
+OPTIONS = ("CPU", "about equal", "GPU")
 
 
 def test_speedup_is_of_the_second_over_the_first():
     found = speedup.speedup([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
-    assert found.ratios == (2.0, 3.0, 3.0)
-    assert (found.median, found.interval) == (3.0, (2.0, 3.0))
+    assert (found.ratio, found.interval) == (3.0, (2.0, 3.0))
     assert found.winner == 1
 
 
@@ -18,21 +20,73 @@ def test_speedup_is_of_the_second_over_the_first():
 def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
     load = [1.0] * quiet + [factor] * (5 - quiet)
     found = speedup.paired([ratio * each for each in load], load)
-    assert found.median == pytest.approx(ratio)
+    assert found.ratio == pytest.approx(ratio)
+
+
+@given(SECONDS, st.data())
+def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
+    same = st.lists(st.floats(0.001, 1000), min_size=len(first), max_size=len(first))
+    second = data.draw(same)
+    found = speedup.paired(first, second)
+    assert found.ratio == median(first) / median(second)
+    assert found.interval[0] <= found.ratio <= found.interval[1]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner"),
+    ("first", "second", "winner", "said", "right"),
     [
-        ([1, 1, 1], [2, 2, 2], 0),
-        ([2, 2, 2], [1, 1, 1], 1),
-        ([1, 1, 1], [0.9, 1.1, 0.9], None),  # the interval holds 1
-        ([1, 1], [2, 2], None),  # too few to say
-        ([1, 1, 1], [1, 1, 1], None),
+        ([1, 1, 1], [2, 2, 2], 0, "**The CPU ran 2.0 times as fast as GPU**", "CPU"),
+        ([2, 2, 2], [1, 1, 1], 1, "**GPU ran 2.0 times as fast as the CPU**", "GPU"),
+        # One pair of three says otherwise.
+        ([1, 1, 1], [0.9, 1.1, 0.9], None, "**Can't tell which is faster**", None),
+        ([1, 1, 1], [0.3, 2, 0.5], None, "GPU ran 0.50 to 3.3 times", OPTIONS),
+        ([1, 1], [2, 2], None, "over only 2 pairs", "CPU"),
+        ([1, 1, 1], [1, 1, 1], None, "**Too close to call**", "about equal"),
+        ([1, 1, 1], [1, 1.02, 0.98], None, "**Too close to call**", "about equal"),
+        # Sure, and so small that nobody would call it a difference.
+        ([1, 1, 1], [0.95, 0.96, 0.97], 1, "1.04 times", ("GPU", "about equal")),
+        ([4, 9, 30], [1, 1, 1], 1, "GPU ran 4.0 to 30 times as fast", "GPU"),
+        ([4, 9, 30], [1, 1, 1], 1, "something else was probably running", "GPU"),
+        # Of many pairs the outermost count for nothing.
+        ([2] * 8 + [0.5], [1] * 9, 1, "(2.0 to 2.0 over 9 pairs", "GPU"),
+        ([2] * 6 + [0.5] * 3, [1] * 9, None, "**Can't tell", OPTIONS),
     ],
 )
-def test_a_winner_needs_an_interval_without_1(first, second, winner):
-    assert speedup.speedup(first, second).winner == winner
+def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, said, right):
+    found = speedup.speedup(first, second)
+    assert found.winner == winner
+    assert said in found.sentence("the CPU", "GPU")
+    answers = found.answers(*OPTIONS)
+    assert right is None or answers == (right if isinstance(right, tuple) else (right,))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner", "range"),
+    [
+        ([2, 2, 2], [1, 1, 1], 1, (1.6, 2.5)),
+        ([1.2, 1.2, 1.2], [1, 1, 1], None, (0.96, 1.5)),  # another moment, no more
+        ([2, 4, 4, 8], [2, 2, 2, 2], None, (2 / 1.43, 2 * 1.43)),
+        ([1.9], [1], None, (0.95, 3.8)),  # nobody knows how much one reading varies
+        ([3], [1], 1, (1.5, 6)),
+    ],
+)
+def test_readings_of_different_moments_have_to_differ_by_more_than_they_vary(
+    first, second, winner, range
+):
+    found = speedup.apart(first, second)
+    if len(first) == 4:
+        assert found.interval[1] / found.ratio == speedup.unevenness(first)
+        return
+    assert found.winner == winner
+    assert found.interval == pytest.approx(range)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fitting"),
+    [(1, 1, "a"), (2, 2, "b"), (1, 3, "ab"), (1, 30, "abc"), (11, 12, "c")],
+)
+def test_a_guess_fits_if_the_range_touches_it(low, high, fitting):
+    assert speedup.spanned("abc", (2, 10), low, high) == tuple(fitting)
 
 
 @given(SECONDS, SECONDS)
@@ -41,7 +95,7 @@ def test_exchanging_the_candidates_exchanges_the_winner(first, second):
         speedup.speedup(first, second),
         speedup.speedup(second, first),
     )
-    assert one.median * 0.999 < 1 / min(other.ratios)
+    assert one.ratio == pytest.approx(1 / other.ratio)
     if one.winner is None:
         assert other.winner is None
     else:
@@ -50,6 +104,7 @@ def test_exchanging_the_candidates_exchanges_the_winner(first, second):
 
 def test_confidence_is_that_of_the_sign_test():
     assert speedup.speedup([1.0] * 5, [2.0] * 5).confidence == 0.9375
+    assert speedup.speedup([1.0] * 9, [2.0] * 9).confidence == 1 - 20 / 512
 
 
 def test_no_pair_is_no_speedup():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.results import LossPoint
 from core.runs import comparison
 from core.runs.comparison import APART
 from core.ui.runs import Run
@@ -23,17 +24,27 @@ def finding(*runs: Run) -> str:
             f"4.0 s. Run 1 is the most accurate: 87.00% accuracy in 6.0 s.** {APART}",
         ),
         (
-            [run("1", 1.0, 0.9), run("2", 2.0, 0.8, 0.86), run("3", 3.0, 0.86)],
+            [
+                run("1", 1.0, 0.9, batch_size=256),
+                run("2", 2.0, 0.8, 0.86),
+                run("3", 3.0, 0.86),
+            ],
             "**Run 1 is the fastest: 1.0 s to 85%, 3.0× as fast as run 3, which took "
             f"3.0 s. It is the most accurate too: 90.00% accuracy in 1.0 s.** {APART}",
         ),
         (
-            [run("1", 1.0, 0.9), run("2", 1.02, 0.91, seed=1)],
-            "**Run 1 took 1.0 s to 90%, run 2 1.0 s: two runs don't tell which is "
-            "faster. Run 2 is the most accurate: 91.00% accuracy in 1.0 s.**",
+            [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
+            "**Can't tell which is faster: run 1 took 2.0 s to 90%, run 2 2.4 s, and "
+            "epochs of different moments may vary by 1.2×. Run 2 is the most accurate: "
+            "91.00% accuracy in 2.4 s.**",
+        ),
+        (  # neither can be faster by its settings
+            [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
+            "**The settings are the same, so a difference in time is the machine's. "
+            "Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
         ),
         (
-            [run("1", 1.0, 0.3), run("2", 3.0, 0.91)],
+            [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],
             "**Run 1 is the fastest: 1.0 s in all, 3.0× as fast as run 2, which took "
             f"3.0 s. Run 2 is the most accurate: 91.00% accuracy in 3.0 s.** {APART}",
         ),
@@ -65,13 +76,22 @@ def test_nothing_is_said_of_the_time_of_a_simulated_run():
 
 
 def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
-    before, now = run("1", 2.0, 0.86), run("2", 1.0, 0.86, batch_size=256)
+    before, now = run("1", 2.0, 0.8, 0.86), run("2", 1.0, 0.8, 0.86, batch_size=256)
     assert "as fast as" in finding(before, now)
-    (epoch,) = now.history
+    epoch, _ = now.history
     uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
     now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
-    assert "two runs don't tell" in finding(before, now)
-    assert comparison.fastest([before, now]) is None
+    assert "moments may vary by 3.0×" in finding(before, now)
+    _, _, gain = comparison.lead([before, now])
+    assert gain.winner is None
+
+
+def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
+    losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
+    good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
+    assert lost.diverged.startswith("**Diverged**: 10.00% is right, and 10% is chance")
+    assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
+    assert finding(lost) == "**Run 2 diverged.**"
 
 
 @pytest.mark.parametrize(("images", "close"), [(1_000_000, False), (10_000, True)])

@@ -42,11 +42,22 @@ def test_before_it_is_measured_there_is_only_a_guess():
     assert AppTest.from_function(page, args=(True,)).run().button
 
 
-@pytest.mark.parametrize(("factor", "right"), [(1.9, 0), (2, 1), (10, 1), (10.1, 2)])
-def test_a_factor_is_one_of_three_answers(factor, right):
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (("Rye",), "You guessed right."),
+        (("Rye", "Wheat"), "You guessed within what was measured."),
+        (("Wheat",), "You guessed: rye."),
+    ],
+)
+def test_a_guess_that_the_readings_leave_open_has_its_credit(right, said, monkeypatch):
     from core.ui import guess
 
-    assert guess.scale(factor) == right
+    boxes: list[str] = []
+    for box in ("info", "success"):
+        monkeypatch.setattr(guess.st, box, lambda text, **_: boxes.append(text))
+    guess.judge("It is.", "Rye", right)
+    assert boxes == [f"It is. {said}"]
 
 
 def test_units_and_names_in_an_answer_stay_as_they_are():

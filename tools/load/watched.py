@@ -64,7 +64,7 @@ async def measure(url: str, address: str, runs: int) -> None:
     low, high = ratio.interval
     print(
         f"watched {median(found[True]):.1f} s, alone {median(found[False]):.1f} s: "
-        f"{ratio.median:.3f} times as long ({low:.3f} to {high:.3f}, n = {ratio.n})"
+        f"{ratio.ratio:.3f} times as long ({low:.3f} to {high:.3f}, n = {ratio.n})"
     )
 
 

@@ -64,11 +64,10 @@ class CrossoverLab(Lab):
         names = [candidate.name for candidate in crossover.candidates]
         for cell in crossover.cells:
             if (cell.width, cell.batch_size) == (WIDTHS[0], BATCH_SIZES[0]):
-                winner = cell.speedup.winner
-                right = guess.CLOSE if winner is None else names[winner]
-                found = "it is a tie" if winner is None else f"**{right}** is faster"
-                text = f"In the smallest corner {found}."
-                return Finding(text, right, say=str, among=(*names, guess.CLOSE))
+                options = names[0], guess.CLOSE, names[1]
+                text = f"In the smallest corner: {cell.speedup.sentence(*names)}"
+                right = cell.speedup.answers(*options)
+                return Finding(text, right, say=str, among=options)
         return None
 
     def chart(self, crossover: Crossover) -> None:
@@ -114,7 +113,7 @@ class CrossoverLab(Lab):
 def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """The rows of `map_chart`."""
     ratios = {
-        (log2(cell.batch_size), log2(cell.width)): log2(cell.speedup.median)
+        (log2(cell.batch_size), log2(cell.width)): log2(cell.speedup.ratio)
         for cell in cells
     }
     found = []
@@ -129,7 +128,7 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             "log2": ratio,
             "batch_size": cell.batch_size,
             "hidden": cell.width,
-            "label": f"{speedup.median:.2g}×" if speedup.median >= 0.1 else "<0.1×",
+            "label": f"{speedup.ratio:.2g}×" if speedup.ratio >= 0.1 else "<0.1×",
             "interval": "{:.2g}× to {:.2g}×".format(*speedup.interval),
         }
         found.append(_square("cell", *place, **texts))

@@ -50,7 +50,7 @@ class Crossover:
                 self.environments[index],
                 self.date,
                 contender=self.candidates[index].name,
-                **pick(cell, "width batch_size speedup_of_second=speedup.median"),
+                **pick(cell, "width batch_size speedup_of_second=speedup.ratio"),
                 speedup_least=cell.speedup.interval[0],
                 speedup_most=cell.speedup.interval[1],
             )
@@ -67,7 +67,7 @@ def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     """
     points = []
     by_place = {
-        (log2(c.batch_size), log2(c.width)): log2(c.speedup.median) for c in cells
+        (log2(c.batch_size), log2(c.width)): log2(c.speedup.ratio) for c in cells
     }
     for along in (0, 1):
         lines: dict[float, list[tuple[float, float]]] = {}

@@ -195,11 +195,10 @@ class RaceLab(Lab):
 
     def finding(self, race: Race) -> Finding:
         names = [candidate.name for candidate in race.candidates]
+        options = names[0], guess.CLOSE, names[1]
         speedup = race.speedup()
-        right = None
-        if speedup:
-            right = guess.CLOSE if speedup.winner is None else names[speedup.winner]
-        return Finding(verdict(race), right, say=str, among=(*names, guess.CLOSE))
+        right = speedup.answers(*options) if speedup else None
+        return Finding(verdict(race), right, say=str, among=options)
 
     def lines(self, race: Race) -> None:
         """How many times as fast the winner is in each loop, and why losses agree."""
@@ -207,25 +206,22 @@ class RaceLab(Lab):
         rows = []
         for loop in LOOPS:
             if speedup := race.speedup(loop):
-                ratios = [speedup.median, *speedup.interval]
-                if speedup.winner == 0:
-                    low, high = speedup.interval
-                    ratios = [1 / speedup.median, 1 / high, 1 / low]
-                typical, least, most = (f"{format.times(each)}×" for each in ratios)
                 winner = speedup.winner
-                name = "too close" if winner is None else names[winner]
-                by = typical if speedup.is_sure else ""
-                rows.append((loop.capitalize(), name, by, f"{least} to {most}"))
+                over = speedup.of_winner
+                name = "can't tell" if winner is None else names[winner]
+                by = f"{over.by}×" if over.is_sure else ""
+                low, high = map(format.times, over.interval)
+                rows.append((loop.capitalize(), name, by, f"{low}× to {high}×"))
         if both := race.speedup():
             figures.table(
                 rows,
-                ("Loop", "Faster", "By", "Least to most"),
+                ("Loop", "Faster", "By", "Range"),
                 alt="Who is faster in each loop, and by how much",
             )
             st.caption(
-                f"Medians of n = {both.n} pairs of heats; in {both.confidence:.0%} of "
-                "races like this one, the true median lies between the least and the "
-                "most" + (": a rough guide, since n is small." if both.n < 5 else ".")
+                f"Ratios of the medians, n = {both.n} heats of each. In "
+                f"{both.confidence:.0%} of races like this one, the true ratio lies in "
+                f"the range{', a rough guide, since n is small' * (both.n < 5)}."
             )
             for index, name in enumerate(names):
                 trials = race.counted(index)

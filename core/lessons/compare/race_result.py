@@ -8,7 +8,7 @@ from core.config import RunConfig
 from core.lessons.compare.candidates import Candidate
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import Speedup, speedup, times
+from core.measure.speedup import Speedup, speedup
 from core.results import LossPoint
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
@@ -137,38 +137,18 @@ def verdict(race: Race) -> str:
     found = race.speedup()
     if found is None:
         return "There is no winner: nothing was measured."
-    low, high = found.interval
-    if found.winner is None:
-        return (
-            f"**Too close to call on this machine.** From heat to heat, "
-            f"{race.candidates[1].name} is {times(low)} to {times(high)} times as fast "
-            f"as {race.candidates[0].name}, {TOGETHER}."
-        )
-    winner, loser = race.candidates[found.winner], race.candidates[1 - found.winner]
-    factor = found.median
-    if found.winner == 0:
-        factor, low, high = 1 / factor, 1 / high, 1 / low
-    pairs = f"over {found.n} pairs of heats"
-    if not found.steady:
-        return (
-            f"**{winner.name} wins: it is {times(low)} to {times(high)} times as fast "
-            f"as {loser.name}, {TOGETHER}** ({pairs}). The heats differ too much for "
-            "a single figure. Something else was probably running: race again when "
-            "nothing else is."
-        )
-    return (
-        f"**{winner.name} wins: it is {times(factor)} times as fast as {loser.name}, "
-        f"{TOGETHER}** ({times(low)} to {times(high)} {pairs}). "
-        f"{why(race, found.winner)}"
-    )
+    names = [candidate.name for candidate in race.candidates]
+    text = found.sentence(names[0], names[1], PAIRS)
+    return f"{text} {why(race, found.winner)}" if found.is_sure else text
 
 
-TOGETHER = "training and evaluation together"
+PAIRS = "pairs of heats, training and evaluation together"
 SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
 
 
-def why(race: Race, winner: int) -> str:
+def why(race: Race, winner: int | None) -> str:
     """Why the winner may be faster, judging by the time of a step."""
+    assert winner is not None
     won, lost = race.candidates[winner], race.candidates[1 - winner]
     step = median(race.seconds(winner, "training")) / race.steps * 1e3
     batch = race.config.batch_size

@@ -15,13 +15,17 @@ from core.lessons.compare.timing_pitfalls_result import (
     TimingLab,
     misleading,
 )
-from core.measure.speedup import paired
-from core.ui import charts, figures, format, guess
+from core.measure.speedup import paired, spanned
+from core.ui import charts, figures, format
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.job_panel import reported
 from core.ui.lab import SIDES, Finding, Guess, Lab
 
-GUESSES = ("About as long", "Two to ten times as long", "More than ten times as long")
+GUESSES = (
+    "Less than twice as long",
+    "Two to ten times as long",
+    "More than ten times as long",
+)
 
 
 class TimingPitfalls(Lab):
@@ -38,17 +42,17 @@ class TimingPitfalls(Lab):
         return text, ways / len(WAYS)
 
     def finding(self, lab: TimingLab) -> Finding:
-        factor = format.times(lab.first_call)
-        text = (
-            f"The first call took **{factor} times** as long as a later one."
-            if lab.first_call >= 1
-            else "The first call took **no longer** than a later one here: "
-            f"{factor} times as long."
-        )
-        return Finding(text, GUESSES[guess.scale(lab.first_call)])
+        first = lab.first_call
+        text = f"The first call took **{format.times(first.ratio)} times** as long as a"
+        text += " later one."
+        if not lab.stands_out:
+            low, high = map(format.times, first.interval)
+            text = "The first call took **about as long** as some of the later calls: "
+            text += f"{low} to {high} times."
+        return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
-        self._draw_calls(lab.readings)
+        self._draw_calls(lab)
         n = len(lab.readings[0].seconds)
         figures.caption(
             f"{lab.size:,} × {lab.size:,}, n = {n} calls in each way, each in a new "
@@ -56,12 +60,12 @@ class TimingPitfalls(Lab):
             lab,
         )
 
-    def _draw_calls(self, readings: Sequence[Reading]) -> None:
-        misleads = misleading(readings)
+    def _draw_calls(self, lab: TimingLab) -> None:
+        misleads = misleading(lab)
         names = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in misleads.items()}
         calls = [
             (names[reading.way], call, seconds * 1e3)
-            for reading in readings
+            for reading in lab.readings
             for call, seconds in enumerate(reading.seconds, 1)
         ]
         st.altair_chart(
@@ -74,7 +78,7 @@ class TimingPitfalls(Lab):
 
     def lines(self, lab: TimingLab) -> None:
         """The figure that each way would report, and what it is worth here."""
-        misleads = misleading(lab.readings)
+        misleads = misleading(lab)
         figures.table(
             [
                 (
@@ -90,7 +94,7 @@ class TimingPitfalls(Lab):
         )
         short = median(lab.queueing)
         if lab.environment.backend == "CPU":
-            kind = "first_call" if lab.first_call >= 2 else "no_first_call"
+            kind = "first_call" if lab.stands_out else "no_first_call"
             st.markdown(f"{self.words['cpu']} {self.words[kind]}")
         elif short > 1.5:
             st.markdown(
@@ -124,12 +128,8 @@ class TimingPitfalls(Lab):
             most = max(by_threads)
             if most > 1:
                 over = paired(by_threads[1], by_threads[most])
-                values = over.median, *format.middle_half(over.ratios)
-                typical, low, high = map(format.rounded, values)
-                sentences.append(
-                    f"At {size}, {most} threads are {typical}× as fast as one (middle "
-                    f"half of the pairs: {low}× to {high}×)."
-                )
+                said = over.sentence("one thread", f"{most} threads")
+                sentences.append(f"At {size}: {said}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
         st.caption(f"n = {n} in turn, each after a warm-up. {where}")

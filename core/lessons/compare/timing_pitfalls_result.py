@@ -1,11 +1,11 @@
 """Readings of the same operation, timed in several ways: plain data, without torch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
+from core.measure.speedup import CLOSE, MOMENTS, Speedup, agree
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,22 @@ class TimingLab:
     date: str
 
     @property
-    def first_call(self) -> float:
-        """Times a later call that the first call took, both synchronized."""
+    def first_call(self) -> Speedup:
+        """Times a later call that the first call took, both synchronized.
+
+        The interval is from the slowest of the later calls to their faster half.
+        """
         (first, *later) = next(
             r.seconds for r in self.readings if r.way == "synchronize"
         )
-        return first / median(later)
+        low, _, high = quantiles(later, method="inclusive")
+        ends = first / max(later), first / high, first / low
+        return Speedup(first / median(later), (min(ends), max(ends)))
+
+    @property
+    def stands_out(self) -> bool:
+        """The first call took longer than any later one, to speak of."""
+        return self.first_call.interval[0] > CLOSE
 
     def rows(self) -> list[Row]:
         """Two rows per way, the first call apart; a row per size and threads."""
@@ -69,14 +79,17 @@ class TimingLab:
         return calls + threads
 
 
-def misleading(readings: Sequence[Reading]) -> dict[str, bool]:
+def misleading(lab: TimingLab) -> dict[str, bool]:
     """By way: whether the mean of all its calls is off by a quarter or more.
 
-    The truth is the median of what was both synchronized and warmed up.
+    The truth is the median of what was both synchronized and warmed up. On the CPU
+    nothing but a first call that stands out can mislead.
     """
-    truth = median(next(r.seconds for r in readings if r.way == WAYS[-1]))
+    truth = median(next(r.seconds for r in lab.readings if r.way == WAYS[-1]))
+    can = lab.environment.backend != "CPU" or lab.stands_out
     return {
-        reading.way: reading.way != WAYS[-1]
-        and not 0.75 < fmean(reading.seconds) / truth < 1.25
-        for reading in readings
+        reading.way: can
+        and reading.way != WAYS[-1]
+        and not agree((fmean(reading.seconds), truth), MOMENTS)
+        for reading in lab.readings
     }

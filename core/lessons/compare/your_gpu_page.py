@@ -26,7 +26,6 @@ from core.lessons.compare.your_gpu_result import (
     read,
 )
 from core.measure.environment import Machine
-from core.measure.speedup import paired
 from core.serving.visitor_code import is_direct
 from core.ui import answers, charts, controls, dataset, format, runs
 from core.ui.charts import LINES, MIDDLE, Chart
@@ -247,16 +246,8 @@ def opponent(gpu: BrowserGpu) -> str:
 
 def versus(gpu: BrowserGpu, work: Work) -> str:
     """Who is faster at a piece of work, and how many times."""
-    over, where = work.speedup, label(work.kind, work.size)
-    if over.winner is None:
-        return f"At {where}, it is too close to call."
-    first, second = "your GPU", opponent(gpu)
-    if over.winner == 0:
-        first, second, over = second, first, paired(work.gpu, work.cpu)
-    ratio, low, high = map(format.times, (over.median, *over.interval))
-    return (
-        f"At {where}, {first} is {ratio} times as fast as {second} ({low} to {high})."
-    )
+    sentence = work.speedup.sentence(opponent(gpu), "your GPU", "pairs of rounds")
+    return f"At {label(work.kind, work.size)}: {sentence}"
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:

@@ -1,7 +1,5 @@
 """Why a GPU is fast, and when it isn't, as the Device page shows it."""
 
-from statistics import median
-
 import altair as alt
 import streamlit as st
 
@@ -14,7 +12,7 @@ from core.lessons.device.parallel_result import (
     Multiplied,
 )
 from core.measure.environment import Machine
-from core.measure.speedup import STEADY, agree
+from core.measure.speedup import STEADY, agree, apart, spanned
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -72,46 +70,40 @@ class Parallel(Lab):
         st.altair_chart(dots, alt=alt_text)
 
     def finding(self, result: Multiplications) -> Finding:
-        """Right or wrong only where all repeats say the same."""
-        seconds = {e.way: e.seconds for e in result.found if e.work == AT_ONCE}
-        loop, core = seconds["Python loop"], seconds["One core"]
-        least, most = min(loop) / max(core), max(loop) / min(core)
-        typical = median(loop) / median(core)
-        sure = _answer(least) == _answer(most)
-        times = format.rounded(typical)
-        if not sure:
-            times = f"{format.rounded(least)} to {format.rounded(most)}"
-        sentence = f"One core does it **{times} times** as fast as the loop."
-        return Finding(sentence, _answer(typical) if sure else None)
+        """How many times as fast one core is as the loop."""
+        at_once = result.readings(AT_ONCE)
+        over = apart(at_once["Python loop"], at_once["One core"])
+        sentence = over.sentence("the Python loop", "one core")
+        return Finding(sentence, spanned(TIMES, (10, 1000), *over.interval))
 
     def lines(self, result: Multiplications) -> list[str]:
         """How many times as fast each is as the one before it, and why."""
         at_once, chain = result.at(AT_ONCE), result.at(IN_TURN)
-        loop, core = at_once["Python loop"], at_once["One core"]
-        lines = [self.words["core"]]
-        if short := at_once.get(SHORT_VECTORS):
-            times = format.rounded(short / core)
-            lines.append(words("parallel.short_vectors", times=times))
-        for way, seconds in at_once.items():
+        loop, lines = at_once["Python loop"], [self.words["core"]]
+        readings = result.readings(AT_ONCE)
+        if short := readings.get(SHORT_VECTORS):
+            over = apart(short, readings["One core"])
+            lines.append(
+                words("parallel.short_vectors", times=over.by)
+                if over.winner == 1
+                else words("parallel.no_short_vectors", times=over.by)
+            )
+        for way, seconds in readings.items():
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
-                busy = way == f"{result.cores} cores" and core < 1.2 * seconds
-                lines.append(
-                    f"**{way}**: {format.times(core / seconds)} times as fast as one "
-                    "core." + " Perhaps something else keeps them busy." * busy
-                )
+                over = apart(readings["One core"], seconds)
+                text = over.sentence("one core", way)
+                if way == f"{result.cores} cores" and over.winner != 1:
+                    text += " Perhaps something else keeps the cores busy."
+                lines.append(text)
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:
             lines.append(self.words["loop"])
         unsteady = [e.way for e in result.found if not agree(e.seconds)]
         if unsteady:
-            ways = " and ".join(dict.fromkeys(unsteady))
+            ways = format.enumerated(dict.fromkeys(unsteady))
             lines.append(words("parallel.unsteady", ways=ways, factor=f"{STEADY:g}"))
         return lines
 
     def caption(self, result: Multiplications) -> str:
         return words("parallel.caption", count=len(result.found[0].seconds))
-
-
-def _answer(times: float) -> str:
-    return TIMES[(times >= 10) + (times > 1000)]

@@ -28,6 +28,10 @@ class Multiplications:
     environment: Environment
     date: str
 
+    def readings(self, work: str) -> dict[str, tuple[float, ...]]:
+        """Seconds of one multiplication, by each way."""
+        return {e.way: e.seconds for e in self.found if e.work == work}
+
     def at(self, work: str) -> dict[str, float]:
-        """Median seconds of one multiplication, by each way."""
-        return {e.way: median(e.seconds) for e in self.found if e.work == work}
+        """Their medians."""
+        return {way: median(seconds) for way, seconds in self.readings(work).items()}

@@ -14,7 +14,7 @@ from core.lessons.evaluate.evaluate_result import (
     ModeCost,
     PrecisionCost,
 )
-from core.measure.speedup import Speedup, paired
+from core.measure.speedup import CLOSE, paired, spanned
 from core.ui import charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
@@ -24,8 +24,11 @@ from core.words import Words
 
 words = Words(__file__)
 
-MEMORY_GUESSES = ("About as much", "2 to 10 times as much", "Over 10 times as much")
-SAME = 1.1  # a ratio that is no difference to speak of
+MEMORY_GUESSES = (
+    "Less than 2 times as much",
+    "2 to 10 times as much",
+    "Over 10 times as much",
+)
 CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
@@ -86,7 +89,7 @@ class Modes(Lab):
         ratio = recorded / plain
         text = "Recording gradients takes the CNN "
         text += f"**{format.times(ratio)} times** the memory."
-        return Finding(text, MEMORY_GUESSES[guess.scale(ratio)])
+        return Finding(text, spanned(MEMORY_GUESSES, (2, 10), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
         """The price of recording in memory and in time, for each model."""
@@ -100,12 +103,12 @@ class Modes(Lab):
                 text += (
                     f"recording gradients takes {format.times(ratio)} times the memory "
                     "of `no_grad`. "
-                    if ratio >= SAME
+                    if ratio >= CLOSE
                     else f"{self.words['small']} "
                 )
             quick = by_name[model, "inference_mode"]
             times = paired(recorded.seconds, quick.seconds)
-            text += compared("`inference_mode`", times, "recording gradients")
+            text += times.sentence("recording gradients", "`inference_mode`")
             lines.append(text)
         return lines
 
@@ -150,7 +153,7 @@ class Precisions(Lab):
             if cost.precision == "bfloat16":
                 share = 100 * cost.changed / cost.images
                 text = f"In bfloat16, **{share:.2g} of 100** answers change."
-                return Finding(text, CHANGED_GUESSES[guess.scale(share)])
+                return Finding(text, spanned(CHANGED_GUESSES, (2, 10), share, share))
         return None
 
     def lines(self, costs: tuple[PrecisionCost, ...]) -> list[str]:
@@ -160,7 +163,7 @@ class Precisions(Lab):
         for cost in others:
             times = paired(full.seconds, cost.seconds)
             lines.append(
-                f"{compared(f'**{cost.precision}**', times, full.precision)} "
+                f"{times.sentence(full.precision, cost.precision)} "
                 f"{format.counted(cost.changed, 'answer')} of {cost.images:,} changed, "
                 f"and {cost.correct / cost.images:.2%} are right."
             )
@@ -173,19 +176,6 @@ class Precisions(Lab):
             f"line spans the least and the most of n = {len(costs[0].seconds)} repeats "
             "after one warm-up." + " This device has no TF32." * (not has_tf32)
         )
-
-
-def compared(what: str, speedup: Speedup, than: str) -> str:
-    """How fast something is beside another, as surely as it was measured."""
-    low, high = map(format.times, speedup.interval)
-    between = f"{what} was {low} to {high} times as fast as {than}"
-    if speedup.winner is None:
-        return f"{between}: too close to call."
-    if not speedup.steady:
-        n = speedup.n
-        return f"{between}; the {n} repeats differ too much for a single figure."
-    text = f"{what} was {format.times(speedup.median)} times as fast as {than}"
-    return f"{text} ({low} to {high} over {speedup.n} pairs of repeats)."
 
 
 def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) -> None:

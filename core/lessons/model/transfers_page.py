@@ -11,7 +11,7 @@ from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.model.model_result import Crossing, Transfer, Transfers
 from core.measure.environment import Machine
-from core.measure.speedup import agree
+from core.measure.speedup import agree, spanned
 from core.ui import charts, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -136,11 +136,13 @@ class TransfersLab(Lab):
         large = rates[rates["bytes"] == rates["bytes"].max()]
         best = large.iloc[int(large["rate"].argmax())]
         text = f"{best['size']}, {best['direction']}: **{speed(best)}**."
-        if not is_steady(best):
+        low, high = (float(best[column]) for column in ("low", "high"))
+        if is_steady(best):
+            low = high = float(best["rate"])
+        else:
             text += " The repeats differ too much for a single figure: measure again "
-            return Finding(text + "when the machine is quiet.")
-        rate = float(best["rate"])
-        return Finding(text, GUESSES[(rate >= 5) + (rate > 20)])
+            text += "when the machine is quiet."
+        return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
         """The time of each kind's smallest copy, and its bandwidth at large sizes.

@@ -10,7 +10,7 @@ from core.jobs.job import Job
 from core.lessons.scale.data_parallel_page import why_on_cpu
 from core.lessons.scale.scale_result import Cost, Repeat, Step
 from core.measure.environment import Machine
-from core.measure.speedup import Speedup, paired
+from core.measure.speedup import paired, spanned
 from core.ui import charts, controls, dataset, format
 from core.ui.job_panel import latest
 from core.ui.lab import Finding, Guess, Lab
@@ -80,13 +80,10 @@ class CostLab(Lab):
         st.markdown(self.words["bars"])
 
     def finding(self, cost: Cost) -> Finding:
-        """How fast two ranks are; no guess is right if the repeats don't agree."""
+        """How fast two ranks are."""
         speedup = cost.speedup(two(cost))
-        low, high = map(answer, format.middle_half(speedup.ratios))
-        return Finding(
-            f"Two ranks run at **{in_words(speedup)} times** the speed of one.",
-            answer(speedup.median) if low == high else None,
-        )
+        right = spanned(GUESSES, (1.1, 1.7), *speedup.interval)
+        return Finding(speedup.sentence("one", "two ranks"), right)
 
     def lines(self, cost: Cost) -> list[str]:
         """What each number of ranks brings and loses, and whether that pays."""
@@ -95,9 +92,9 @@ class CostLab(Lab):
             if step.ranks == 1:
                 continue
             speedup = cost.speedup(step)
-            text = f"**{step.ranks} ranks**: {in_words(speedup)} times the speed of one"
+            text = f"**{step.ranks} ranks**: {speedup.by} times the speed of one"
             if speedup.is_sure:
-                ideal = f"{speedup.median / step.ranks:.0%} of the ideal {step.ranks}×"
+                ideal = f"{speedup.ratio / step.ranks:.0%} of the ideal {step.ranks}×"
                 text += f", {ideal}"
             share = step.exchange / median(step.seconds)
             text += (
@@ -131,18 +128,6 @@ def two(cost: Cost) -> Step:
     return next(step for step in cost.steps if step.ranks == 2)
 
 
-def answer(times: float) -> str:
-    return GUESSES[(times >= 1.1) + (times > 1.7)]
-
-
-def in_words(speedup: Speedup) -> str:
-    """A figure; a range where the pairs disagree, or leave open who is faster."""
-    if speedup.is_sure:
-        return format.times(speedup.median)
-    low, high = speedup.interval
-    return f"{format.times(low)} to {format.times(high)}"
-
-
 def verdict(cost: Cost) -> str:
     """Whether ranks pay here, compared with the better of the one-process ways."""
     one, several = (
@@ -152,17 +137,6 @@ def verdict(cost: Cost) -> str:
             [step for step in cost.steps if step.ranks > 1],
         )
     )
-    winner = paired(one.seconds, several.seconds).winner
-    if winner is None:
-        return f"**Too close to call** between {name(several)} and {name(one)}."
-    fast, slow = (several, one) if winner else (one, several)
-    gain = paired(slow.seconds, fast.seconds)
-    faster = "faster than"  # no figure where the repeats disagree on it
-    if gain.steady:
-        faster = f"{format.times(gain.median)}× as fast as"
-    if winner == 0:
-        return (
-            f"**It doesn't pay here**: {name(one)} is {faster} {name(several)}. The "
-            "extra processes cost more than they save."
-        )
-    return f"**It pays here**: {name(several)} are {faster} {name(one)}."
+    gain = paired(one.seconds, several.seconds)
+    pays = {0: "It doesn't pay here. ", 1: "It pays here. ", None: ""}[gain.winner]
+    return pays + gain.sentence(name(one), name(several))

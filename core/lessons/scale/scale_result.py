@@ -133,7 +133,7 @@ class Cost:
                 **rows.pick(each, "ranks threads_of_each=threads"),
                 **rows.pick(self, "model batch_size backend"),
                 exchange_seconds=each.exchange,
-                speedup=self.speedup(each).median,
+                speedup=self.speedup(each).ratio,
             )
             for each in self.steps
         ]

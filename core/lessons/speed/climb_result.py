@@ -15,10 +15,14 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
 from core.measure.speedup import (
+    CLOSE,
     FEWEST_REPEATS,
+    MOMENTS,
     Speedup,
+    agree,
     paired,
     precise,
+    spanned,
     speedup,
     times,
 )
@@ -110,8 +114,6 @@ class Counts:
 
 # One rung
 
-SAME = 0.1  # rungs that differ by less are called about the same
-DRIFT = 0.25  # with more, epochs of different moments can't be compared
 # Test accuracies on Fashion-MNIST after the textbook loop with the seeds 0 to 9, on a
 # CPU with torch 2.15: the ANN after 3 epochs of all images, the CNN after 2 of 10,000.
 SEEDS = {
@@ -130,26 +132,9 @@ NOISE = 0.04
 GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
 
 
-@dataclass(frozen=True)
-class Gain(Speedup):
-    """How many times as fast a rung is as its base, by pairs of epochs."""
-
-    @property
-    def same(self) -> bool:
-        return abs(self.median - 1) <= SAME
-
-    @property
-    def disputed(self) -> bool:
-        """Whether one pair has it faster and another slower."""
-        least, most = self.interval
-        return least < 1 < most
-
-    @property
-    def answer(self) -> str:
-        """The one of GUESSES that is right."""
-        if self.same:
-            return GUESSES[1]
-        return GUESSES[0 if self.median < 1 else 2 if self.median <= 2 else 3]
+def answers(gain: Speedup) -> tuple[str, ...]:
+    """Those of GUESSES that the pairs of epochs leave open."""
+    return spanned(GUESSES, (1 / CLOSE, CLOSE, 2), *gain.interval)
 
 
 @dataclass(frozen=True)
@@ -169,14 +154,19 @@ class Result:
     kept: bool = False  # whether the rungs above build on it
     applies: bool = True
     message: str = ""  # why it does not apply, or why it failed
+    again: tuple[float, ...] = ()  # its epochs of the direct comparison, to be shown
 
     @property
     def measured(self) -> bool:
         return bool(self.seconds)
 
     @property
+    def newest(self) -> tuple[float, ...]:
+        return self.again or self.seconds
+
+    @property
     def epoch_seconds(self) -> float:
-        return median(self.seconds)
+        return median(self.newest)
 
     @property
     def samples_per_second(self) -> float:
@@ -186,15 +176,15 @@ class Result:
     def accuracy(self) -> float:
         return self.correct / self.total
 
-    def gain(self, base: "Result | None") -> Gain | None:
+    def gain(self, base: "Result | None") -> Speedup | None:
         """The gain over its base by epochs timed in turn; None without any.
 
         It compares samples/s, since a rung may leave out the last, smaller batch.
         """
-        if base is None or not (epochs := speedup(self.base_seconds, self.seconds)):
+        if base is None:
             return None
-        share = self.samples / base.samples
-        return Gain(tuple(ratio * share for ratio in epochs.ratios))
+        before = [seconds / base.samples for seconds in self.base_seconds]
+        return speedup(before, [seconds / self.samples for seconds in self.seconds])
 
     def drift(self, base: "Result | None") -> float | None:
         """How many times as fast the machine was as when the base was measured.
@@ -203,15 +193,15 @@ class Result:
         """
         if base is None or not self.base_seconds:
             return None
-        pace = base.epoch_seconds / median(self.base_seconds)
-        return None if 1 / (1 + DRIFT) <= pace <= 1 + DRIFT else pace
+        pace = median(base.seconds) / median(self.base_seconds)
+        return None if agree((pace, 1.0), MOMENTS) else pace
 
     def pays_after(self, base: "Result") -> float | None:
         """Epochs until the time to start is won back; None if it never is."""
         gain = self.gain(base)
-        if gain is None or gain.median <= 1:
+        if gain is None or gain.ratio <= 1:
             return None
-        won = self.epoch_seconds * (gain.median - 1)
+        won = self.epoch_seconds * (gain.ratio - 1)
         return (self.start_seconds - base.start_seconds) / won
 
 
@@ -269,14 +259,14 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
         return True
     first, gain = next(iter(earlier.values())), result.gain(earlier[result.base])
     as_good = result.accuracy > first.accuracy - NOISE
-    return as_good and gain is not None and gain.median > 1 + SAME
+    return as_good and gain is not None and gain.ratio > CLOSE
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
     """All gains up to a rung, multiplied: tells which is best, but never quote it."""
     earlier = measured(results)
     gain = result.gain(earlier.get(result.base))
-    return gain.median * multiplied(earlier[result.base], results) if gain else 1.0
+    return gain.ratio * multiplied(earlier[result.base], results) if gain else 1.0
 
 
 def best(results: Sequence[Result]) -> Result | None:
@@ -362,7 +352,16 @@ class Climbed:
         )
 
     @property
-    def speedup(self) -> Gain | None:
+    def shown(self) -> tuple[Result, ...]:
+        """The results, with the epochs that the headline is about where it has some."""
+        if self.direct is None:
+            return self.results
+        again = {TEXTBOOK: self.direct.textbook_seconds}
+        again[self.direct.rung] = self.direct.seconds
+        return tuple(replace(r, again=again.get(r.rung, ())) for r in self.results)
+
+    @property
+    def speedup(self) -> Speedup | None:
         """The headline: the best rung over the textbook loop, their epochs in turn."""
         first = measured(self.results).get(TEXTBOOK)
         return self.best.gain(first) if self.best else None
@@ -386,7 +385,7 @@ class Climbed:
                 **pick(result, "rung compared_with=base kept"),
                 **pick(self, "environment date task=climb.task model=climb.model"),
                 samples_per_second=result.samples_per_second,
-                speedup=gain and gain.median,
+                speedup=gain and gain.ratio,
                 speedup_least=gain and gain.interval[0],
                 speedup_most=gain and gain.interval[1],
                 **pick(result, "start_seconds test_accuracy=accuracy peak_bytes"),
@@ -420,30 +419,13 @@ def verdict(climbed: Climbed) -> str:
             f"**Best rung: {title}.** There is no headline: comparing it directly "
             f"with the textbook loop failed. {direct.message}"
         )
-    text = f"**Best rung: {title}. An epoch takes {precise(rung.epoch_seconds)}"
-    gain, over = climbed.speedup, ""
-    if gain is not None:
-        least, most = map(times, gain.interval)
-        turns = f"over {gain.n} pairs of epochs, in turn"
-        if gain.winner is None:
-            over = (
-                ", too close to the textbook loop to call**: "
-                f"{least} to {most} times as fast {turns}"
-            )
-        elif not gain.steady:
-            over = (
-                f", {least} to {most} times as fast as the textbook loop** {turns}. "
-                "They differ too much for a single figure, so something else was "
-                "probably running: climb again when the machine is quiet"
-            )
-        else:
-            over = (
-                f" instead of {precise(median(direct.textbook_seconds))}: "
-                f"{times(gain.median)} times as fast as the textbook loop** "
-                f"({least} to {most} {turns})"
-            )
+    text = f"**Best rung: {title}.** An epoch takes {precise(rung.epoch_seconds)}"
+    over = ""
+    if (gain := climbed.speedup) is not None:
+        text += f", one of the textbook loop {precise(median(rung.base_seconds))}"
+        over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
     limit = to_the_limit(climbed, direct, rung)
-    paragraphs = (f"{text}{over or '**'}.", doubt(climbed), limit)
+    paragraphs = (f"{text}. {over}".strip(), doubt(climbed), limit)
     return "\n\n".join(filter(None, paragraphs))
 
 
@@ -454,12 +436,12 @@ def doubt(climbed: Climbed) -> str:
         return ""
     rung = measured(climbed.results)[direct.rung]
     product = multiplied(rung, climbed.results)
-    if abs(product / gain.median - 1) <= SAME:
+    if agree((product, gain.ratio), CLOSE):
         return ""
     return (
         f"Multiplied, the gains of the rungs would make that {times(product)} "
         "times. They were measured one after the other, and something else was busy "
-        f"in between: trust the {times(gain.median)}, which was measured directly."
+        f"in between: trust the {times(gain.ratio)}, which was measured directly."
     )
 
 
@@ -478,5 +460,5 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
         return words("changed_limit")
     return (
         f"At this machine's measured limit for {dtype}, which is {kind}, it would take "
-        f"{precise(median(limits))}: the rung takes {times(over.median)} times that."
+        f"{precise(median(limits))}: the rung takes {over.by} times that."
     )

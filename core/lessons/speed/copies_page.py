@@ -10,11 +10,15 @@ import streamlit as st
 from core.jobs.job import Job
 from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
 from core.measure.environment import Machine
-from core.measure.speedup import paired
-from core.ui import charts, figures, format, guess, simulated
+from core.measure.speedup import paired, spanned
+from core.ui import charts, figures, format, simulated
 from core.ui.lab import SIDES, Finding, Guess, Lab
 
-GUESSES = ("About as long", "2 to 10 times as long", "More than 10 times as long")
+GUESSES = (
+    "Less than 2 times as long",
+    "2 to 10 times as long",
+    "More than 10 times as long",
+)
 
 
 class Copies(Lab):
@@ -63,12 +67,12 @@ class Copies(Lab):
 
     def finding(self, lab: CopiesLab) -> Finding:
         one, many = lab.copied[0], lab.copied[-1]
-        times = paired(many.seconds, one.seconds).median
+        times = paired(many.seconds, one.seconds)
         sentence = (
             f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
-            f"**{format.rounded(times)} times** as long as in one."
+            f"**{times.by} times** as long as in one."
         )
-        return Finding(sentence, GUESSES[guess.scale(times)])
+        return Finding(sentence, spanned(GUESSES, (2, 10), *times.interval))
 
     def lines(self, lab: CopiesLab) -> list[str]:
         """What a further piece costs."""
@@ -106,12 +110,11 @@ class Copies(Lab):
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
-        low, high = map(format.times, format.middle_half(times.ratios))
+        low, high = map(format.times, times.interval)
         why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
         words.markdown(
-            f"`.item()` in every step takes **{format.times(times.median)} times** as "
-            "long as fetching all numbers at the end (middle half of the pairs: "
-            f"{low} to {high}). {why}"
+            f"`.item()` in every step takes **{format.times(times.ratio)} times** as "
+            f"long as fetching all numbers at the end ({low} to {high}). {why}"
         )
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):

@@ -65,7 +65,7 @@ def draw(machine: Machine) -> None:
         model = format.NAMES[job.value.climb.model]
         with st.expander(f"Recorded: {measurements.label(job)} · {model}"):
             st.markdown(climb_result.verdict(job.value))
-            draw_table(job.value.results, job.value.results)
+            draw_table(job.value.shown, job.value.shown)
             draw_caption(job.value)
     with st.expander("How it is measured", icon=":material/code:"):
         show(
@@ -108,7 +108,7 @@ def settings(machine: Machine) -> Climb:
 def results_of(job: Job) -> tuple[Result, ...]:
     """What is measured so far, by this climb and by those that it resumed."""
     if isinstance(job.value, Climbed):
-        return job.value.results
+        return job.value.shown
     return (*job.arguments[1], *reported(job, Result))
 
 
@@ -340,12 +340,12 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
             {
                 "Rung": BY_NAME[result.rung].title,
                 "Epoch, s": result.epoch_seconds,
-                "Than before": gain.median if gain else None,
+                "Than before": gain.ratio if gain else None,
                 "Samples/s": round(result.samples_per_second),
                 "Accuracy, %": 100 * result.accuracy,
                 "Memory, MB": None if peak is None else peak / 1e6,
-                "Least, s": min(result.seconds),
-                "Most, s": max(result.seconds),
+                "Least, s": min(result.newest),
+                "Most, s": max(result.newest),
                 "Kept": result.kept,
             }
         )

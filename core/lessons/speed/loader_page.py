@@ -91,7 +91,7 @@ class Loader(Lab):
         )
 
     def finding(self, lab: LoaderLab) -> Finding | None:
-        """The fastest number of workers, and those whose readings overlap with it."""
+        """The fastest number of workers, and those that may be as fast."""
         row = loader_result.at_textbook_batch(lab.direct or lab.cells)
         if len(row) < 2:
             return None
@@ -101,13 +101,11 @@ class Loader(Lab):
             f"{'is' if best.workers == 1 else 'are'} fastest here: {rate(best)} "
             "samples/s."
         )
-        close = {
-            workers: f"{text} But the readings of your guess, {in_words(workers)}, "
-            f"{rate(cell)}, overlap with that: too close to tell apart."
-            for workers, cell in row.items()
-            if cell != best and cell.as_fast_as(best)
-        }
-        return Finding(text, best.workers, say=in_words, close=close)
+        in_turn = bool(lab.direct)
+        close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
+        if others := [in_words(w) for w in close if w != best.workers]:
+            text += f" Too close to call against {format.enumerated(others)}."
+        return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:
         """The best cell, what each piece of the usual advice brings, and the start."""
@@ -206,9 +204,10 @@ def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
     best = loader_result.fastest(in_turn.values())
     if cell == best:
         return f"{text}, which nothing beats here."
-    if cell.as_fast_as(best):
+    over = cell.over(best)
+    if over.winner is None:
         return f"{text}, too close to the best to tell apart."
-    share = f"**{cell.share_of(best):.0%}**"
+    share = f"**{over.ratio:.0%}**"
     return f"{text}, {share} of what {in_words(best.workers)} would give you."
 
 

@@ -6,7 +6,7 @@ from statistics import median
 
 from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import paired
+from core.measure.speedup import Speedup, apart, paired
 
 BATCH_SIZES = (64, 256, 16, 1024)  # the textbook's first: time may run out early
 TEXTBOOK_BATCH = 64
@@ -62,15 +62,11 @@ class LoaderCell:
         """Least and most samples/s."""
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
-    def share_of(self, other: "LoaderCell") -> float:
-        """Its share of the other's samples/s: the median over readings in turn."""
-        share = paired(other.seconds, self.seconds).median
-        return share * self.samples / other.samples
-
-    def as_fast_as(self, other: "LoaderCell") -> bool:
-        """Whether the spreads overlap: then neither can be called faster."""
-        (low, high), (other_low, other_high) = self.spread, other.spread
-        return low <= other_high and other_low <= high
+    def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
+        """How many times as fast the samples come."""
+        cells = other, self
+        each = ([second / cell.samples for second in cell.seconds] for cell in cells)
+        return (paired if in_turn else apart)(*each)
 
 
 @dataclass(frozen=True)

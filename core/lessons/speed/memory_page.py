@@ -182,8 +182,7 @@ def mebibytes(size: int) -> str:
 
 
 def against(cost: MemoryCost, plain: MemoryCost) -> str:
-    ratio = paired(cost.seconds, plain.seconds).median
-    time = f"{format.times(ratio)} times the time"
+    time = f"{paired(cost.seconds, plain.seconds).by} times the time"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"

@@ -19,15 +19,14 @@ from core.lessons.speed.climb_result import (
     NEEDED,
     NOISE,
     RUNGS,
-    SAME,
     SEEDS,
     TEXTBOOK,
-    Gain,
     Kept,
     Result,
     Roofline,
     Rung,
 )
+from core.measure.speedup import CLOSE, Speedup, agree
 from core.ui import answers, figures, format, guess
 from core.ui.charts import Palette, palette
 from core.ui.source import body, changes
@@ -36,7 +35,7 @@ from core.words import Words
 SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
 COMPILED = ("compiled", "whole_step")  # they take a while before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
-SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "More"), strict=True))
+SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "Over 2×"), strict=True))
 # Left behind where kept values are written into the code.
 LEFT_OVER = (
     (r"^if False:\n +.*\n", ""),
@@ -64,7 +63,8 @@ def draw_rows(
         if is_revealed(bar.result)
     }
     most = end(list(shown.values()))
-    st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
+    if not answers.is_on(SHOW_ALL):
+        st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
     with st.container(gap="xxsmall"):
         for number, rung in enumerate(RUNGS):
             title, figure = st.columns(
@@ -119,6 +119,11 @@ def ask(rung: Rung) -> None:
     )
 
 
+def in_short(answer: str) -> str:
+    """An answer as its button has it, within a sentence."""
+    return guess.within(SHORT[answer])
+
+
 def guessed(rung: str) -> str | None:
     """The learner's choice of GUESSES."""
     answer = answers.given().get(f"guess_{rung}")
@@ -156,11 +161,11 @@ class Bar:
 
     @property
     def least(self) -> float:
-        return self.result.samples / max(self.result.seconds)
+        return self.result.samples / max(self.result.newest)
 
     @property
     def most(self) -> float:
-        return self.result.samples / min(self.result.seconds)
+        return self.result.samples / min(self.result.newest)
 
     @property
     def figures(self) -> str:
@@ -301,7 +306,10 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
     before, first = measured.get(result.base), measured.get(TEXTBOOK)
     gain = result.gain(before)
     if before is not None and gain is not None:
-        judge(result, before, gain)
+        names = in_sentence(before.rung), in_sentence(result.rung)
+        text = gain.sentence(*names, "pairs of epochs")
+        right = climb_result.answers(gain)
+        guess.judge(text, guessed(result.rung), right, in_short)
     for pair in (  # there is no room for four
         {
             "Epoch": format.precise(result.epoch_seconds),
@@ -317,21 +325,8 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         figures.bullets(remarks(result, before, first, gain))
 
 
-def judge(result: Result, before: Result, gain: Gain) -> None:
-    least, most = gain.interval
-    text = (
-        f"**{format.times(gain.median)}× as fast** as {in_sentence(before.rung)} "
-        f"({format.times(least)}× to {format.times(most)}× over "
-        f"{format.counted(gain.n, 'pair')} of epochs): {gain.answer.lower()}."
-    )
-    unclear = least < 1 - SAME and most > 1 + SAME
-    if unclear or (gain.disputed and not gain.same):
-        text += f" {words('ladder.disputed')}"
-    guess.judge(text, None if unclear else guessed(result.rung), gain.answer)
-
-
 def remarks(
-    result: Result, before: Result, first: Result, gain: Gain | None
+    result: Result, before: Result, first: Result, gain: Speedup | None
 ) -> list[str]:
     """What else there is to say of a rung: sentences."""
     lines: list[str] = []
@@ -342,8 +337,9 @@ def remarks(
             f"It is **dropped**, since {why}. The next rung starts from "
             f"{in_sentence(before.rung)} again."
         )
-    elif result.rung in NEEDED and gain is not None and gain.median < 1 + SAME:
-        cost = "it costs nothing" if gain.same else "though it is slower here"
+    elif result.rung in NEEDED and gain is not None and gain.ratio < CLOSE:
+        same = agree((gain.ratio, 1.0), CLOSE)
+        cost = "it costs nothing" if same else "though it is slower here"
         lines.append(f"It stays anyway, {cost}: the rungs above need it.")
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:

@@ -64,7 +64,8 @@ class Vectorize(Lab):
         fastest = min(times, key=times.__getitem__)
         seconds = format.precise(times[fastest])
         sentence = f"For a single point **{fastest}** is fastest: {seconds}."
-        return Finding(sentence, fastest, say=str)
+        close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
+        return Finding(sentence, tuple({fastest, *close}), say=str)
 
     def lines(self, lab: VectorizeLab) -> list[str]:
         """The fastest way at each size, the price of a call, and that all agree."""
@@ -73,13 +74,13 @@ class Vectorize(Lab):
         for points in sizes:
             times = lab.at(points)
             best, *_, slowest = sorted(times, key=times.__getitem__)
-            most = format.rounded(lab.times_as_fast(points, best, slowest))
+            most = lab.speedup(points, best, slowest).by
             text = (
                 f"{points_in_words(points).capitalize()}: **{best}** is {most} times "
                 f"as fast as {slowest}"
             )
             if PYTHON not in (slowest, best):
-                loop = format.rounded(lab.times_as_fast(points, best, PYTHON))
+                loop = lab.speedup(points, best, PYTHON).by
                 text += f" and {loop} times as fast as the loop"
             bullets.append(f"{text}.")
         torch_way, seconds = list(lab.at(sizes[0]).items())[-1]

@@ -5,7 +5,7 @@ from statistics import median
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import paired
+from core.measure.speedup import Speedup, paired
 
 PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
 
@@ -46,10 +46,10 @@ class VectorizeLab:
         """Median seconds of each way."""
         return {t.way: median(t.seconds) for t in self.found if t.points == points}
 
-    def times_as_fast(self, points: int, way: str, other: str) -> float:
-        """How many times as fast one way is as the other: the median over repeats."""
+    def speedup(self, points: int, way: str, other: str) -> Speedup:
+        """How many times as fast one way is as the other."""
         seconds = {t.way: t.seconds for t in self.found if t.points == points}
-        return paired(seconds[other], seconds[way]).median
+        return paired(seconds[other], seconds[way])
 
     def rows(self) -> list[Row]:
         return [

@@ -14,7 +14,7 @@ from core.results import training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import curves_chart as charts
 from core.serving.streamlit_patches import give_back_turn
-from core.ui import answers, figures, format, job_panel, polling, simulated, wall
+from core.ui import answers, figures, format, guess, job_panel, polling, simulated, wall
 from core.ui.charts import AXES, MIDDLE, palette
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
@@ -27,6 +27,7 @@ from core.ui.runs import (
     newest,
     run,
     somebodys,
+    top_loss,
 )
 from core.ui.server import engine, store, visitor
 from core.words import Words
@@ -241,6 +242,8 @@ def status(current: Run) -> tuple[str, float]:
     job, share = current.job, current.share
     latest, started = current.latest, current.started
     if (result := current.result) is not None:
+        if current.diverged:
+            return current.diverged, 1.0
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
@@ -274,6 +277,8 @@ def status(current: Run) -> tuple[str, float]:
         f"Epoch {min(len(current.history) + 1, epochs)} of {epochs} · "
         f"step {latest.step:,} of {started.steps:,}"
     )
+    if current.diverged:
+        return current.diverged, share
     if current.seconds_left is not None:
         text += f" · about {format.duration(current.seconds_left)} left"
     return text, share
@@ -298,7 +303,7 @@ def _figures(current: Run) -> None:
     if current.config.has_images:
         values = {
             "Test accuracy": f"{last.test_accuracy:.2%}" if last else "–",
-            "Training loss": "–" if loss is None else f"{loss:.3f}",
+            "Training loss": "–" if loss is None else format.loss(loss),
         }
     else:
         values = {
@@ -318,7 +323,8 @@ def _figures(current: Run) -> None:
 
 def _finding(before: Run, now: Run) -> None:
     """Ask the owner which will be faster while the run goes on; then say it."""
-    if now.job.ended or now.job.owner != visitor():
+    is_asked = not (now.job.ended or comparison.same_work(before, now))
+    if not is_asked or now.job.owner != visitor():
         st.markdown(finding(before, now))
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -341,19 +347,21 @@ def finding(before: Run, now: Run) -> str:
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
         names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
     one, other = names
+    if not now.job.ended and comparison.same_work(before, now):
+        return f"{now.name} has the settings of {one}, so their times should agree."
     if not now.job.ended:
-        return f"**Is {other} faster than {one}?**"
+        to = "to the same accuracy" if now.config.has_images else "in all"
+        return f"**Will {other} need fewer seconds than {one} {to}?**"
     if before.result is None or now.result is None:
         return (
             f"**{before.name} and {now.name.lower()} can't be compared: one of them "
             "didn't finish.**"
         )
     text = comparison.finding([before, now], names)
-    if (guess := _guessed(now)) is None:
+    if (guessed := _guessed(now)) is None:
         return text
-    fastest = comparison.fastest([before, now])
-    right = SAME if fastest is None else YES if fastest is now else NO
-    return f"{text} You guessed {'right' if guess == right else guess.lower()}."
+    fitting = comparison.fitting([before, now], (NO, YES), SAME)
+    return f"{text} {guess.worth(guessed, fitting)}"
 
 
 def _keep_guess(run_id: str) -> None:
@@ -457,7 +465,10 @@ def _losses(shown: Sequence[Run]) -> None:
     steps = max((run.started.steps for run in shown if run.started), default=100)
     st.vega_lite_chart(
         loss_table(drawn),
-        charts.losses(_looks(drawn), x, {"step": steps, "epoch": epochs}.get(x)),
+        charts.losses(
+            *(_looks(drawn), x, {"step": steps, "epoch": epochs}.get(x)),
+            top=top_loss(drawn),
+        ),
         height=MIDDLE,
         key="chart_losses",
         alt=f"Training loss over {AXES[x].lower()} of {len(drawn)} run(s)",
@@ -487,7 +498,10 @@ def _epochs(drawn: Sequence[Run]) -> None:
         column.markdown(f"**{title} after each epoch**")
         column.vega_lite_chart(
             epoch_table(drawn),
-            charts.per_epoch(_looks(drawn), y, epochs, lines),
+            charts.per_epoch(
+                *(_looks(drawn), y, epochs, lines),
+                top=top_loss(drawn) if y == "loss" else None,
+            ),
             height=MIDDLE,
             key=key,
             alt=f"{title} on training and test {samples} after each epoch",

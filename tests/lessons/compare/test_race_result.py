@@ -33,8 +33,8 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
 @pytest.mark.parametrize(
     ("race", "said"),
     [
-        (a_race([1] * 3, [4] * 3), "CPU (1 thread) wins: it is 4.0 times as fast as"),
-        (a_race([4, 4, 5], [1] * 3, (ONE, GPU)), "Testing card wins: it is 4.0 times"),
+        (a_race([1] * 3, [4] * 3), "CPU (1 thread) ran 4.0 times as fast as"),
+        (a_race([4, 4, 5], [1] * 3, (ONE, GPU)), "Testing card ran 4.0 times"),
         (a_race([4, 4, 5], [1] * 3, (ONE, GPU)), "4.0 to 5.0 over 3 pairs"),
         # Fewer threads win for a reason that fits the step.
         (a_race([0.01] * 3, [0.02] * 3), "takes only"),
@@ -49,15 +49,8 @@ def test_the_verdict_names_winner_factor_and_reason(race, said):
 
 def test_repeats_that_differ_too_much_have_no_typical_figure():
     text = verdict(a_race([1, 1, 1], [2, 5, 17]))
-    assert "wins: it is 2.0 to 17 times as fast as CPU (2" in text
-    assert "race again when nothing else is" in text
+    assert "ran 2.0 to 17 times as fast as CPU (2" in text
     assert "takes only" not in text  # no reason for a figure that isn't known
-
-
-def test_the_verdict_can_be_too_close_to_call():
-    text = verdict(a_race([1, 1, 1], [0.5, 2, 1]))
-    assert "Too close to call on this machine" in text
-    assert "wins" not in text
 
 
 def test_who_failed_does_not_lose_by_a_factor():

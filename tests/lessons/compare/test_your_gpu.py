@@ -58,7 +58,7 @@ def test_every_piece_of_work_is_timed():
 def test_what_a_browser_says_is_read_and_kept():
     gpu = read(SAID, (), **KNOWN)
     assert gpu.crossover == 64
-    assert gpu.works[0].speedup.median == 2
+    assert gpu.works[0].speedup.ratio == 2
     assert codec.loads(codec.dumps(gpu), "It") == gpu
 
 

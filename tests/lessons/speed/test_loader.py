@@ -92,7 +92,7 @@ def test_a_neighbour_in_the_middle_does_not_touch_a_share(monkeypatch, busy_from
     monkeypatch.setattr(loader, "batches_of", batches_of)
     cells = [LoaderCell(64, n, False, 0.0, 1024, (1.0,)) for n in (0, 2)]
     alone, two = loader.in_turn(Images(None), cells, torch.device("cpu"), int)
-    assert alone.share_of(two) == pytest.approx(0.5)
+    assert alone.over(two).ratio == pytest.approx(0.5)
 
 
 def test_cancelling_ends_the_workers_at_once():

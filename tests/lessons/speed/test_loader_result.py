@@ -1,5 +1,7 @@
 """The settings that are measured on a machine, and what the readings say."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.lessons.speed import loader_result
@@ -35,12 +37,11 @@ def test_a_rate_is_that_of_the_median_reading():
     assert readings.spread == (250, 1000)
 
 
-def test_overlapping_spreads_are_too_close_to_tell_apart():
-    slow, between, fast = cell(0, 3, 2.5), cell(1, 2.6, 1.5), cell(2, 1.4, 1.0)
-    assert slow.as_fast_as(between)
-    assert between.as_fast_as(slow)
-    assert not fast.as_fast_as(between)
-    assert not between.as_fast_as(fast)
+def test_a_cell_is_as_much_faster_as_its_samples_come():
+    slow, fast = cell(0, 3, 3, 3), replace(cell(2, 3, 2, 3), samples=2000)
+    assert fast.over(slow).ratio == 2
+    assert (fast.over(slow).winner, slow.over(fast).winner) == (1, 0)
+    assert cell(0, 1.0).over(cell(1, 1.5), in_turn=False).winner is None
 
 
 def test_pinning_compares_cells_that_differ_in_nothing_else():

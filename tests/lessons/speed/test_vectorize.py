@@ -32,8 +32,8 @@ def test_a_neighbour_in_the_middle_does_not_touch_the_ratio(monkeypatch, busy_fr
     known = {way: (clock.work(each), CPU) for way, each in seconds.items()}
     monkeypatch.setattr(vectorize, "ways", lambda *_: known)
     lab = vectorize.measure("cpu", repeats={1: 5})
-    assert lab.times_as_fast(1, TORCH, PYTHON) == pytest.approx(12)
-    assert lab.times_as_fast(1, NUMPY, PYTHON) == pytest.approx(4)
+    assert lab.speedup(1, TORCH, PYTHON).ratio == pytest.approx(12)
+    assert lab.speedup(1, NUMPY, PYTHON).ratio == pytest.approx(4)
 
 
 @pytest.mark.parametrize("count", [1, 50])

@@ -7,7 +7,7 @@ import pytest
 from core.lessons.train import progress_page as progress
 from core.runs.comparison import APART
 from core.ui import charts, runs
-from tests.runs.made_up import run
+from tests.runs.made_up import CONFIG, run
 
 
 @pytest.fixture(autouse=True)
@@ -18,9 +18,9 @@ def numbers(monkeypatch):
 
 
 def test_runs_are_named_with_the_settings_that_differ_if_few_do():
-    before = run("1", 2.0, 0.9)
+    before = run("1", 3.0, 0.9)
     told = progress.finding(before, run("2", 1.0, 0.9, batch_size=256))
-    assert told.startswith("**Run 2 (batch 256) is the fastest: 1.0 s to 90%, 2.0× as ")
+    assert told.startswith("**Run 2 (batch 256) is the fastest: 1.0 s to 90%, 3.0× as ")
     assert "as fast as run 1 (batch 64)" in told
     many = run("2", 1.0, 0.9, model="cnn", epochs=5, augment=True)
     assert progress.finding(before, many).startswith("**Run 2 is the fastest")
@@ -29,8 +29,10 @@ def test_runs_are_named_with_the_settings_that_differ_if_few_do():
 def test_before_the_end_there_is_a_question_in_its_place():
     before, now = run("1", 1.0, 0.9), run("2", 1.0, model="cnn")
     now = replace(now, job=replace(now.job, status="running", value=None))
-    asked = "**Is run 2 (CNN) faster than run 1 (ANN)?**"
-    assert progress.finding(before, now) == asked
+    asked = progress.finding(before, now)
+    assert asked.startswith("**Will run 2 (CNN) need fewer seconds than run 1 (ANN)")
+    same = replace(now, job=replace(now.job, arguments=(replace(CONFIG, seed=1),)))
+    assert "their times should agree" in progress.finding(before, same)
     stopped = replace(now, job=replace(now.job, status="cancelled"))
     assert "Run 1 and run 2 can't be compared" in progress.finding(before, stopped)
 
@@ -39,14 +41,14 @@ def test_before_the_end_there_is_a_question_in_its_place():
     ("kept", "said"),
     [
         (["2", "Yes"], "You guessed right."),
-        (["2", "About the same"], "You guessed about the same."),
+        (["2", "About the same"], "You guessed: about the same."),
         (["1", "Yes"], APART),  # of another run
         (None, APART),
     ],
 )
 def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
     monkeypatch.setattr(progress.answers, "given", lambda: {progress.GUESS: kept})
-    before, now = run("1", 2.0, 0.9), run("2", 1.0, 0.91, batch_size=256)
+    before, now = run("1", 3.0, 0.9), run("2", 1.0, 0.91, batch_size=256)
     assert progress.finding(before, now).endswith(said)
 
 
