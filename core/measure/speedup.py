@@ -6,7 +6,7 @@ each differ among themselves.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import comb
 from statistics import median, quantiles
@@ -26,12 +26,6 @@ class Speedup:
     ratio: float  # median seconds of the first over those of the second
     interval: tuple[float, float]  # around it, from where to where it may be
     n: int = 0  # pairs of repeats; 0: they were timed at different moments
-
-    @property
-    def inverse(self) -> "Speedup":
-        """How many times as fast the first is as the second."""
-        low, high = self.interval
-        return replace(self, ratio=1 / self.ratio, interval=(1 / high, 1 / low))
 
     @property
     def steady(self) -> bool:
@@ -58,8 +52,11 @@ class Speedup:
 
     @property
     def of_winner(self) -> "Speedup":
-        """How many times as fast the winner is; of the second where none is."""
-        return self.inverse if self.winner == 0 else self
+        """How many times as fast the winner is; the second where none is."""
+        if self.winner != 0:
+            return self
+        low, high = self.interval
+        return Speedup(1 / self.ratio, (1 / high, 1 / low), self.n)
 
     @property
     def by(self) -> str:

@@ -223,14 +223,14 @@ def whole(last: int) -> list[int]:
 def decades(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis: powers of ten; of many, every second one.
 
-    With fewer than two powers, round numbers between them as well.
+    With fewer than three powers, round numbers between them as well.
     """
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
     for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
         values = [digit * 10.0**power for power in powers for digit in digits]
         values = [value for value in values if low <= value <= high]
-        if len(values) > 1:
+        if len(values) > 2:
             break
     return values
 

@@ -78,9 +78,9 @@ def elsewhere(*environments: Environment | None) -> str:
 
 
 @contextmanager
-def empty_axes(button: str) -> Iterator[None]:
-    """In the place of figures that are not measured yet: their axes, pale."""
-    st.markdown(f":gray[Empty axes: what **{button}** measures appears here.]")
+def empty_axes() -> Iterator[None]:
+    """In the place of figures that are not there to be seen yet: their axes, pale."""
+    st.markdown(":gray[Empty axes: what is measured appears here.]")
     with faded():
         yield
 

@@ -120,11 +120,6 @@ def quality(result: RunResult) -> str:
     return f"R² {result.r2:.3f}"
 
 
-def loss(value: float) -> str:
-    """0.402, 2.303; of a run that diverged 1.4e+16."""
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.2g}"
-
-
 def duration(seconds: float) -> str:
     """3.4 s, 1 min 20 s, 2 h 5 min."""
     if seconds < 59.95:

@@ -220,7 +220,7 @@ class Lab:
     def before(self, arguments: tuple | None) -> None:
         """Draw what stands in the place of a result: empty axes, if it has them."""
         if type(self).empty_axes is not Lab.empty_axes:
-            with figures.empty_axes(self.words["start"]):
+            with figures.empty_axes():
                 self.empty_axes(arguments)
 
     def _draw_code(self, ran: bool) -> None:

@@ -145,7 +145,7 @@ class Run:
         if not any(point.loss > far for point in self.losses):
             return ""
         is_lost = len(self.losses) > FIRST_STEPS and loss > far
-        reason = f"the loss is at {format.loss(loss)}, far above that of guessing"
+        reason = f"the loss is at {loss:.2g}, far above that of guessing"
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE

@@ -110,7 +110,8 @@ def stacked(frame: pd.DataFrame) -> Chart:
     """
     colors = charts.palette()
     whole = frame["end"].max()
-    bytes_ = alt.X("start:Q").title("Bytes in the file").axis(format="~s")
+    bytes_ = alt.X("start:Q").title("Bytes in the file")
+    bytes_ = bytes_.axis(labelExpr="format(datum.value, '~s')")  # 0, and not 0k
     chart = alt.Chart(frame).encode(
         x=bytes_.scale(domain=[0, whole], nice=False),
         x2="end:Q",

@@ -225,7 +225,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         "label:N",
         colors,
         size=FONT_PIXELS,
-        dy=9,  # below the middle, where the line of equality may pass
+        dy=7,  # below the middle, where the line of equality may pass
         aria=False,
         **edges,
         stroke=alt.value(colors.page),
@@ -237,10 +237,13 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
     dashed = line.mark_line(
         color=colors.text, strokeWidth=2, strokeDash=[5, 3], aria=False
     )
+    squares, texts = cells.layer
+    hatching = tie.mark_rule(color=colors.quiet, opacity=0.35, aria=False)
     return alt.layer(
         blank.mark_rect(opacity=0.35, aria=False).encode(color=shade, **edges),
-        cells,
-        tie.mark_rule(color=colors.quiet, opacity=0.5, aria=False).encode(**edges),
+        squares,
+        hatching.encode(**edges),
+        texts,
         diamonds.encode(**sides, color=alt.value(colors.text)),
         dashed.encode(**sides),
     ).properties(height=TALL)

@@ -186,7 +186,7 @@ class RaceLab(Lab):
                 pd.DataFrame(
                     heats(race, loop), columns=["contender", "kind", "seconds", "text"]
                 ),
-                heat_chart(race.candidates, title),
+                heat_chart(race.candidates, title, None if race.trials else 1),
                 key=f"race_{loop}{self.suffix}",
                 alt=f"Seconds of {loop} of each contender: every heat, and their "
                 "median",
@@ -317,8 +317,12 @@ def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
 
 
 @charts.live
-def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
+def heat_chart(
+    colors: Palette, pair: Pair, title: str, most: float | None = None
+) -> Chart:
     """The seconds of each heat as dots, hollow for the warm-up, over their median.
+
+    The axis ends at `most`; None: with the data.
 
     For data with the columns contender, kind ("median", "heat", "warm-up" or "end"),
     seconds, and text, which stands right of all dots.
@@ -328,7 +332,9 @@ def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
     x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
     chart = alt.Chart(LATER).encode(
         y=alt.Y("contender:N").title(None).scale(domain=names).axis(axis),
-        x=x.scale(zero=True, nice=False, range=room).axis(format="~r"),
+        x=x.scale(
+            nice=False, range=room, domainMin=0, domainMax=most or alt.Undefined
+        ).axis(format="~r"),
         tooltip=charts.tips(contender="Contender", kind="What")
         + charts.tips(".4g", seconds="Seconds"),
     )

@@ -206,7 +206,8 @@ def fast_setting() -> None:
         on_click=_use_recipe,
         args=(fast,),
     )
-    text = both_settings(state.task, state.model) or words("fast")
+    batch = FAST[state.model]["batch_size"]
+    text = both_settings(state.task, state.model) or words("fast", batch=batch)
     st.markdown(f":small[{text}]")
     link(page("Speed"), "What makes it fast")
 

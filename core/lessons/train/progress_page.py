@@ -303,7 +303,7 @@ def _figures(current: Run) -> None:
     if current.config.has_images:
         values = {
             "Test accuracy": f"{last.test_accuracy:.2%}" if last else "–",
-            "Training loss": "–" if loss is None else format.loss(loss),
+            "Training loss": "–" if loss is None else f"{loss:#.4g}",
         }
     else:
         values = {
