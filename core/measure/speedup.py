@@ -61,9 +61,8 @@ class Speedup:
     @property
     def by(self) -> str:
         """A figure; a range where the readings disagree on it, or on who is faster."""
-        if self.is_sure:
-            return times(self.ratio)
-        return " to ".join(map(times, self.interval))
+        low, high = map(times, self.interval)
+        return times(self.ratio) if self.is_sure or low == high else f"{low} to {high}"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
         """Which of three guesses fit: the first is faster, neither, or the second."""

@@ -149,7 +149,7 @@ class Run:
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE
-            reason = f"{accuracy:.2%} is right, and 10% is chance for ten classes"
+            reason = f"{accuracy:.2%} right, and 10% is chance for ten classes"
         elif self.history:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"

@@ -89,7 +89,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert lost.diverged.startswith("**Diverged**: 10.00% is right, and 10% is chance")
+    assert lost.diverged.startswith("**Diverged**: 10.00% right, and 10% is chance")
     assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
     assert finding(lost) == "**Run 2 diverged.**"
 

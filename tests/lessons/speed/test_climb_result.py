@@ -152,7 +152,7 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
     least, true, most = sorted(ratios)
     assert climbed.speedup.ratio == pytest.approx(true)
     assert climbed.speedup.interval == pytest.approx((least, most))
-    said = verdict(climbed)
+    said, (least, most) = verdict(climbed), climbed.speedup.interval
     if not climbed.speedup.steady:  # no figure of one pair stands for all of them
         assert f"ran {times(least)} to {times(most)} times as fast" in said
         assert not doubt(climbed)
