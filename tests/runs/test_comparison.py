@@ -7,7 +7,7 @@ import pytest
 from core.results import LossPoint
 from core.runs import comparison
 from core.runs.comparison import APART
-from core.ui.runs import Run
+from core.ui.runs import Run, top_loss
 from tests.runs.made_up import run
 
 
@@ -113,3 +113,12 @@ def test_the_table_has_the_settings_that_differ_and_the_figures():
         ("Total seconds", "4.0", "2.0"),
     ]
     assert comparison.level([replace(runs[0], history=()), runs[1]]) is None
+
+
+@pytest.mark.parametrize(("worst", "top"), [(3.0, None), (1e16, 3.0)])
+def test_a_loss_far_above_all_others_is_cut_off(worst, top):
+    """The axis then ends a little above what nearly all steps stay below."""
+    losses = [LossPoint(n, float(n), 2.3) for n in range(40)]
+    good = replace(run("1", 1.0, 0.9), losses=tuple(losses))
+    spiky = (*losses, LossPoint(40, 40.0, worst))
+    assert top_loss([good, replace(run("2", 1.0, 0.9), losses=spiky)]) == top
