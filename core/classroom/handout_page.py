@@ -166,7 +166,9 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     for guess, counts in sorted(answers.items(), key=lambda item: -item[1].total()):
         if counts:
             right = guess.measured()
-            measured = f"{right[0]}: {right[1]}" if right else "Not measured yet"
+            measured = "Not measured yet"
+            if right:
+                measured = f"{' or '.join(right[0])}: {right[1]}"
             all_of_them = "; ".join(
                 f"{answer}: {n}" for answer, n in counts.most_common()
             )

@@ -92,7 +92,7 @@ def _tally(standings: Standings) -> None:
         "tally",
         title=asked.title,
         answers=[(str(answer), people) for answer, people in answers.most_common()],
-        right=asked.measured() or ("", ""),
+        right=asked.measured() or ((), ""),
         color=charts.palette().right,
     )
 
