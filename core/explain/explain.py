@@ -27,7 +27,8 @@ FRAME = re.compile(
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
 LIBRARY = re.compile(
-    r"site-packages|dist-packages|[/\\]torch[/\\]|lib[/\\]python|<frozen"
+    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]|lib[/\\]python"
+    r"|<frozen"
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
