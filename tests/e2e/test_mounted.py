@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -52,9 +52,22 @@ def proxy(folder: Path, settings: str) -> Iterator[None]:
         assert caddy.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)
-    yield
-    caddy.terminate()
-    caddy.wait(20)
+    try:
+        yield
+    finally:
+        caddy.terminate()
+        caddy.wait(20)
+
+
+@contextmanager
+def app(folder: Path, **settings: str) -> Iterator[str]:
+    """The address of an app with these settings."""
+    server = start_server(folder, **settings)
+    try:
+        yield server.url
+    finally:
+        server.process.terminate()
+        server.process.wait(20)
 
 
 @pytest.fixture(params=["stripped", "whole"])
@@ -64,21 +77,21 @@ def mounted(request, tmp_path) -> Iterator[tuple[str, Class]]:
     if request.param == "whole":
         settings["STREAMLIT_SERVER_BASE_URL_PATH"] = PATH
     monday = open_class(tmp_path, 8)
-    server = start_server(tmp_path, **settings)
-    app, port = urlsplit(server.url).netloc, free_port()
-    route = f"""
-    handle /{PATH}/* {{
-        {f"uri strip_prefix /{PATH}" if request.param == "stripped" else ""}
-        reverse_proxy {app} {{
-            header_up X-Forwarded-Prefix /{PATH}
+    site = f"http://127.0.0.1:{free_port()}"
+    with app(tmp_path, **settings) as url:
+        sites = f"""
+        {site} {{
+            handle /{PATH}/* {{
+                {f"uri strip_prefix /{PATH}" if request.param == "stripped" else ""}
+                reverse_proxy {urlsplit(url).netloc} {{
+                    header_up X-Forwarded-Prefix /{PATH}
+                }}
+            }}
+            respond "Not the app's." 404
         }}
-    }}
-    respond "Not the app's." 404
-    """
-    with proxy(tmp_path, f"http://127.0.0.1:{port} {{\n{route}\n}}"):
-        yield f"http://127.0.0.1:{port}/{PATH}", monday
-    server.process.terminate()
-    server.process.wait(20)
+        """
+        with proxy(tmp_path, sites):
+            yield f"{site}/{PATH}", monday
 
 
 def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
@@ -139,20 +152,9 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
     browser, contexts, tmp_path
 ):
     """As a Space shows it: a reload finds the runs; a code and a file go through."""
-    server = start_server(tmp_path, STREAMLIT_SERVER_ENABLE_XSRF_PROTECTION="false")
     port = free_port()
     hub, space = (f"https://{name}.localhost:{port}" for name in ("hub", "space"))
-    settings = f"""
-    {space} {{
-        tls internal
-        reverse_proxy {urlsplit(server.url).netloc}
-    }}
-    {hub} {{
-        tls internal
-        header Content-Type text/html
-        respond `<iframe src="{space}{{query}}" width="1200" height="850"></iframe>`
-    }}
-    """
+    shown = f'<iframe src="{space}{{query}}" width="1200" height="850"></iframe>'
     context = browser.new_context(ignore_https_errors=True)
     contexts.append(context)
     context.set_default_timeout(SLOW)
@@ -163,7 +165,21 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
         frame = next(each for each in page.frames if each.url.startswith(space))
         return ready(cast(Page, frame))
 
-    with proxy(tmp_path, settings):
+    with ExitStack() as stack:
+        no_token = {"STREAMLIT_SERVER_ENABLE_XSRF_PROTECTION": "false"}
+        url = stack.enter_context(app(tmp_path, **no_token))
+        sites = f"""
+        {space} {{
+            tls internal
+            reverse_proxy {urlsplit(url).netloc}
+        }}
+        {hub} {{
+            tls internal
+            header Content-Type text/html
+            respond `{shown}`
+        }}
+        """
+        stack.enter_context(proxy(tmp_path, sites))
         frame = embedded(SHORT)
         key(frame, "start_training").click()
         expect(result(frame)).to_be_visible(timeout=SLOW)
@@ -186,22 +202,18 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
         (cookie,) = (each for each in context.cookies() if each["name"] == COOKIE)
         assert (cookie["sameSite"], cookie["secure"]) == ("None", True)
         assert cookie["partitionKey"].startswith("https://hub.localhost")
-    server.process.terminate()
-    server.process.wait(20)
 
 
 def test_by_another_name_the_app_does_not_answer(tmp_path):
-    server = start_server(tmp_path, STREAMLIT_SERVER_ALLOWED_HOSTS="x.org 127.0.0.1")
-
-    def status(host: str, path: str, **headers: str) -> int:
-        named = {"Host": host, **headers}
-        return requests.get(
-            f"{server.url}/{path}", headers=named, timeout=20
-        ).status_code
-
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    for path, more in (("Train", {}), ("livez", {}), ("_stcore/stream", upgrade)):
-        assert status("rebound.org", path, **more) == 400
-    assert status("x.org", "Train") == status("127.0.0.1:80", "livez") == 200
-    server.process.terminate()
-    server.process.wait(20)
+    with app(tmp_path, STREAMLIT_SERVER_ALLOWED_HOSTS="x.org 127.0.0.1") as url:
+
+        def status(host: str, path: str, **headers: str) -> int:
+            headers["Host"] = host
+            return requests.get(
+                f"{url}/{path}", headers=headers, timeout=20
+            ).status_code
+
+        for path, more in (("Train", {}), ("livez", {}), ("_stcore/stream", upgrade)):
+            assert status("rebound.org", path, **more) == 400
+        assert status("x.org", "Train") == status("127.0.0.1:80", "livez") == 200
