@@ -154,7 +154,7 @@ def test_a_browsers_gpu_is_judged_like_any_other():
     assert "Your GPU wins from 256 on" in texts(at.success)
     assert "You guessed right" in texts(at.success)
     assert len(at.get("vega_lite_chart")) == 3
-    assert "the last second had 83%" in texts(at.markdown)
+    assert "the speed was 83%" in texts(at.markdown)
     assert "As the browser claims: `nvidia ampere`" in texts(at.caption)
 
 
