@@ -25,7 +25,7 @@ def test_checkpoints_without_a_run(monkeypatch):
     """
     monkeypatch.setattr(runs, "finished", list)
     at = open_page("pages/6_Checkpoints.py")
-    assert "No image model has been trained" in texts(at.markdown)
+    assert "You haven't trained an image model yet" in texts(at.markdown)
     assert at.file_uploader(key="upload_checkpoint")
     assert not at.download_button
     assert "untrained" in texts(at.markdown)
