@@ -58,6 +58,10 @@ def every() -> list[torch.device]:
     return [*(torch.device(device.type, i) for i in range(count)), cpu]
 
 
+class UntimedError(ExplainedError):
+    """Seconds were asked for of a device that has none to tell."""
+
+
 def resolve(name: str) -> torch.device:
     """The device of that name; "auto" is the accelerator, or the CPU without one.
 
@@ -82,7 +86,7 @@ def resolve(name: str) -> torch.device:
 def resolve_timed(name: str) -> torch.device:
     """Like `resolve`, for figures in seconds, which the simulated one has none of."""
     if name == SIMULATED:
-        raise ExplainedError(
+        raise UntimedError(
             "The simulated accelerator teaches rules, no speed: nothing is timed on it."
         )
     return resolve(name)

@@ -67,6 +67,11 @@ def call(
     return outcome.get()
 
 
+def call_for(seconds: float, address: str, *arguments: Any) -> Any:
+    """`call` for a question of the engine's, whose arguments have no names."""
+    return call(address, *arguments, seconds=seconds)
+
+
 class Child:
     """A process that calls the function at `address`.
 

@@ -8,7 +8,7 @@ sizes, pinned memory) has a function of its own, and so has what a backend must 
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -19,15 +19,32 @@ from core.sim import generator, ledger, memory, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY = "PrivateUse1"
-WAITS = {  # the host needs the result, or the result's size, before it can go on
-    "_local_scalar_dense": "item",
-    "equal": "equal",
-    "nonzero": "nonzero",
-    "masked_select": "masked_select",
-    "_unique2": "unique",
-    "unique_dim": "unique",
-    "unique_consecutive": "unique",
-    "repeat_interleave": "repeat_interleave",
+def masks(indices: Iterable[Tensor | None]) -> Iterator[int]:
+    """An index of bools is turned into numbers first: how many there are, an int."""
+    for index in indices:
+        if index is not None and index.dtype in (torch.bool, torch.uint8):
+            yield 4
+
+
+# The host needs the result, or the result's size, before it can go on: why it waits,
+# and the bytes of each number that it fetches for that, as in PyTorch's CUDA sources.
+FETCHES: dict[str, tuple[str, Callable[..., Iterable[int]]]] = {
+    "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
+    "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
+    "nonzero": ("nonzero", lambda _: [4]),
+    "masked_select": ("masked_select", lambda *_: [4]),
+    "index": ("nonzero", lambda _, indices: masks(indices)),
+    "index_put": ("nonzero", lambda _, indices, *__: masks(indices)),
+    "index_put_": ("nonzero", lambda _, indices, *__: masks(indices)),
+    "_index_put_impl_": ("nonzero", lambda _, indices, *__: masks(indices)),
+    "_unique2": ("unique", lambda *_, **__: [8]),
+    "unique_dim": ("unique", lambda *_, **__: [8]),
+    "unique_consecutive": ("unique", lambda *_, **__: [8]),
+    "bincount": ("bincount", lambda x, *_, **__: [x.element_size()] * 2),
+    "repeat_interleave": (
+        "repeat_interleave",  # the sum, and whether all are 0 or more
+        lambda x, output_size=None: [] if output_size is not None else [8, 1],
+    ),
 }
 
 
@@ -42,7 +59,7 @@ class Plan:
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
         self.size = None if takes_tensors else places.get("size")  # of what it makes
-        self.wait = WAITS.get(self.name)
+        self.fetch = FETCHES.get(self.name)
         self.writes = op._schema.is_mutable
 
 
@@ -123,8 +140,11 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             dtype = named.get("dtype") or torch.get_default_dtype()
             memory.check_room(math.prod(given[plan.size]) * dtype.itemsize)
         ledger.counts.operations[plan.name] += 1
-        if plan.wait:
-            ledger.wait(plan.wait)
+        if plan.fetch:
+            why, sizes = plan.fetch
+            for size in sizes(*given, **named):
+                ledger.wait(why)
+                ledger.copy(ledger.TO_HOST, size)
         result = op(*given, **named)
         if plan.writes:
             for device, host in hosts.pairs:

@@ -84,7 +84,8 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 
     A broken driver may hang or end it, and its random numbers are its own.
     """
-    return engine().ask("core.jobs.sandbox:call", address, *arguments, seconds=seconds)
+    call = "core.jobs.sandbox:call_for"
+    return engine().ask(call, seconds, address, *arguments, seconds=seconds)
 
 
 class KeptAnswer(Generic[Answer]):

@@ -50,13 +50,16 @@ def said(results: Results) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("step", ["mistakes", "pages"])
-def test_a_step_comes_to_its_end(step: str, tmp_path: Path) -> None:
-    script.work(step, tmp_path, True, 60.0)
+@pytest.mark.parametrize(
+    ("step", "device"), [("mistakes", "auto"), ("pages", "auto"), ("pages", "sim")]
+)
+def test_a_step_comes_to_its_end(step: str, device: str, tmp_path: Path) -> None:
+    script.work(step, tmp_path, True, 60.0, device)
     first, *more = script.summary(step, tmp_path / f"{step}.json", "").splitlines()
     assert first.split()[:2] == [step, "done"]
-    assert len(more) == (devices.accelerator() is None)
-    assert all(line.startswith("    On a CPU untried: ") for line in more)
+    said = [line.strip() for line in more if "nothing is timed" not in line]
+    assert len(said) == (devices.accelerator() is None)
+    assert all(line.startswith("Without an accelerator untried: ") for line in said)
 
 
 def test_a_graphed_epoch_trains() -> None:

@@ -2,8 +2,9 @@
 
 Each step runs in a process of its own for a limited time, and keeps what it finds in
 DIR/STEP.json as it goes; what it prints is in DIR/log.txt. Started again with the same
-folder, it goes on where it was. --tiny tries the script itself, on a CPU too. The exit
-status is 1 where something failed.
+folder, it goes on where it was. --tiny tries the script itself, on a CPU too, or
+with --device sim on the simulated accelerator. The exit status is 1 where something
+failed.
 """
 
 import argparse
@@ -53,12 +54,13 @@ def main() -> int:
     add("--only", nargs="+", choices=STEPS, metavar="STEP", help="these, in order")
     add("--seconds", type=float, default=540.0, help="for all of them")
     add("--tiny", action="store_true", help="as little of everything as there is")
+    add("--device", default="auto", help="such as sim, which is no accelerator")
     add("--here", action="store_true", help=argparse.SUPPRESS)  # one, in this process
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.here:
         (name,) = given.only
-        work(name, given.out, given.tiny, given.seconds)
+        work(name, given.out, given.tiny, given.seconds, given.device)
         return 0
     deadline = time.monotonic() + given.seconds
     with (given.out / "log.txt").open("a", encoding="utf-8") as log:
@@ -73,16 +75,19 @@ def main() -> int:
             tell(f"{name}: {STEPS[name].what}, {left:.0f} s at most")
             cut = NO_TIME
             if left >= LEAST_SECONDS:
-                cut = start(name, given.out, given.tiny, left, log)
+                cut = start(name, given.out, given.tiny, left, log, given.device)
             lines.append(summary(name, given.out / f"{name}.json", cut))
         tell("\n" + "\n".join(lines))
     return 1 if any(line.split()[1] == "failed" for line in lines) else 0
 
 
-def start(name: str, out: Path, tiny: bool, seconds: float, log: Any) -> str:
+def start(
+    name: str, out: Path, tiny: bool, seconds: float, log: Any, device: str = "auto"
+) -> str:
     """Run a step in a process of its own; why it ended early, else nothing."""
     command = [sys.executable, "-m", "tools.accelerator", "--here", "--only", name]
     command += ["--out", str(out), "--seconds", str(seconds - PATIENCE)]
+    command += ["--device", device]
     process = subprocess.Popen(
         [*command, *["--tiny"] * tiny],
         cwd=ROOT,
@@ -101,15 +106,18 @@ def start(name: str, out: Path, tiny: bool, seconds: float, log: Any) -> str:
     return f"Its process ended with exit status {status}." if status else ""
 
 
-def work(name: str, out: Path, tiny: bool, seconds: float) -> None:
+def work(
+    name: str, out: Path, tiny: bool, seconds: float, device_name: str = "auto"
+) -> None:
     """Run a step in this process."""
     from importlib import import_module
 
     from core import devices
+    from core.config import SIMULATED
     from core.sim import simulation
     from tools.accelerator.step import Results, Setting
 
-    device = devices.resolve("auto")
+    device = devices.resolve(device_name)
     simulation.offer()  # as the app's workers do
     results = Results(out / f"{name}.json", device, tiny)
     setting = Setting(device, out, tiny, time.monotonic() + seconds)
@@ -120,7 +128,7 @@ def work(name: str, out: Path, tiny: bool, seconds: float) -> None:
         said = f"What it needs is not installed here: {error}."
         return results.keep("import", "skipped", said)
     results.parts.pop("import", None)  # it may have failed before
-    if device.type == "cpu":
+    if device.type in ("cpu", SIMULATED):
         results.untried = step.UNTRIED
     step.run(setting, results)
 
@@ -140,7 +148,7 @@ def summary(name: str, path: Path, cut: str) -> str:
     status = "failed" if failed else "done" if count["done"] else "skipped"
     lines = [f"{name:9} {status:8} {told}{'. ' if told and cut else ''}{cut}"]
     if whole.get("untried"):
-        lines.append(f"    On a CPU untried: {whole['untried']}")
+        lines.append(f"    Without an accelerator untried: {whole['untried']}")
     lines += [f"    {several(those)} {reason}" for reason, those in why.items()]
     return "\n".join(lines)
 

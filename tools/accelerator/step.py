@@ -133,7 +133,7 @@ def outcome(work: Callable[[], Any]) -> tuple[str, str, Any]:
     """How it ended, in a word and a sentence, and what it found."""
     try:
         found = work()
-    except SkipError as why:
+    except (SkipError, devices.UntimedError) as why:
         return "skipped", str(why), None
     except ImportError as error:
         return "skipped", f"What it needs is not installed here: {error}.", None
