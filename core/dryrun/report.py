@@ -29,8 +29,21 @@ class Request:
     capacity: int = 4 << 30  # bytes that the device has here
     starts_processes: bool = True  # else loaders work without
     simulates: bool = True  # else the script is run as a machine without a GPU has it
+    names: bool = False  # tell each value, and count over the run, not by steps
     before: str = ""  # code that is run in the same module, and is not looked at
     after: str = ""  # that sets `facts`
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor, or the parameters of a model, as a line of the script had it last."""
+
+    line: int
+    name: str  # of the variable, or what the line says
+    kind: str  # its class
+    shape: tuple[int, ...] | None  # None: of a model
+    dtype: str
+    device: str  # several, for a model that is not in one place
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,7 @@ class Report:
     on_cpu: Line | None = None  # where the model was made that was never moved
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # of Request.after
+    values: list[Value] = field(default_factory=list)  # if Request.names
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it: each line with its code."""

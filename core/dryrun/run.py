@@ -11,7 +11,7 @@ from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
@@ -27,10 +27,13 @@ from core.dryrun.report import (
     Memory,
     Report,
     Request,
+    Value,
 )
 from core.dryrun.script import Line, Script, sources
 from core.dryrun.steps import Steps
 from core.sim import memory, simulation
+
+MOST_VALUES = 200  # that are told, of a script that may be a stranger's
 
 
 class Mode(TorchFunctionMode):
@@ -70,7 +73,9 @@ class Run:
         self.request = request
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
         self.origins = Origins(self.script, request.starts_processes)
-        self.steps = Steps(request.steps, self.origins)
+        self.steps = Steps(request.steps, self.origins, whole=request.names)
+        self.values: dict[tuple[int, str], Value] = {}
+        self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         memory.capacity = request.capacity
 
@@ -80,7 +85,8 @@ class Run:
     def report(self) -> Report:
         """Run it to its end."""
         if self.request.simulates:
-            self.script.install()
+            if not self.request.names:  # whose numbers are to be those of the whole
+                self.script.install()
             self.origins.install()
             self.steps.install()
             cuda.install(self.mode)
@@ -100,7 +106,28 @@ class Run:
             self._on_cpu(),
             notes,
             self.facts,
+            [self.values[place] for place in sorted(self.values)],
         )
+
+    def _tell(self, line: int, name: str, value: Any) -> Any:
+        """Remember a value of the script's that is on a device."""
+        if isinstance(value, Tensor):
+            held, shape = [value], tuple(value.shape)
+        elif isinstance(value, nn.Module):
+            held, shape = [*value.parameters(), *value.buffers()], None
+        else:
+            for key, part in value.items() if isinstance(value, dict) else ():
+                if isinstance(part, Tensor):
+                    self._tell(line, f"{name}[{key!r}]", part)
+            return value
+        dtypes, devices = (
+            " and ".join(sorted({str(getattr(tensor, each)) for tensor in held}))
+            for each in ("dtype", "device")
+        )
+        told = (type(value).__name__, shape, dtypes.replace("torch.", ""), devices)
+        if held and len(self.values) < MOST_VALUES:
+            self.values[line, name] = Value(line, name, *told)
+        return value
 
     def _run(self) -> BaseException | None:
         """The error that it ends with."""

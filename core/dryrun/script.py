@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
 OURS = str(Path(__file__).parents[1])  # no part of a script that stands beside it
 LEAST_SECONDS = 1.0  # of a loop before it is left: short trainings go to their end
 MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
@@ -62,6 +63,7 @@ class Script:
     def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
         """`count` tells how many steps optimizers have made."""
         self.steps, self.count, self.shortens = steps, count, False
+        self.tell: Tell | None = None  # is called with each value
         self.shortened: set[Line] = set()  # loops that were left
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
@@ -82,6 +84,9 @@ class Script:
 
     def code(self, text: str | bytes, file: str) -> CodeType:
         tree = ast.parse(text, file)
+        if self.tell is not None and file in self.main:
+            vars(builtins).update(__tell__=self.tell)
+            tree = ast.fix_missing_locations(Values().visit(tree))
         if self.shortens:
             tree = ast.fix_missing_locations(Loops(file).visit(tree))
         return compile(tree, file, "exec")
@@ -127,6 +132,50 @@ class Script:
             return over
 
         return is_over
+
+
+class Values(ast.NodeTransformer):
+    """Lets each line tell what it has given a name to, or has made of no name."""
+
+    def visit_For(self, loop: ast.For) -> ast.AST:
+        self.generic_visit(loop)
+        loop.body[:0] = self._names(loop.target, loop.target)
+        return loop
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        return [node, *self._names(node, *node.targets)]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        return [node, *self._names(node, *[node.target] * (node.value is not None))]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        return [node, *self._names(node, node.target)]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        return self._value(node)
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        return self._value(node)
+
+    def _value(self, node: ast.Expr | ast.Return) -> ast.AST:
+        value = node.value
+        if isinstance(value, ast.Call | ast.Attribute | ast.BinOp | ast.Compare):
+            node.value = self._call(value, ast.unparse(value), value)
+        return node
+
+    def _names(self, at: ast.stmt | ast.expr, *targets: ast.expr) -> list[ast.stmt]:
+        """Statements that tell of the variables among these."""
+        names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        stored = [n.id for n in names if isinstance(n.ctx, ast.Store)]
+        return [
+            ast.copy_location(ast.Expr(self._call(at, name, _name(name))), at)
+            for name in stored
+        ]
+
+    def _call(self, at: ast.AST, name: str, value: ast.expr) -> ast.expr:
+        line = ast.Constant(getattr(at, "lineno", 0))
+        call = ast.Call(_name("__tell__"), [line, ast.Constant(name), value], [])
+        return ast.copy_location(call, at)
 
 
 class Loops(ast.NodeTransformer):

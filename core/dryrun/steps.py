@@ -93,9 +93,10 @@ class Peak:
 class Steps:
     """Of a script that is being run."""
 
-    def __init__(self, most: int, origins: Origins) -> None:
-        """Look closely at `most` steps after the first."""
+    def __init__(self, most: int, origins: Origins, whole: bool = False) -> None:
+        """Look closely at `most` steps after the first, or take all for one step."""
         self.most, self.here, self.stack = most, origins.here, origins.stack
+        self.whole = whole
         self.made = 0
         self.done: list[Step] = []
         self.current = Step()
@@ -212,7 +213,8 @@ class Steps:
             self.current.allocated = memory.allocated
             if len(self.done) <= self.most:
                 self.done.append(self.current)
-            self.current, self._was_called = Step(), False
+            self.current = self.current if self.whole else Step()
+            self._was_called = False
             if len(self._graphs) <= self.most:
                 self._graphs.append(graphs(self.stack()))
 
@@ -238,6 +240,8 @@ class Steps:
 
     def measured(self) -> list[Step]:
         """Those after the first, in which optimizers make their state."""
+        if self.whole:
+            return [self.current]
         return self.done[1:] or self.done
 
     def growth(self) -> Growth | None:

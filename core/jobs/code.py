@@ -48,6 +48,17 @@ def raised(failure: Mapping[str, Any]) -> str:
     return quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
 
 
+def failed(failure: Mapping[str, Any], name: str) -> str:
+    """What it raised where, and the line to change, if they are of the file `name`."""
+    line, culprit = failure["line"], failure["culprit"]
+    if line is None or line["file"] != name:
+        return ""
+    said = f"Line {line['line']}: {raised(failure)}"
+    if culprit and culprit["file"] == name and failure["why"]:
+        said += f"\n\nLine {culprit['line']} has to change: {failure['why']}."
+    return said
+
+
 def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
     with _lock:
         process = _spares.pop(0) if _spares else _start()

@@ -166,9 +166,9 @@ def inlined(
             chosen = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
             text = text.replace(table, f"{name}.{chosen}")
         wanted = set(re.findall(rf"\b{name}\.(\w+)", text))
-        text = text.replace(f"# inline {module}\n", _definitions(sources[-1], wanted))
+        text = text.replace(f"# inline {module}\n", definitions(sources[-1], wanted))
         text = re.sub(rf"\b{name}\.(?=\w)", "", text)
-    used = _names(ast.parse(text))
+    used = names_in(ast.parse(text))
     values = {name: repr(value).replace("'", '"') for name, value in constants.items()}
     if changes:
         a_line_each = "".join(f"    {step}: {rate},\n" for step, rate in changes)
@@ -188,7 +188,7 @@ def _decide(text: str, constants: Mapping[str, Any]) -> str:
     """Each "if" about settings is replaced by the branch that is taken."""
     lines = text.splitlines(keepends=True)
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.If) and _names(node.test) <= constants.keys():
+        if isinstance(node, ast.If) and names_in(node.test) <= constants.keys():
             holds = eval(ast.unparse(node.test), {**constants})
             end = node.body[-1].end_lineno
             branch = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
@@ -200,7 +200,7 @@ def _decide(text: str, constants: Mapping[str, Any]) -> str:
     return text
 
 
-def _definitions(source: str, wanted: set[str]) -> str:
+def definitions(source: str, wanted: set[str]) -> str:
     """The definitions of these names in a module, and those they need."""
     lines, body = source.splitlines(keepends=True), ast.parse(source).body
     starts = [0, *(node.end_lineno or 0 for node in body)]
@@ -209,7 +209,7 @@ def _definitions(source: str, wanted: set[str]) -> str:
     while before != wanted:
         before = wanted
         kept = [(node, start) for node, start in parts if _defined(node) & wanted]
-        wanted = wanted.union(*(_names(node) for node, _ in kept))
+        wanted = wanted.union(*(names_in(node) for node, _ in kept))
     return "".join("".join(lines[start : node.end_lineno]) for node, start in kept)
 
 
@@ -217,10 +217,10 @@ def _defined(node: ast.stmt) -> set[str]:
     """The name of a function or a class, or those of constants."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
-    return _names(node, ast.Store)
+    return names_in(node, ast.Store)
 
 
-def _names(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:
+def names_in(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {name.id for name in names if isinstance(name.ctx, context)}
 

@@ -129,7 +129,8 @@ def _missing(
 ) -> Iterator[str]:
     failure = report["failure"]
     if failure:
-        yield _failed(failure)
+        said = words("judge.gone", said=code.raised(failure))
+        yield code.failed(failure, NAME) or said
     elif report["status"] != OK:
         yield " ".join(report["notes"])
     mine = facts(exercise, report)
@@ -137,17 +138,6 @@ def _missing(
         if not same(mine[name], right[name]):
             values = {"mine": told(mine[name]), "right": told(right[name])}
             yield sentence.format(**values)
-
-
-def _failed(failure: Mapping[str, Any]) -> str:
-    said, line, culprit = code.raised(failure), failure["line"], failure["culprit"]
-    if line is None or line["file"] != NAME:
-        return words("judge.gone", said=said)
-    where = f"Line {line['line']}: {said}"
-    if culprit and culprit["file"] == NAME and failure["why"]:
-        change = words("judge.change", line=culprit["line"], why=failure["why"])
-        where += f"\n\n{change}"
-    return where
 
 
 def same(mine: Any, right: Any) -> bool:

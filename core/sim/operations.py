@@ -19,6 +19,8 @@ from core.sim import generator, ledger, memory, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY = "PrivateUse1"
+
+
 def masks(indices: Iterable[Tensor | None]) -> Iterator[int]:
     """An index of bools is turned into numbers first: how many there are, an int."""
     for index in indices:
@@ -43,7 +45,7 @@ FETCHES: dict[str, tuple[str, Callable[..., Iterable[int]]]] = {
     "bincount": ("bincount", lambda x, *_, **__: [x.element_size()] * 2),
     "repeat_interleave": (
         "repeat_interleave",  # the sum, and whether all are 0 or more
-        lambda x, output_size=None: [] if output_size is not None else [8, 1],
+        lambda _, output_size=None: [] if output_size is not None else [8, 1],
     ),
 }
 

@@ -1,5 +1,7 @@
 // A number stands beside each line, and is marked where a hint points at it. Nothing is
 // run on the server before the form is sent: in one, a new value only waits for that.
+const drafts = new Map() // what was written and not sent when a field went away
+
 export default function ({ data, parentElement, setStateValue }) {
   const code = parentElement.querySelector("textarea")
   const numbers = parentElement.querySelector("ol")
@@ -17,17 +19,32 @@ export default function ({ data, parentElement, setStateValue }) {
     }
   }
 
+  const write = (value) => {
+    drafts.set(data.key, { given: data.value, value })
+    setStateValue("value", value)
+  }
+
   code.ariaLabel = data.label
   code.placeholder = data.placeholder
   if (data.most) code.maxLength = data.most
   // What is being written while the page is drawn anew is kept.
   if (code.dataset.given !== data.value && !code.matches(":focus")) {
-    code.value = code.dataset.given = data.value
+    const draft = drafts.get(data.key)
+    const isNew = !("given" in code.dataset) && draft?.given === data.value
+    code.dataset.given = data.value
+    code.value = isNew ? draft.value : data.value
+    if (isNew) setStateValue("value", code.value)
   }
   fit(data.marked)
+  if (code.dataset.marked !== `${data.marked}`) {
+    code.dataset.marked = data.marked
+    const first = numbers.querySelector(".marked")
+    const field = code.parentElement
+    if (first) field.scrollTop = first.offsetTop - field.clientHeight / 2
+  }
 
   code.oninput = () => {
-    setStateValue("value", code.value)
+    write(code.value)
     fit([])
   }
   code.onkeydown = (event) => {

@@ -35,6 +35,7 @@ def draw(
     _FIELD(
         key=key,
         data={
+            "key": key,
             "label": label,
             "value": text(key, value),
             "most": most,

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.ui import playground
+
 ROOT = Path(__file__).parents[2]
 # A text, an address, or a function that draws.
 Part = str | Callable[[], object]
@@ -76,6 +78,7 @@ def show(*parts: Part) -> None:
             part()
         elif ADDRESS.fullmatch(part):
             st.code(source(part), line_numbers=True)
+            playground.button(part)
         else:
             st.markdown(part)
 

@@ -22,7 +22,7 @@ from core.ui.charts import LATER, LINES, Chart, Palette
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
 from core.ui.server import engine, explained
-from core.ui.source import source
+from core.ui.source import show
 from core.words import Words
 
 words = Words(__file__)
@@ -97,7 +97,8 @@ def _elsewhere(device: str) -> None:
         st.markdown(words("elsewhere.text", device=device))
         for name, end in load_elsewhere(device).items():
             code, answer = st.columns([3, 2])
-            code.code(source(f"core.lessons.checkpoints.round_trip:{name}"))
+            with code:
+                show(f"core.lessons.checkpoints.round_trip:{name}")
             with answer:
                 if "Error" not in end:
                     st.success(words("elsewhere.loads", device=end))

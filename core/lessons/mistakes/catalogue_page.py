@@ -12,12 +12,15 @@ import pandas as pd
 import streamlit as st
 
 from core.config import SIMULATED
+from core.dryrun.report import Request
 from core.errors import quoted
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
     MISTAKES,
+    NO_GPU,
     OTHER,
+    TIMED,
     Failure,
     Figure,
     Mistake,
@@ -25,7 +28,7 @@ from core.lessons.mistakes.catalogue import (
     Outcome,
 )
 from core.script.rules import RULES
-from core.ui import answers, charts, format, guess, simulated
+from core.ui import answers, charts, format, guess, playground, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
@@ -276,6 +279,12 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
             )
+            if told and mistake.broken_on != TIMED:
+                playground.button(
+                    mistake.address(half.lower()),
+                    simulates=mistake.broken_on != NO_GPU,
+                    capacity=mistake.memory_bytes or Request.capacity,
+                )
             for outcome in ended:
                 _outcome(mistake, half == FIXED, outcome)
     if not told:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.lessons.model import transfers_page
 from core.lessons.model.model_result import Held, SteppedBatch
-from core.ui import charts, figures, format, simulated, wall
+from core.ui import charts, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask, explained
 from core.ui.source import body
@@ -64,6 +64,7 @@ def stepper(task: str, model: str, device: str) -> None:
             left, right = st.columns([6, 5])
             with left:
                 st.code(loop(code))
+                playground.button("core.lessons.model.batch_steps:walk", "stepper")
                 st.markdown(words.table("steps")[name])
             with right:
                 _memories(stepped, place)

@@ -17,10 +17,10 @@ from core.lessons.model.model_result import (
     OptimizerFinding,
 )
 from core.measure.environment import Environment, Machine
-from core.ui import controls, figures, format, server, simulated
+from core.ui import controls, figures, format, playground, server, simulated
 from core.ui.job_panel import JobPanel, slot
 from core.ui.server import engine, explained
-from core.ui.source import code_tabs, marked, source
+from core.ui.source import code_tabs, marked, show, source
 from core.words import Words
 
 words = Words(__file__)
@@ -157,7 +157,8 @@ def demonstration(name: str, device: str) -> None:
     values = ask("core.lessons.model.model_to:tried", device)[name]
     st.markdown(words.table("demonstrations")[name])
     code, answers = st.columns([3, 2])
-    code.code(source(f"core.lessons.model.model_to:{name}"))
+    with code:
+        show(f"core.lessons.model.model_to:{name}")
     with answers:
         _table(
             {
@@ -232,7 +233,9 @@ def forget(device: str) -> None:
     with outline, explained("The step was not tried"):
         end = attempt(device, moved)
         code, answer = st.columns([6, 5])
-        code.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
+        with code:
+            st.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
+            playground.button("core.lessons.model.model_to:step")
         with answer:
             if end.error:
                 st.error(

@@ -1,0 +1,167 @@
+"""Try it: code of the pages, to be changed and run on the simulated accelerator.
+
+What a function needs to run is written around it, for all to see: the imports that it
+uses, and lines that call it, from calls.toml.
+"""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.dryrun.report import Request
+from core.jobs import code
+from core.runs.export import definitions, names_in
+from core.serving.visitor_code import mode
+from core.ui import code_editor, figures, format
+from core.ui.server import ask, engine, explained
+from core.words import Words
+
+ROOT = Path(__file__).parents[2]
+CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
+NAME = "your code"
+MOST_CHARACTERS, MOST_LINES = 10_000, 8  # of the code; of output before it scrolls
+words = Words(__file__)
+
+
+def button(address: str, key: str = "", **machine: Any) -> None:
+    """A button that opens a function in the editor, where visitors' code may be run.
+
+    Nothing for a function that no call is known of. `machine`: fields of a Request.
+    """
+    if program(address) and mode(engine().ask).kind != "off":
+        key = f"try_{key or address}"
+        if st.button("Try it", icon=":material/edit:", key=key, type="tertiary"):
+            open_editor(address, machine)
+
+
+@cache
+def program(address: str) -> str:
+    """The function with what it needs and the lines that call it; "" without those."""
+    module, _, name = address.partition(":")
+    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    call = CALLS.get(address, CALLS["device"].format(name=name)).strip()
+    body = ast.parse(text).body
+    function = next((e for e in body if getattr(e, "name", None) == name), None)
+    takes = ast.unparse(function.args) if isinstance(function, ast.FunctionDef) else ""
+    if address not in CALLS and takes.partition(":")[0] != "device":
+        return ""
+    inside = definitions(text, {name, *names_in(ast.parse(call))}).strip()
+    used = names_in(ast.parse(f"{inside}\n{call}"))
+    return "\n".join([*_imports(body, used), "\n", inside, "\n", call])
+
+
+def _imports(body: list[ast.stmt], used: set[str]) -> Iterator[str]:
+    """The imports of a module, cut down to what is used."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [each for each in node.names if each.name in used]
+            if node.names:
+                yield ast.unparse(node)
+
+
+@st.dialog("Try it", width="large")
+def open_editor(address: str, machine: dict[str, Any]) -> None:
+    state, key, how = st.session_state, f"tried_{address}", mode(engine().ask)
+    st.markdown(words("playground.about"))
+    left, right = st.columns([6, 5], gap="medium")
+    with left, st.form(f"form_{key}", border=False):
+        field = st.container()
+        buttons = st.container(horizontal=True)
+        pressed = buttons.form_submit_button("Run it", icon=":material/play_arrow:")
+        icon = ":material/replay:"
+        buttons.form_submit_button(
+            "Start again", icon=icon, type="tertiary", on_click=_reset, args=(address,)
+        )
+        if pressed:
+            with explained("The code was not run"), st.spinner("Running it"):
+                text = code_editor.text(key)[:MOST_CHARACTERS]
+                seconds = code.SECONDS - 1
+                asked = Request(NAME, text, seconds=seconds, names=True, **machine)
+                confine = how.kind == "confined"
+                answer = ask("core.jobs.code:run", asked, confine, lane="code")
+                state[f"{key}_ran"] = text, *answer
+    text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
+    said = _failed(report) if report else ""
+    with field:
+        code_editor.draw(
+            "The code",
+            key,
+            text,
+            most=MOST_CHARACTERS,
+            marked=code_editor.lines_in(said),
+        )
+    with right:
+        if report:
+            _result(report, said, printed)
+        else:
+            st.markdown(words("playground.start"))
+
+
+def _reset(address: str) -> None:
+    """Put the code of the page into the field again."""
+    st.session_state.pop(f"tried_{address}_ran", None)
+    st.session_state[f"tried_{address}"] = {"value": program(address)}
+
+
+def _failed(report: dict[str, Any]) -> str:
+    failure = report["failure"]
+    return (code.failed(failure, NAME) or code.raised(failure)) if failure else ""
+
+
+def _result(report: dict[str, Any], said: str, printed: str) -> None:
+    """What came of a run: an error, what it printed, its values, and what moved."""
+    if said:
+        st.error(said, icon=":material/error:")
+    for note in report["notes"]:
+        st.info(note, icon=":material/info:")
+    if printed:
+        st.markdown("**It printed**")
+        is_long = printed.count("\n") > MOST_LINES
+        height: Any = 200 if is_long else "content"
+        st.code(printed, language=None, wrap_lines=True, height=height)
+    _table(
+        "**Tensors and models**, as each line had them last",
+        ("Line", "Name", "Shape", "dtype", "Device"),
+        [
+            (
+                value["line"],
+                value["name"],
+                _shape(value),
+                value["dtype"],
+                value["device"],
+            )
+            for value in report["values"]
+        ],
+    )
+    moved = [
+        (copy, f"copied {copy['way']}", format.size(copy["bytes"]))
+        for copy in report["copies"]
+    ]
+    moved += [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
+    _table(
+        "**Waits and copies**, in the whole run",
+        ("Line", "What", "How", "Times"),
+        sorted(
+            (use["line"]["line"], what, how, use["times"])
+            for use, what, how in moved
+            if use["line"]["file"] == NAME
+        ),
+    )
+
+
+def _shape(value: dict[str, Any]) -> str:
+    """A model has none; that of a single number is empty, as torch writes it."""
+    if value["shape"] is None:
+        return value["kind"]
+    return format.shape(value["shape"]) if value["shape"] else "()"
+
+
+def _table(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    if rows:
+        st.markdown(title)
+        figures.table(rows, columns, title.replace("*", ""), row_height=28)
