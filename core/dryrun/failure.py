@@ -19,7 +19,7 @@ OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
-    "|must be on|cpu and cuda|cuda.* and cpu"
+    "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu"
 )
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
@@ -63,6 +63,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit, why = forgotten(hosts[0], line, origins)
     elif "for generator" in message:
         culprit, why = shuffled(error, origins) or line, "its generator is elsewhere"
+    elif "CPU int64 tensor" in message and (at := origins.of(tensors[-1])):
+        culprit, why = at.line, "the lengths have to be on the CPU: leave them there"
     elif "can't convert" in message:
         why = "move the tensor to the CPU first, with .cpu()"
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
@@ -113,7 +115,9 @@ def name_in(frame: FrameType | None, tensor: Tensor) -> str:
 def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
     """The line that had to move this tensor, which is on the CPU, and why that one."""
     origin = origins.of(tensor)
-    while origin and origin.line == line and origin.source and not origin.copies:
+    while origin and origin.source and not origin.copies:
+        if origin.line != line and not origin.is_same:
+            break
         origin = origin.source
     if origin is None:
         return line, "this line has a tensor on the CPU"

@@ -15,6 +15,12 @@ from torch.utils.data import DataLoader
 from core.dryrun.script import Line, Script
 
 UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
+SAME = frozenset(  # functions that give back the numbers that they are given
+    """
+    bool clone contiguous detach double expand flatten float half int long permute
+    reshape squeeze t to transpose type unsqueeze view view_as
+    """.split()  # noqa: SIM905
+)
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -27,6 +33,7 @@ class Origin:
     inner: Line  # in the `__init__`; elsewhere as `line`
     module: Any = None  # a weak reference to the outermost module that was being made
     source: "Origin | None" = None  # of a tensor on the CPU that it was computed from
+    is_same: bool = False  # as that one, but for shape, dtype or history
     copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
 
 
@@ -98,19 +105,21 @@ class Origins:
 
         return noting
 
-    def note(self, result: Any, arguments: list[Tensor]) -> None:
-        """Remember where the tensors in a result were made."""
+    def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
+        """Remember where the tensors in the result of a function were made."""
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
-                self._note(tensor, arguments)
+                self._note(tensor, arguments, name in SAME)
 
-    def _note(self, tensor: Tensor, arguments: list[Tensor]) -> None:
+    def _note(
+        self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
+    ) -> None:
         line, inner, module = self._place(sys._getframe(1))
         if line is None or inner is None:
             return
         hosts = [a for a in arguments if a.is_cpu and not isinstance(a, nn.Parameter)]
         source = next(filter(None, map(self.of, hosts)), None)
-        origin = Origin(weakref.ref(tensor), line, inner, module, source)
+        origin = Origin(weakref.ref(tensor), line, inner, module, source, is_same)
         if source and not tensor.is_cpu:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]

@@ -35,6 +35,16 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """A mistake that raises no error."""
+
+    line: Line
+    say: str  # Markdown
+    slug: str  # names the mistake in mistakes.toml; "": it is not in there
+    sure: bool  # else something else may make up for it
+
+
+@dataclass(frozen=True)
 class Value:
     """A tensor, or the parameters of a model, as a line of the script had it last."""
 
@@ -123,6 +133,7 @@ class Report:
     on_cpu: Line | None = None  # where the model was made that was never moved
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # of Request.after
+    remarks: list[Remark] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # if Request.names
 
     def plain(self) -> dict[str, Any]:
@@ -170,6 +181,9 @@ def _told(report: dict[str, Any]) -> Iterator[str]:
         why = "This line keeps the graph" if growth["keeps_graph"] else "Made here"
         yield f"Memory grows by {_size(growth['bytes_a_step'])} in each step. {why}:"
         yield f"  {_at(growth['line'])}"
+    for remark in report["remarks"]:
+        yield f"{remark['say']}"
+        yield f"  {_at(remark['line'])}"
     yield from report["notes"]
 
 

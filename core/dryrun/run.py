@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from core.config import NO_DEVICES
 from core.dryrun import cuda, failure
 from core.dryrun.origins import Origins
+from core.dryrun.remarks import Remarks
 from core.dryrun.report import (
     DEVICE_ERROR,
     NOT_SIMULATED,
@@ -39,9 +40,9 @@ MOST_VALUES = 200  # that are told, of a script that may be a stranger's
 class Mode(TorchFunctionMode):
     """Sees each function of torch that the script calls."""
 
-    def __init__(self, origins: Origins, steps: Steps) -> None:
+    def __init__(self, origins: Origins, steps: Steps, remarks: Remarks) -> None:
         super().__init__()
-        self.origins, self.steps = origins, steps
+        self.origins, self.steps, self.remarks = origins, steps, remarks
 
     def __torch_function__(
         self, function: Any, _: Any, args: Any = (), kwargs: Any = None
@@ -57,8 +58,9 @@ class Mode(TorchFunctionMode):
                 raise
         if name != "__get__":  # which makes nothing
             given = tensors(args, kwargs)
-            self.origins.note(result, given)
+            self.origins.note(name, result, given)
             self.steps.note(given, result)
+            self.remarks.note_loss(name, given)
         return result
 
 
@@ -74,13 +76,14 @@ class Run:
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
         self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins, whole=request.names)
+        self.remarks = Remarks(self.origins)
         self.values: dict[tuple[int, str], Value] = {}
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         memory.capacity = request.capacity
 
     def mode(self) -> Mode:
-        return Mode(self.origins, self.steps)
+        return Mode(self.origins, self.steps, self.remarks)
 
     def report(self) -> Report:
         """Run it to its end."""
@@ -89,6 +92,7 @@ class Run:
                 self.script.install()
             self.origins.install()
             self.steps.install()
+            self.remarks.install()
             cuda.install(self.mode)
         error = self._run()
         status, found, notes = OK, None, self._notes()
@@ -106,6 +110,7 @@ class Run:
             self._on_cpu(),
             notes,
             self.facts,
+            self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
         )
 

@@ -79,9 +79,9 @@ def check_apart(text: str, how: How = "off") -> Checked:
 def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
     """What a dry run saw, as findings in the script's own lines."""
 
-    def at(line: dict[str, Any] | None, sure: Sureness, say: str) -> Iterator[Finding]:
+    def at(line: Any, sure: Sureness, say: str, slug: str = "") -> Iterator[Finding]:
         if line and line["file"] == NAME:
-            yield Finding(line["line"], sure, say)
+            yield Finding(line["line"], sure, say, slug)
 
     if failure := report["failure"]:
         said = code.raised(failure)
@@ -92,6 +92,9 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:
         yield from at(growth["line"], "sure", words("ran.graph"))
+    for remark in report["remarks"]:
+        sure: Sureness = "sure" if remark["sure"] else "likely"
+        yield from at(remark["line"], sure, remark["say"], remark["slug"])
     for wait in report["waits"]:
         if "copy" not in wait["cause"]:
             say = words("ran.wait", times=wait["times"], cause=wait["cause"])

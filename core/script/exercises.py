@@ -38,6 +38,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
+    lesson: str = ""  # whose page it ends as a script to repair; else its title says it
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
@@ -55,7 +56,7 @@ class Verdict:
 
 @cache
 def load(file: Path = FILE) -> Mapping[str, Exercise]:
-    """The exercise of each lesson, by its title. ValueError says what is wrong."""
+    """The exercises, by their titles. ValueError says what is wrong."""
     try:
         lessons = tomllib.loads(file.read_text("utf-8"))
         return {title: _exercise(fields) for title, fields in lessons.items()}
@@ -115,10 +116,16 @@ def solved(title: str, machine: str) -> dict[str, Any]:
 
 def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
     """What the exercise asked for, and what the dry run counted."""
+    growth = report["growth"]
+    keeps = growth and growth["keeps_graph"]
     counted = {
         # But for copies to the device, which a step can't do without.
-        "waits": [w["cause"] for w in report["waits"] if "copy" not in w["cause"]],
-        "graph": bool(report["growth"] and report["growth"]["keeps_graph"]),
+        "waits": [
+            f"Line {wait['line']['line']}: {wait['cause']}"
+            for wait in report["waits"]
+            if "copy" not in wait["cause"]
+        ],
+        "graph": f"Line {growth['line']['line']}" if keeps else "",
     }
     given = {**counted, **report["facts"]}
     return {name: given.get(name) for name in exercise.say}

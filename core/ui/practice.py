@@ -31,6 +31,11 @@ def exercise(title: str) -> None:
         st.error(BROKEN, title="The exercise can't be shown")
     elif title in EXERCISES:
         _exercise(title, EXERCISES[title])
+    if repairs := [name for name, each in EXERCISES.items() if each.lesson == title]:
+        st.subheader("Repair it")
+        for tab, name in zip(st.tabs(repairs), repairs, strict=True):
+            with tab:
+                _exercise(name, EXERCISES[name])
 
 
 @st.fragment

@@ -1,7 +1,6 @@
 import json
 import tomllib
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -15,7 +14,8 @@ from core.dryrun.report import (
     Report,
     Request,
 )
-from core.jobs import code, sandbox
+from core.jobs import code
+from tests.dryrun.dry_run import dry_run
 
 TRAINING = """
 import torch
@@ -39,13 +39,6 @@ for epoch in range(1_000_000):
 FLOAT = 4  # bytes
 FOLDER = Path(__file__).with_name("scripts")
 EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
-
-
-def dry_run(text: str, name: str = "script.py", **options) -> Report:
-    if "memory" in options:
-        options["capacity"] = options["memory"]
-    request = Request(name, dedent(text), **options)
-    return sandbox.call("core.dryrun.run:run", request, seconds=60)
 
 
 def training(line: str = "pass", after: str = "", **options) -> Report:
@@ -327,5 +320,7 @@ def test_scripts_as_people_write_them(name: str) -> None:
     if "fits" in expected:
         assert report["memory"]["fits"] == expected["fits"]
     assert bool(report["on_cpu"]) == expected.get("on_cpu", False)
+    if name.startswith("right_"):
+        assert report["remarks"] == []
     kept = growth["line"]["line"] if growth.get("keeps_graph") else None
     assert kept == expected.get("graph_line")

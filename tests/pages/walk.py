@@ -71,9 +71,9 @@ def write_code(at: AppTest, key: str, text: str) -> None:
     at.session_state[key] = {"value": text}
 
 
-def code_in(at: AppTest) -> dict[str, Any]:
-    """What the first field for code on the page is given to show."""
-    given: dict[str, Any] = json.loads(at.get("bidi_component")[0].proto.json)
+def code_in(at: AppTest, number: int = 0) -> dict[str, Any]:
+    """What a field for code on the page is given to show, counted from 0."""
+    given: dict[str, Any] = json.loads(at.get("bidi_component")[number].proto.json)
     return given
 
 

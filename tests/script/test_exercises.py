@@ -242,7 +242,9 @@ FORGED = [  # none of these mends anything
 
 
 def test_each_lesson_has_an_exercise():
-    assert {*EXERCISES} == {lesson.title for lesson in LESSONS}
+    assert {each.title for each in LESSONS} == {
+        title for title, each in EXERCISES.items() if not each.lesson
+    }
 
 
 @pytest.mark.parametrize("title", EXERCISES)

@@ -1,0 +1,135 @@
+"""Mistakes of a training that raise no error, seen while it runs."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils._pytree import tree_leaves
+
+from core.dryrun.origins import Origins
+from core.dryrun.report import Remark
+from core.dryrun.script import Line
+from core.sim.memory import to_host
+from core.words import Words
+
+words = Words(__file__)
+REMARKS: dict[str, str] = words.table("remarks")
+WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+NEAR = 1e-4  # sums of probabilities, as they are rounded
+CATALOGUED = ("softmax_before_loss", "pickle_refused", "no_eval_mode")
+SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
+
+
+@dataclass
+class Use:
+    """A line that calls a model."""
+
+    after: int = 0  # steps of optimizers that were made before its last call
+    records: bool = False  # whether autograd did, in that call
+    returns: bool = False  # whether a backward pass has come back to it, ever
+    trains: bool = False  # whether the model was in training mode, in that call
+    has_modes: bool = False  # whether that makes a difference
+
+
+class Remarks:
+    """On the lines of a script that is being run."""
+
+    def __init__(self, origins: Origins) -> None:
+        self.here = origins.here
+        self._at: dict[tuple[Line, str], None] = {}
+        self._uses: dict[Line, Use] = {}
+        self._depth = self._steps = 0
+        self._idle: dict[int, Line | None] = {}  # None: not idle
+        self._idle_steps: Counter[int] = Counter()
+
+    def install(self) -> None:
+        """Look at models, optimizers and what is saved."""
+        modules = nn.modules.module
+        modules.register_module_forward_pre_hook(self._enter)
+        modules.register_module_forward_hook(self._leave, always_call=True)
+        register_optimizer_step_pre_hook(self._step)
+        save = torch.save
+
+        def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
+            parts = obj.values() if isinstance(obj, dict) else [obj]
+            if any(isinstance(part, nn.Module) for part in parts):
+                self._note(self.here(), "pickle_refused")
+            save(obj, *args, **kwargs)
+
+        torch.save = noted_save
+
+    def _note(self, line: Line | None, slug: str) -> None:
+        if line is not None:
+            self._at[line, slug] = None
+
+    def note_loss(self, name: str, given: list[Tensor]) -> None:
+        """Look at what a cross entropy is given."""
+        if name != "cross_entropy" or len(given) < 2 or given[0].dim() < 2:
+            return
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            logits = given[0] if given[0].is_cpu else to_host(given[0])
+            classes = logits.float().movedim(1, -1)[0].reshape(-1, logits.shape[1])[0]
+            total = classes.sum().item()
+            if classes.numel() > 1 and classes.min() >= 0 and abs(total - 1) < NEAR:
+                self._note(self.here(), "softmax_before_loss")
+
+    def _enter(self, *_: Any) -> None:
+        self._depth += 1
+
+    def _leave(self, module: nn.Module, _: Any, outputs: Any) -> None:
+        self._depth -= 1
+        line = None if self._depth else self.here()
+        if line is None or not any(True for _ in module.parameters()):
+            return
+        if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
+            return  # which is there to be in training mode
+        use = self._uses.setdefault(line, Use())
+        has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
+        trained = use.trains
+        use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
+        use.records = False
+
+        def come_back(_: Tensor) -> None:
+            use.returns = True
+            if trained and not module.training and has_modes:
+                self._note(line, "not_restored")
+
+        for output in tree_leaves(outputs):
+            if isinstance(output, Tensor) and output.requires_grad:
+                use.records = True
+                output.register_hook(come_back)
+
+    def _step(self, optimizer: Optimizer, *_: Any) -> None:
+        self._steps += 1
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        idle = all(parameter.grad is None for parameter in held)
+        self._idle_steps[id(optimizer)] += 1
+        before = self._idle.get(id(optimizer), self.here())
+        self._idle[id(optimizer)] = before if idle else None
+
+    def remarks(self) -> list[Remark]:
+        """What there is to say, by line."""
+        for optimizer, line in self._idle.items():
+            if self._idle_steps[optimizer] > 1:
+                self._note(line, "idle_optimizer")
+        for line, use in self._uses.items():
+            # What a training needs is followed by a step; a measurement at last is not.
+            if self._steps and use.after == self._steps and not use.returns:
+                if use.records:
+                    self._note(line, "recorded")
+                if use.trains and use.has_modes:
+                    self._note(line, "no_eval_mode")
+        return [
+            Remark(
+                line,
+                REMARKS[key],
+                key if key in CATALOGUED else "",
+                key in SURE,
+            )
+            for line, key in sorted(self._at)
+        ]
