@@ -152,10 +152,11 @@ def students(chosen: Class) -> None:
             if chosen.is_open:
                 _queue(jobs, names)
             _hiding(class_runs, names)
-            if members:
-                _person(members)
 
     live()
+    # Not in what is drawn every few seconds, which would close the question.
+    if members := store().classes.members(chosen.id):
+        _person(members)
 
 
 def _person(members: Sequence[Member]) -> None:
