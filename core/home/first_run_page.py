@@ -36,6 +36,7 @@ QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two c
 CHART_HEIGHT = 190  # pixels
 FEW_JOBS = 3  # that wait or run, so that a race holds up nobody
 RACE = "home_race"  # the kept names of its runs, by their ids
+RACE_GUESS = "home_race_guess"  # not that of the race on Compare
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)
 words = Words(__file__)
@@ -137,7 +138,7 @@ def _invitation(shown: Run | None) -> None:
     mine = shown is not None and shown.job.owner == visitor()
     going_on = mine and shown is not None and not shown.job.ended
     if not going_on and races(engine().machine()):
-        answers.radio(words("race.question"), GUESSES, "race_guess", horizontal=True)
+        answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
     _buttons(shown.job if shown and mine else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} Nothing more was started.", icon=":material/block:")
@@ -197,7 +198,7 @@ def _verdict(entered: Mapping[str, Run]) -> None:
     ended = list(entered.values())
     names = [name[:1].lower() + name[1:] for name in entered]
     text = comparison.finding(ended, names)
-    if guessed := answers.given().get("race_guess"):
+    if guessed := answers.given().get(RACE_GUESS):
         fitting = comparison.fitting(ended, list(entered), SAME)
         text += f" {guess.worth(guessed, fitting)}"
     st.markdown(text)

@@ -45,7 +45,7 @@ def shown_on_wall(at) -> dict:
 def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
     at = open_page("home.py")
     assert at.button(key="train_now").label == "Train now"
-    at.radio(key="race_guess").set_value(now.SAME).run()
+    at.radio(key="home_race_guess").set_value(now.SAME).run()
     at.button(key="train_now").click().run()
     first, second = engine.jobs(now.runs.RUN, somebody)
     finish(at, engine, first.id)
