@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.home import course_page as course
 from core.home import first_run_page as first_run
+from core.home import keepsake_page as keepsake
 from core.lessons.mistakes import answer_page as answers
 from core.ui import frame
 from core.ui.course import HOME
@@ -21,3 +22,4 @@ st.subheader("The course")
 course.draw_lessons(course.by_lesson(reached))
 
 course.draw_records(reached)
+keepsake.draw()

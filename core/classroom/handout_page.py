@@ -1,17 +1,14 @@
 """Downloads of a class, its table and its hand-out; and the day of its deletion."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from functools import cache, partial
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
-from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup, escape
 
 from core.classroom import guesses_page as guesses
 from core.classroom import questions_page as questions
@@ -23,7 +20,7 @@ from core.classroom.teacher_page import all_runs, names_of, sure
 from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
-from core.ui import controls, course, format
+from core.ui import controls, course, format, paper
 from core.ui.guess import SHOWN
 from core.ui.server import engine, room, store
 from core.ui.source import body
@@ -179,34 +176,15 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
 def page(points: Sequence[Point], target: float, **fields: Any) -> str:
     """One HTML page, which a browser prints: it needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
-    return (
-        environment()
-        .get_template("handout.html")
-        .render(
-            **fields,
-            target=target,
-            best=best,
-            winner=next((point for point in points if point.place), None),
-            chart=_chart(best, target) if best else None,
-            percent=lambda share, digits=2: f"{share:.{digits}%}",
-        )
+    return paper.page(
+        Path(__file__).with_name("handout.html"),
+        **fields,
+        target=target,
+        best=best,
+        winner=next((point for point in points if point.place), None),
+        chart=_chart(best, target) if best else None,
+        percent=lambda share, digits=2: f"{share:.{digits}%}",
     )
-
-
-@cache
-def environment() -> Environment:
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["marked"] = _marked
-    return environment
-
-
-def _marked(text: str) -> Markup:
-    """Markdown's code spans and bold, and no more of it."""
-    code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
-    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", code))
 
 
 def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:

@@ -20,6 +20,23 @@ LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
 
+_drawing = st.components.v2.component(
+    "drawing",
+    html='<div role="img"></div>',
+    css="svg { display: block; width: 100%; height: auto; }",
+    js="""export default ({ data, parentElement }) => {
+  const drawing = parentElement.querySelector("div")
+  drawing.ariaLabel = data.alt
+  if (drawing.drawn !== data.svg) drawing.innerHTML = drawing.drawn = data.svg
+}""",
+)
+
+
+def drawing(svg: str, alt: str, key: str, width: Any = "stretch") -> None:
+    """An SVG in the page's font, which an image can't use; `alt` says what it shows."""
+    _drawing(key=key, data={"svg": svg, "alt": alt}, width=width)
+
+
 def table(
     rows: Iterable[Iterable[Any]],
     columns: Sequence[str] = (),

@@ -23,6 +23,7 @@ from core.ui import (
 from core.ui import class_rules as held
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
+from core.words import Words
 
 Color = Literal["blue", "gray", "orange"]
 LOADING = ":material/hourglass: The workers are loading torch."
@@ -30,6 +31,7 @@ PROSE = 700  # pixels: the most that a text is wide
 JOBS_SECONDS = 5.0  # between two updates of the sidebar; a job's own page has its own
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}  # one of these lets people sign in
+words = Words(__file__)
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
@@ -83,12 +85,16 @@ def end(title: str) -> None:
         pages = (f"[{name}]({address})" for name, address in lesson.read.items())
         st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)
     st.space("small")
-    if following := after(lesson):
+    following = after(lesson)
+    if not lesson.further and (following is None or following.further):
+        st.markdown(words("end"), width=PROSE)
+        link(HOME, "What you take along", icon=":material/luggage:")
+    if following:
         with st.container(border=True, width="content"):
             way = "Going further" if following.further else "Next"
             label = f"{way}: {following.title}"
             link(following, label, icon=":material/arrow_forward:")
-    else:
+    elif lesson.further:
         link(HOME, "Back to the course map")
 
 

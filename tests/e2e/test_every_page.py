@@ -24,12 +24,13 @@ class Sight:
 
 CHART = "[data-testid=stVegaLiteChart]:visible"
 IMAGE = "[data-testid=stImage] img:visible"
+DRAWING = "[role=img] > svg"
 TILE = ".images button"  # of the wall
 WRONG = re.compile("wrong, [0-9]+% sure")
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
     "": Sight(TILE),
-    "Device": Sight(IMAGE),
+    "Device": Sight(DRAWING),
     "Evaluate": Sight(TILE),  # its button is for a finished run
     "Checkpoints": Sight(CHART),
     "Runs": Sight("text=You haven't trained here yet"),  # its button leads to Train
@@ -39,7 +40,7 @@ SIGHTS = {
         (CHART, "text=Test accuracy", TILE),
         cancel="cancel_run",
     ),
-    "Model": Sight(IMAGE, "step_on", (IMAGE,)),
+    "Model": Sight(DRAWING, "step_on", (DRAWING,)),
     "Compare": Sight(
         CHART,
         "compare",

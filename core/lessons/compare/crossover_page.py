@@ -43,11 +43,12 @@ class CrossoverLab(Lab):
     def settings(self, machine: Machine) -> tuple:
         return choose_pair(machine), controls.budget("budget", BUDGETS)
 
-    def asks(self, *_: Any) -> Guess:
+    def asks(self, _: Machine, arguments: tuple | None) -> Guess:
+        pair = arguments[0] if arguments else chosen_pair()
         question = self.words["question"].format(
             width=WIDTHS[0], batch_size=BATCH_SIZES[0]
         )
-        names = [candidate.name for candidate in chosen_pair()]
+        names = [candidate.name for candidate in pair]
         return Guess("map_guess", question, [*names, guess.CLOSE])
 
     def progress(self, job: Job) -> tuple[str, float]:

@@ -109,8 +109,9 @@ class RaceLab(Lab):
         config = RunConfig.with_recipe(**chosen)
         return config, pair, counts["Steps"], counts["Repeats"]
 
-    def asks(self, *_: Any) -> Guess:
-        names = [candidate.name for candidate in chosen_pair()]
+    def asks(self, _: Machine, arguments: tuple | None) -> Guess:
+        pair = arguments[1] if arguments else chosen_pair()
+        names = [candidate.name for candidate in pair]
         return Guess(GUESS, self.words["question"], [*names, guess.CLOSE])
 
     def progress(self, job: Job) -> str | tuple[str, float]:

@@ -9,7 +9,7 @@ from core.lessons.device.collect_env import diagnose_report
 from core.lessons.device.device_result import Diagnosis, Facts
 from core.lessons.device.diagnosis import BRANCHES, CAUSES
 from core.serving.visitor_code import is_direct
-from core.ui import frame
+from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained
 from core.ui.source import code_tabs
@@ -90,7 +90,7 @@ def draw(diagnosis: Diagnosis) -> None:
         if branch.asked and branch.question
     ]
     alt = f"{', '.join(answers)}: {_in_words(diagnosis.cause)}"
-    st.image(picture(diagnosis, palette()), alt=alt, width="stretch")
+    figures.drawing(picture(diagnosis, palette()), alt, "causes")
 
 
 def branches(diagnosis: Diagnosis) -> list[Branch]:
@@ -120,7 +120,7 @@ def picture(diagnosis: Diagnosis, colors: Palette) -> str:
     parts = [part for at, branch in enumerate(way) for part in _row(at, branch, strong)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {WIDE + 4} {high}" '
-        f'width="{WIDE + 4}" height="{high}" font-family="sans-serif" font-size="13" '
+        f'width="{WIDE + 4}" height="{high}" font-size="13" '
         f'fill="{colors.text}" stroke="{colors.quiet}">{"".join(parts)}</svg>'
     )
 

@@ -266,10 +266,10 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
     before = stepped.stages[place - 1].held if place else ()
     device = "With an accelerator" if one_memory else f"Device: {backend}"
     virtual = one_memory or stepped.environment.is_simulated
-    st.image(
+    figures.drawing(
         picture(now, before, device, one_memory, charts.palette(), virtual),
-        alt=in_words(now, one_memory),
-        width="stretch",
+        in_words(now, one_memory),
+        "memories",
     )
     if one_memory:
         st.markdown(words("batch.one_memory"))
@@ -327,7 +327,7 @@ def picture(
         parts.append(_bar(held, host, new, moves, colors))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="14">'
+        f'width="{WIDTH}" height="{HEIGHT}" font-size="14">'
         f"{''.join(parts)}</svg>"
     )
 

@@ -82,11 +82,9 @@ def draw_rows(
             with figure:
                 if bar := shown.get(rung.name):
                     dropped = "" if bar.result.kept else ", dropped"
-                    st.image(
-                        picture(bar, most, backend, palette()),
-                        alt=f"{rung.title}: {bar.figures}{dropped}",
-                        width=WIDTH,
-                    )
+                    alt = f"{rung.title}: {bar.figures}{dropped}"
+                    svg = picture(bar, most, backend, palette())
+                    figures.drawing(svg, alt, f"bar_{rung.name}", WIDTH)
                 elif rung.obstacle(backend, model):
                     by_model = rung.obstacle("", model)
                     where = f"for the {format.NAMES[model]}" if by_model else ""
@@ -215,7 +213,7 @@ def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
         )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
+        f'width="{WIDTH}" height="{HEIGHT}" font-size="12">'
         f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
         f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
         f'<path d="M{x(bar.least)} {middle}H{x(bar.most)}" stroke="{colors.text}" '

@@ -1,0 +1,70 @@
+"""What a visitor takes along at the end: what they built, guessed and measured."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.runs import listing
+from core.ui import answers, controls, format, last_measurement, paper, runs
+from core.ui.course import LESSONS, of_address
+from core.ui.guess import SHOWN
+from core.ui.lab import Lab, all_labs
+from core.ui.server import engine, visitor
+from core.words import Words
+
+words = Words(__file__)
+
+
+def draw() -> None:
+    """The download, once there is something to take along."""
+    if not (runs.newest(visitor()) or answers.given()):
+        return
+    st.subheader("Take it along", anchor="take-it-along")
+    st.markdown(words("keepsake"))
+    icon = ":material/print:"
+    controls.download("My page (HTML)", page, "to-device.html", "keepsake", icon=icon)
+
+
+def page() -> str:
+    given, machine = answers.given(), engine().machine()
+    solved = [lesson.solved(given) for lesson in LESSONS]
+    asked = sum(len(lesson.questions) for lesson in LESSONS)
+    first = [q for lesson in LESSONS for q in lesson.questions if q.at_first(given)]
+    return paper.page(
+        Path(__file__).with_name("keepsake.html"),
+        day=f"{date.today():%B %-d, %Y}",
+        machine=format.provenance(machine.devices[0]) if machine else "",
+        lessons=[lesson.title for lesson in LESSONS if lesson.is_done(given)],
+        answered=f"{sum(solved)} of {asked} questions, {len(first)} at the first try",
+        runs=[
+            (
+                f"{format.NAMES.get(run.model, run.model)}, {listing.label(run)}",
+                listing.figure(run),
+                format.duration(run.seconds) if run.seconds else "–",
+            )
+            for run in runs.kept(visitor(), status="finished")
+        ],
+        findings=list(filter(None, map(finding, all_labs()))),
+    )
+
+
+def finding(lab: Lab) -> dict[str, Any] | None:
+    """What a lab found for the visitor, who measured it or guessed; and the guess."""
+    job, machine = last_measurement.newest(lab.address), engine().machine()
+    lesson = of_address(lab.address)
+    if job is None or machine is None or lesson is None:
+        return None
+    asked, result = lab.asks(machine, job.arguments), lab.gather(job)
+    found = lab.finding(result) if result else None
+    guessed = answers.given().get(asked.key) if asked else None
+    said = asked.say(guessed) if asked and guessed not in (None, SHOWN) else ""
+    if found is None or not (said or job.owner == visitor()):
+        return None
+    title = f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": ")
+    question = asked.question if asked else ""
+    measured = last_measurement.sentence(job)
+    names = ("title", "question", "guess", "found", "measured")
+    values = (title, question, said, found.sentence, measured)
+    return dict(zip(names, values, strict=True))
