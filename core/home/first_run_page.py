@@ -137,19 +137,21 @@ def _invitation(shown: Run | None) -> None:
     st.markdown(HOME.promise)
     mine = shown is not None and shown.job.owner == visitor()
     going_on = mine and shown is not None and not shown.job.ended
+    takes = words("takes")
     if not going_on and races(engine().machine()):
+        takes = words("race.takes")
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
     _buttons(shown.job if shown and mine else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} Nothing more was started.", icon=":material/block:")
     _machine_line(engine().machine())
     if shown is None:
-        st.markdown(words("takes"))
+        st.markdown(takes)
         return
     if not mine:
         who = "Somebody in this class" if shown.job.owner else "The server, by itself,"
         doing = "has trained this model" if shown.job.ended else "is training this"
-        st.markdown(f":material/group: {who} {doing}. {words('takes')}")
+        st.markdown(f":material/group: {who} {doing}. {takes}")
     if shown.is_simulated:
         simulated.badge()
     entered = race(shown)

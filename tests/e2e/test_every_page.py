@@ -112,8 +112,9 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     key(page, "train_now").click()
     line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]'
     expect(page.locator(line).first).to_be_visible(timeout=SLOW)
-    expect(result(page)).to_be_visible(timeout=SLOW)
-    key(page, "next_lesson").wait_for(timeout=SLOW)  # both runs of the race ended
+    # Once both runs of the race have ended.
+    expect(key(page, "next_lesson")).to_be_visible(timeout=5 * SLOW)
+    expect(result(page)).to_be_visible()
     said, tiles = page.locator(".says"), page.locator(".images button")
     expect(said).to_have_text(WRONG)  # the first one asked about
     expect(page.locator(".images .wrong").first).to_be_visible()
