@@ -31,7 +31,7 @@ from core.words import Words
 Width = int | Literal["stretch", "content"]
 COLUMNS = 10
 ZOOM = 3  # pixels of the picture for a pixel of an image
-FRAME, GAP = 5, 5  # pixels of the picture
+GAP = 5  # pixels of the picture between two images
 WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
 ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
@@ -53,21 +53,16 @@ def montage(
         for color in (colors.ground, colors.text, colors.page)
     )
     columns = min(columns, len(images))
-    most = (WIDEST // columns - GAP - 2 * FRAME) // images.shape[1]
-    side = images.shape[1] * (zoom := min(zoom, most))
-    tile = side + 2 * FRAME
-    rows = -(-len(images) // columns)
-    picture = np.empty((rows * (tile + GAP) - GAP, columns * (tile + GAP) - GAP, 3))
+    zoom = min(zoom, (WIDEST // columns - GAP) // images.shape[1])
+    shares = images.repeat(zoom, 1).repeat(zoom, 2)[..., np.newaxis] / 255
+    side, rows = shares.shape[1], -(-len(images) // columns)
+    picture = np.empty((rows, side + GAP, columns, side + GAP, 3))
     picture[:] = page
-    for place, image in enumerate(images):
+    for place, share in enumerate(shares):
         row, column = divmod(place, columns)
-        top, left = row * (tile + GAP), column * (tile + GAP)
-        picture[top : top + tile, left : left + tile] = ground
-        share = image.repeat(zoom, 0).repeat(zoom, 1)[:, :, np.newaxis] / 255
-        inner = slice(top + FRAME, top + FRAME + side)
-        across = slice(left + FRAME, left + FRAME + side)
-        picture[inner, across] = ground + share * (ink - ground)
-    return picture.round().astype(np.uint8)
+        picture[row, :side, column, :side] = ground + share * (ink - ground)
+    picture = picture.reshape(rows * (side + GAP), columns * (side + GAP), 3)
+    return picture[:-GAP, :-GAP].round().astype(np.uint8)
 
 
 def png(picture: np.ndarray) -> bytes:

@@ -19,14 +19,13 @@ def color(text: str) -> tuple[int, ...]:
 
 def test_the_ground_and_the_ink_are_the_themes():
     blank, full = np.zeros((1, 28, 28), np.uint8), np.full((1, 28, 28), 255, np.uint8)
+    side = 28 * wall.ZOOM
     for colors in (LIGHT, DARK):
-        middle = wall.FRAME + 28
         picture = wall.montage(np.concatenate([blank, full]), colors)
-        right = middle + 28 * wall.ZOOM + 2 * wall.FRAME + wall.GAP
-        assert tuple(picture[middle, middle]) == color(colors.ground)
-        assert tuple(picture[middle, right]) == color(colors.text)
-        gap = 28 * wall.ZOOM + 2 * wall.FRAME
-        assert tuple(picture[middle, gap]) == color(colors.page)
+        assert tuple(picture[side // 2, side // 2]) == color(colors.ground)
+        assert tuple(picture[side // 2, side]) == color(colors.page)
+        assert tuple(picture[side // 2, -1]) == color(colors.text)
+        assert picture.shape == (side, 2 * side + wall.GAP, 3)
 
 
 def test_the_browser_gets_the_images_as_ink_on_nothing(monkeypatch):
