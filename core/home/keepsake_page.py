@@ -1,6 +1,8 @@
 """What a visitor takes along at the end: what they built, guessed and measured."""
 
+from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,13 @@ def draw() -> None:
         return
     st.subheader("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
+    made = partial(page, visitor(), answers.given())  # by a thread that has no visitor
     icon = ":material/print:"
-    controls.download("My page (HTML)", page, "to-device.html", "keepsake", icon=icon)
+    controls.download("My page (HTML)", made, "to-device.html", "keepsake", icon=icon)
 
 
-def page() -> str:
-    given, machine = answers.given(), engine().machine()
+def page(who: str, given: Mapping[str, Any]) -> str:
+    machine = engine().machine()
     solved = [lesson.solved(given) for lesson in LESSONS]
     asked = sum(len(lesson.questions) for lesson in LESSONS)
     first = [q for lesson in LESSONS for q in lesson.questions if q.at_first(given)]
@@ -44,13 +47,13 @@ def page() -> str:
                 listing.figure(run),
                 format.duration(run.seconds) if run.seconds else "–",
             )
-            for run in runs.kept(visitor(), status="finished")
+            for run in runs.kept(who, status="finished")
         ],
-        findings=list(filter(None, map(finding, all_labs()))),
+        findings=[row for lab in all_labs() if (row := finding(lab, who, given))],
     )
 
 
-def finding(lab: Lab) -> dict[str, Any] | None:
+def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
     """What a lab found for the visitor, who measured it or guessed; and the guess."""
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
@@ -58,13 +61,13 @@ def finding(lab: Lab) -> dict[str, Any] | None:
         return None
     asked, result = lab.asks(machine, job.arguments), lab.gather(job)
     found = lab.finding(result) if result else None
-    guessed = answers.given().get(asked.key) if asked else None
+    guessed = given.get(asked.key) if asked else None
     said = asked.say(guessed) if asked and guessed not in (None, SHOWN) else ""
-    if found is None or not (said or job.owner == visitor()):
+    if found is None or not (said or job.owner == who):
         return None
     title = f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": ")
     question = asked.question if asked else ""
-    measured = last_measurement.sentence(job)
+    measured = last_measurement.sentence(job, who)
     names = ("title", "question", "guess", "found", "measured")
     values = (title, question, said, found.sentence, measured)
     return dict(zip(names, values, strict=True))

@@ -58,8 +58,11 @@ def tell(job: Job) -> None:
     st.markdown(f":material/history: {sentence(job)}")
 
 
-def sentence(job: Job) -> str:
-    """Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you."""
+def sentence(job: Job, who: str = "") -> str:
+    """Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you.
+
+    You are `who`, or the visitor whose page this thread draws.
+    """
     measured_with = environments(job.value)
     names = dict.fromkeys(environment.device_name for environment in measured_with)
     versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
@@ -68,11 +71,11 @@ def sentence(job: Job) -> str:
     if len(threads) == 1:  # two candidates of a race may differ in threads alone
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
-    return f"Measured {when} on {', '.join(details)}, {by(job.owner)}."
+    return f"Measured {when} on {', '.join(details)}, {by(job.owner, who)}."
 
 
-def by(owner: str) -> str:
+def by(owner: str, who: str = "") -> str:
     """Who measured it, without a name."""
     if not owner:
         return "by this server in idle time"
-    return "by you" if owner == visitor() else "by somebody in this course"
+    return "by you" if owner == (who or visitor()) else "by somebody in this course"

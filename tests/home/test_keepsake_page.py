@@ -7,7 +7,7 @@ import pytest
 from core.home import keepsake_page as keepsake
 from core.jobs.job import Job
 from core.lessons.compare import race_page
-from core.ui import answers, last_measurement
+from core.ui import last_measurement
 from core.ui.course import LESSONS
 from core.ui.lab import all_labs
 from tests import samples
@@ -19,24 +19,22 @@ ARGUMENTS = (samples.RACE.config, samples.PAIR, 10, 3)
 @pytest.fixture
 def given(monkeypatch) -> dict:
     """What the visitor has answered; the race of this machine is somebody else's."""
-    kept: dict = {}
-    monkeypatch.setattr(answers, "given", lambda: kept)
     job = Job("id", RACE, ARGUMENTS, "train", "ada", "finished", value=samples.RACE)
     monkeypatch.setattr(last_measurement, "newest", {RACE: job}.get)
     monkeypatch.setattr(keepsake.runs, "kept", lambda *_, **__: [])
     here = SimpleNamespace(machine=lambda: samples.machine("CUDA"))
     monkeypatch.setattr(keepsake, "engine", lambda: here)
-    monkeypatch.setattr(last_measurement, "visitor", lambda: "bob")
-    monkeypatch.setattr(keepsake, "visitor", lambda: "bob")
-    return kept
+    return {}
 
 
 def test_it_has_what_was_guessed_and_what_was_found(given):
-    assert "Testing card" not in keepsake.page()  # measured by another, not guessed
+    assert "Testing card" not in keepsake.page(
+        "bob", given
+    )  # measured by another, not guessed
     (lab,) = (lab for lab in all_labs() if lab.address == RACE)
     asked = lab.asks(samples.machine("CUDA"), ARGUMENTS)
     given[asked.key] = asked.options[0]
-    page = keepsake.page()
+    page = keepsake.page("bob", given)
     assert f"You guessed: {asked.say(asked.options[0])}" in page
     assert "Testing card" in page
     assert "**" not in page
@@ -45,7 +43,7 @@ def test_it_has_what_was_guessed_and_what_was_found(given):
 def test_it_counts_the_questions_and_names_the_lessons_that_are_done(given):
     lesson, other = LESSONS[:2]
     given |= {question.key: [question.right] for question in lesson.questions}
-    page, count = keepsake.page(), len(lesson.questions)
+    page, count = keepsake.page("bob", given), len(lesson.questions)
     assert f"{count} of {sum(len(each.questions) for each in LESSONS)}" in page
     assert f"Lessons done: {lesson.title}." in page
     assert other.title not in page
