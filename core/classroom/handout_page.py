@@ -176,8 +176,7 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
 def page(points: Sequence[Point], target: float, **fields: Any) -> str:
     """One HTML page, which a browser prints: it needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
-    return paper.page(
-        Path(__file__).with_name("handout.html"),
+    return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
         target=target,
         best=best,

@@ -1,6 +1,7 @@
 """The board on the wall of the room: large, live, and without a sidebar."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import segno
@@ -9,11 +10,10 @@ import streamlit as st
 from core.classroom import board_page as board
 from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
-from core.classroom.handout_page import environment
 from core.classroom.rules import Rules
 from core.classroom.standings_page import Standings
 from core.errors import ExplainedError
-from core.ui import charts, runs, wall
+from core.ui import charts, paper, runs, wall
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
 from core.ui.runs import Run
@@ -45,7 +45,7 @@ def draw() -> None:
 
 def _part(part: str, **fields: Any) -> None:
     """Draw a part of wall.html, which takes all texts as they are."""
-    template = environment().get_template("wall.html")
+    template = paper.template(Path(__file__).with_name("wall.html"))
     st.html(str(getattr(template.module, part)(**fields)))
 
 

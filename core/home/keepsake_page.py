@@ -35,8 +35,7 @@ def page(who: str, given: Mapping[str, Any]) -> str:
     solved = [lesson.solved(given) for lesson in LESSONS]
     asked = sum(len(lesson.questions) for lesson in LESSONS)
     first = [q for lesson in LESSONS for q in lesson.questions if q.at_first(given)]
-    return paper.page(
-        Path(__file__).with_name("keepsake.html"),
+    return paper.template(Path(__file__).with_name("keepsake.html")).render(
         day=f"{date.today():%B %-d, %Y}",
         machine=format.provenance(machine.devices[0]) if machine else "",
         lessons=[lesson.title for lesson in LESSONS if lesson.is_done(given)],

@@ -1,20 +1,24 @@
-"""HTML pages to take along: they need no other file and no network, and print well."""
+"""Templates of HTML: of pages to take along or print, and of parts of a page."""
 
 import re
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, FileSystemLoader, Template
 from markupsafe import Markup, escape
 
 
-def page(template: Path, **fields: Any) -> str:
-    loader = FileSystemLoader(template.parent)
+@cache
+def template(file: Path) -> Template:
+    """A template that takes all texts as they are; `marked` reads some Markdown."""
     environment = Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(file.parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["marked"] = _marked
-    return environment.get_template(template.name).render(**fields)
+    return environment.get_template(file.name)
 
 
 def _marked(text: str) -> Markup:
