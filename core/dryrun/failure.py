@@ -131,7 +131,7 @@ def place(tensor: Tensor, origin: Origin) -> tuple[Line, str]:
     module = origin.module and origin.module()
     if module is None:
         what = "these parameters are" if isinstance(tensor, nn.Parameter) else "this is"
-        return origin.line, f"{what} made on the CPU and never moved"
+        return origin.line, f"{what} made on the CPU and never moved: write .to(device)"
     registered = [*module.parameters(), *module.buffers()]
     if any(tensor is each for each in registered):
         return origin.line, "this model is not moved to the device"
