@@ -39,7 +39,8 @@ current = progress.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
 
-left, right = st.columns([3, 8], gap="medium")
+with st.container(key="workbench"):
+    left, right = st.columns([3, 8], gap="medium")
 with left:
     with st.container(border=True):
         where = hosts.machine(state.host)

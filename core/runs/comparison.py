@@ -197,7 +197,10 @@ def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
         chosen.append(most)
     chosen.sort(key=SETTINGS.index)
     return [
-        listing.JOIN.join([name, *(listing.setting(run, field) for field in chosen)])
+        listing.JOIN.join(
+            [name, *(listing.setting(run, field) for field in chosen)]
+            + [format.STEERED] * bool(run.changes)
+        )
         for run, name in zip(runs, names, strict=True)
     ]
 

@@ -32,6 +32,12 @@ from streamlit.runtime.session_manager import ActiveSessionInfo
 Kind = TypeVar("Kind")
 SOON_SECONDS = 0.005  # a script that ends needs less to send what is left
 GRACE_SECONDS = 5  # for connections to close when the server ends
+SIDEBAR = 220  # pixels
+PARTS = (  # of the frontend that many pages draw with
+    *("ArrowVegaLiteChart", "BidiComponent", "Button", "ButtonGroup", "Checkbox"),
+    *("DownloadButton", "ImageList", "Metric", "NumberInput", "PageLink", "Progress"),
+    *("Radio", "Selectbox", "Slider", "StreamlitSyntaxHighlighter", "TextInput"),
+)
 TURN_SECONDS = 0.3  # a page that has waited so long begins without a turn
 
 _turn = threading.BoundedSemaphore(1)
@@ -221,7 +227,7 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
     Streamlit looks for files of these names first, in threads, ten times for each page
     that is opened. With many people that takes longer than the answers.
     """
-    html = Path(get_static_dir(), "index.html").read_text("utf-8")
+    html = steady(Path(get_static_dir()))
 
     async def frame(_: Request) -> Response:
         # Not cached, since it names the newest scripts.
@@ -236,6 +242,29 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
         routes.append(Route(f"/{title}", frame))
         routes.append(Route(f"/{title}/_stcore/{{_:path}}", nothing))
     return routes
+
+
+def steady(folder: Path) -> str:
+    """The frame in Streamlit's folder, changed so that pages don't move as they load.
+
+    What draws an element is loaded when the first such element comes, which is 20
+    pixels high until then; here it is loaded with the page. The sidebar has its place
+    from the start.
+    """
+    html = (folder / "index.html").read_text("utf-8")
+    scripts = [*(folder / "static/js").glob("*.js")]
+    loads = (
+        f'<link rel="modulepreload" crossorigin href="./static/js/{script.name}">'
+        for script in scripts
+        if script.name.partition(".")[0] in PARTS
+    )
+    css, script = (
+        Path(__file__).with_name(f"page.{kind}").read_text("utf-8")
+        for kind in ("css", "js")
+    )
+    css = css.replace("{sidebar}", f"{SIDEBAR}px")
+    head = f"{''.join(loads)}<style>{css}</style><script>{script}</script>"
+    return html.replace("</head>", f"{head}</head>")
 
 
 def _instances(kind: type[Kind]) -> list[Kind]:

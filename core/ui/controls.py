@@ -14,6 +14,7 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.rows import Row
 from core.ui import class_rules, format
 
+MOST = 10**9  # no number here needs more
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
 
@@ -82,7 +83,12 @@ def number(
     settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
     settings |= more
     label = class_rules.limited(label, setting)
-    return int(st.number_input(label, value=value, step=step, key=key, **settings))
+    settings |= {"step": float(step), "format": "%g"}
+    given = st.number_input(label, value=float(value), key=key, **settings)
+    whole = int(max(-MOST, min(given, MOST)))
+    if given != whole:
+        st.warning(f"{label} must be a whole number: {whole:,} counts, not {given:g}.")
+    return whole
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.serving.streamlit_patches import SIDEBAR
 from core.store.codec import StoreError
 from core.ui import (
     answers,
@@ -46,7 +47,7 @@ def begin(title: str) -> None:
         page_title=f"{lesson.title} · to(device)",
         page_icon=LOGO,
         layout="wide",
-        initial_sidebar_state=220,  # pixels
+        initial_sidebar_state=SIDEBAR,
     )
     come(lesson.title if lesson is not HOME else "Home")
     if who := visitor_of_cookie():

@@ -325,6 +325,40 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     wait(engine, first)
 
 
+def test_settings_stay_where_another_tab_has_started_a_run(engine, monkeypatch):
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
+    for module in (server, runs, progress):
+        monkeypatch.setattr(module, "visitor", lambda: "a newcomer")
+    mine, untouched = (open_page("pages/3_Train.py", task="sprites") for _ in range(2))
+    mine.number_input(key="batch_size").set_value(77).run()
+    run_id = engine.submit(runs.RUN, SHORT, owner="a newcomer")
+    for at, size in ((mine, 77), (untouched, SHORT.batch_size)):
+        at.run()
+        assert at.query_params["run"] == run_id
+        assert at.number_input(key="batch_size").value == size
+        assert ("in another tab" in texts(at.warning)) == (at is mine)
+    engine.cancel(run_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("epochs", 2.5, "Epochs must be a whole number from 1 to 200, not `2.5`"),
+        ("seed", 1e30, "Seed must be a whole number from 0 to 4294967295, not `1e+30`"),
+    ],
+)
+def test_a_number_that_isnt_whole_starts_nothing(name, value, said):
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.session_state.more_settings = True
+    at.run()
+    at.number_input(key=name).set_value(value).run()
+    assert said in texts(at.warning)
+    assert at.button(key="start_training").disabled
+    at.number_input(key=name).set_value(3).run()
+    assert not at.warning
+    assert not at.button(key="start_training").disabled
+
+
 @pytest.mark.parametrize("page", ["home.py", "pages/3_Train.py"])
 def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
     engine, monkeypatch, page

@@ -134,7 +134,9 @@ def by_streamlit(path: str) -> Response:
 def test_a_page_address_is_answered_as_by_streamlit(page):
     ours, theirs = OURS.get(f"/{page}"), by_streamlit(page)
     assert ours.status == theirs.status_code == 200
-    assert ours.body == Path(theirs.path).read_text("utf-8")
+    head, body = Path(theirs.path).read_text("utf-8").split("</head>")
+    assert ours.body.startswith(head)
+    assert ours.body.endswith(body)
     for name in ("content-type", "cache-control"):
         assert ours.headers[name] == theirs.headers[name]
 

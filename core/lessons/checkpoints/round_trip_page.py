@@ -161,8 +161,8 @@ def _train_and_resume(config: RunConfig) -> None:
             "resume_epochs",
             1 if config.model == "cnn" else 2,
             1,
-            min_value=1,
-            max_value=5,
+            min_value=1.0,
+            max_value=5.0,
             width=220,
         )
         panel.start_button("Train and resume", (replace(wanted, epochs=2 * half),))

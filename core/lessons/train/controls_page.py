@@ -28,6 +28,7 @@ MORE = (  # always in the expander "More settings"
     *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
     *("augment", "item_each_step"),
 )
+EXACT = 2**53  # larger floats stand for several whole numbers
 OPEN = "more_settings"  # the key of that expander
 words = Words(__file__)
 
@@ -45,6 +46,7 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     if state.get("held") != (rules := class_rules.rules()):  # a class opened or changed
         state.held = rules
         _fit()
+        _remember()
     return notices
 
 
@@ -58,6 +60,21 @@ def use(config: RunConfig) -> None:
     """Set the controls to these settings."""
     st.session_state.update({"task_is_default": False} | vars(config))
     _fit()
+    _remember()
+
+
+def _remember() -> None:
+    state = st.session_state
+    state.untouched = {name: state[name] for name in SETTINGS}
+
+
+def touched() -> bool:
+    """True where somebody has changed the settings since the page set them."""
+    state = st.session_state
+    settings = (
+        name for name in SETTINGS if name != "task" or not state.task_is_default
+    )
+    return any(state[name] != state.untouched[name] for name in settings)
 
 
 def differ(config: RunConfig) -> bool:
@@ -72,6 +89,10 @@ def chosen() -> RunConfig:
     """The configuration that the controls show; ValueError where it can't be."""
     state = st.session_state
     settings = {name: state[name] for name in SETTINGS}
+    for name in configs.RANGES:
+        value = float(settings[name])
+        if value.is_integer() and value < EXACT:
+            settings[name] = int(value)
     if settings["feed"] != "dataloader":
         settings |= {"num_workers": 0, "pin_memory": False}
     if not settings["pin_memory"]:
@@ -125,9 +146,9 @@ def draw(devices: list[str], folded: bool) -> None:
         )
     epochs, batch_size = st.columns(2)
     with epochs:
-        _number("Epochs", "epochs", 1)
+        _number("Epochs", "epochs")
     with batch_size:
-        _number("Batch size", "batch_size", 1)
+        _number("Batch size", "batch_size")
     if not class_rules.hides_all(MORE):
         more = st.expander("More settings", key=OPEN, on_change="rerun")
         if more.open:
@@ -142,12 +163,12 @@ def _more(task: str, devices: list[str]) -> None:
         _choice("Machine", "host", machines)
     _choice("Device", "device", ("auto", *devices))
     _choice("Feed", "feed", configs.FEEDS)
-    _number("Learning rate", "learning_rate", 1e-4, format="%g")
+    _number("Learning rate", "learning_rate", 1e-4)
     _choice("Schedule", "schedule", configs.SCHEDULES)
-    _number("Weight decay", "weight_decay", 1e-2, format="%g")
-    _number("Seed", "seed", 1)
+    _number("Weight decay", "weight_decay", 1e-2)
+    _number("Seed", "seed")
     if st.session_state.feed == "dataloader":
-        _number("Loader workers", "num_workers", 1)
+        _number("Loader workers", "num_workers")
         only_cpu = devices == ["cpu"]
         label = "Pinned memory" + ": no accelerator here" * only_cpu
         _toggle(label, "pin_memory", only_cpu)
@@ -174,12 +195,12 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
     controls.choice(label, options=options, **common, **more)
 
 
-def _number(label: str, key: str, step: float, **more: Any) -> None:
-    # No limits: a widget silently keeps its last value instead of one out of range,
-    # and the run would train with that. RunConfig says what is wrong.
+def _number(label: str, key: str, step: float = 1.0) -> None:
+    # A widget of whole numbers silently takes 2.5 as 2, and one with limits keeps its
+    # last value: the run would train with that. RunConfig says what is wrong.
     if not class_rules.hides(key):
         label = class_rules.limited(label, key)
-        st.number_input(label, step=step, **_common(key), **more)
+        st.number_input(label, step=step, format="%g", **_common(key))
 
 
 def _common(key: str) -> dict[str, Any]:

@@ -52,7 +52,13 @@ def chosen(asks_settings: bool) -> Run | None:
     current = run(state.get("run_id"))
     if current and current.id != state.get("controls_of"):
         state.controls_of = current.id
-        if not asks_settings:
+        if (
+            (not current.job.ended and current.job.owner == visitor())
+            and controls.touched()
+            and controls.differ(current.config)
+        ):
+            st.warning(words("other_tab"), icon=":material/info:")
+        elif not asks_settings:
             controls.use(current.config)
     if (
         current
@@ -194,7 +200,9 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 def draw_status(current: Run) -> None:
     """How far a run is, and what is wrong with it."""
-    job_panel.slot(*status(current))
+    # While it goes on, page.css keeps this in sight on a phone.
+    with st.container(key="run_ended" if current.job.ended else "run_status"):
+        job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Find it by its message")

@@ -1,0 +1,20 @@
+// While a page arrives, its parts are loaded one by one and push each other about. They are
+// shown once nothing has moved for a moment, or two seconds after the title at the latest.
+{
+  const root = document.documentElement;
+  let titled, settled, height;
+  root.classList.add("arriving");
+  const look = (now) => {
+    const page = document.querySelector(".stMainBlockContainer");
+    if (page?.querySelector("h1") || now > 6000) titled ??= now; // an error has no title
+    const isLoading = document.querySelector("[data-testid^=stSkeleton]")
+      || !document.querySelector("[data-test-script-state=notRunning]")
+      || [...document.images].some((image) => !image.complete)
+      || height !== page?.scrollHeight;
+    height = page?.scrollHeight;
+    settled = isLoading || !titled ? undefined : settled ?? now;
+    if (now > settled + 150 || now > titled + 2000) root.classList.remove("arriving");
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}
