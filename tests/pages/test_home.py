@@ -38,8 +38,9 @@ def somebody(monkeypatch) -> str:
 
 def shown_on_wall(at) -> dict:
     """What the wall of a page is given to show."""
-    (component,) = at.get("bidi_component")
-    return json.loads(component.proto.json)
+    given = [json.loads(each.proto.json) for each in at.get("bidi_component")]
+    (board,) = (each for each in given if "said" in each)
+    return board
 
 
 def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
