@@ -48,8 +48,8 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     script.press_sequentially("for r in x:\nc")  # no shortcut of Streamlit's
     expect(script).to_have_value("for r in x:\n    c")
     expect(page.locator("li.marked")).to_have_count(0)
-    page.get_by_label("The code", exact=True).fill(EXERCISES["Mistakes"].solution)
-    page.get_by_role("button", name="Check it").click()
+    page.get_by_label("The code", exact=True).first.fill(EXERCISES["Mistakes"].solution)
+    page.get_by_role("button", name="Check it").first.click()
     right = page.get_by_text("Right: CrossEntropyLoss takes logits")
     expect(right).to_be_visible(timeout=SLOW)
     for each in (page, other):

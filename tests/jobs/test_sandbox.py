@@ -72,6 +72,11 @@ def test_a_child_answers():
     assert sandbox.call("tests.jobs.test_sandbox:own_id") != os.getpid()
 
 
+def test_a_child_has_the_seconds_that_are_asked_for():
+    with pytest.raises(sandbox.ChildDiedError, match="more than 1 seconds"):
+        sandbox.call_for(1, "tests.jobs.test_sandbox:fork_and_sleep")
+
+
 def test_a_failure_arrives_as_a_sentence():
     with pytest.raises(ExplainedError, match="ValueError: that was wrong"):
         sandbox.call("tests.jobs.test_sandbox:fail")
