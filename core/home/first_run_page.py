@@ -180,7 +180,11 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
     steps = shown.started.steps if shown.started else 100
     x, most = ("seconds", None) if begun else ("step", steps)
     looks = tuple((name, one.number) for name, one in named.items())
-    if len(named) == len(entered) and all(one.result for one in named.values()):
+    if (
+        entered
+        and len(named) == len(entered)
+        and all(one.result for one in named.values())
+    ):
         _verdict(named)
     st.vega_lite_chart(
         runs.loss_table(list(named.values()) or [shown], list(named)),
