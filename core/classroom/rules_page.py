@@ -41,8 +41,11 @@ def draw(chosen: Class) -> None:
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen.id, values | presets)
         if "notice" not in st.session_state:  # which says why not
-            st.toast("Saved. The rules hold from now on.", icon=":material/check:")
+            st.session_state.rules_saved = True
         st.rerun()
+    if st.session_state.pop("rules_saved", False):
+        saved = "Saved. The rules hold from now on."
+        st.success(saved, icon=":material/check:")
     st.markdown("**The link that presets Train**, for everybody in the room:")
     st.code(link, language=None, wrap_lines=True)
 

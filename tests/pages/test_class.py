@@ -112,6 +112,7 @@ def test_members_are_told_that_a_class_was_closed_or_deleted(opened, engine):
     at = join(made)
     server.room().close(TEACHER, made.id)
     assert "**Physics 9B** has ended." in said(at.run())
+    assert at.get("vega_lite_chart")  # the final board
     assert "That class is closed" in said(open_page(PAGE, code=made.code))
     server.room().start(TEACHER, made.id)
     assert "You are **" in said(at.run())
@@ -141,6 +142,18 @@ def test_members_see_everybodys_best_and_their_own_place(opened):
     firsts = ["You are **number 1**" in texts(at.markdown) for at in (first, second)]
     assert sorted(firsts) == [False, True]
     assert len(first.get("vega_lite_chart")) == 2
+
+
+def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
+    made = opened(target=0.79, fixed={"task": "sprites"})
+    at = join(made)
+    train((f"{made.id} best", at))
+    assert "You are **number 1** of 1" in said(at.run())
+    server.store().runs.withhold(f"{made.id} best", me(at))
+    train()
+    assert "has hidden a run of yours" in texts(at.run().info)
+    server.room().remove(TEACHER, server.room().member(me(at)))
+    assert "has taken you out of **Physics 9B**" in said(at.run())
 
 
 def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):

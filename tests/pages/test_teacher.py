@@ -143,6 +143,19 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
         assert what in log(opened)
 
 
+def test_a_teacher_renames_and_removes_somebody(opened):
+    joined(opened, "amber")
+    at = open_page(PAGE)
+    assert list(at.dataframe[0].value["Page"]) == ["away"]
+    at.text_input(key="new_name").input("Zoë")
+    press(at, "rename_person")
+    assert server.room().member("amber").name == "Zoë"
+    press(press(at, "remove"), "not_sure")
+    assert server.room().member("amber")
+    press(press(at, "remove"), "sure")
+    assert server.room().members() == []
+
+
 def test_a_class_leaves_a_table_and_a_hand_out_and_is_deleted(opened):
     store = server.store()
     name = joined(opened, "amber")
