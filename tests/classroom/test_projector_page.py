@@ -1,21 +1,23 @@
 import inspect
 import re
+from pathlib import Path
 
 from core.classroom import projector_page
-from core.classroom.handout_page import environment
+from core.ui import paper
 
+WALL = Path(projector_page.__file__).with_name("wall.html")
 EVIL = "<script>alert(1)</script>"
 
 
 def test_each_part_that_the_wall_draws_is_in_its_template():
     drawn = re.findall(r'_part\(\s*"(\w+)"', inspect.getsource(projector_page))
-    parts = environment().get_template("wall.html").module
+    parts = paper.template(WALL).module
     assert {*drawn} == {"head", "side", "tally", "line"}
     assert all(hasattr(parts, part) for part in drawn)
 
 
 def test_nothing_on_the_wall_that_somebody_wrote_is_html():
-    parts = environment().get_template("wall.html").module
+    parts = paper.template(WALL).module
     written = parts.side([(EVIL, EVIL, True)], [EVIL]) + parts.line(EVIL)
     written += parts.tally(EVIL, [(EVIL, 3)], (EVIL, EVIL), "red")
     assert "&lt;script" in written
