@@ -1,6 +1,7 @@
 import json
 import sys
 from functools import partial
+from statistics import median
 
 import pytest
 import torch
@@ -79,14 +80,15 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
     pairs = zip(direct["textbook_seconds"], direct["seconds"], strict=True)
     ratios = sorted(a / b for a, b in pairs)
     rows = [r for r in measured["figures"] if r["what"] == "epoch, directly compared"]
+    middle = median(direct["textbook_seconds"]) / median(direct["seconds"])
     assert [[r["speedup_least"], r["speedup"], r["speedup_most"]] for r in rows] == [
-        pytest.approx(ratios)
+        pytest.approx([min(ratios[0], middle), middle, max(ratios[-1], middle)])
     ]
     nothing = {"epoch": {}, "time_to_accuracy": None}
     bench.say({**nothing, "verdicts": measured["verdicts"]})
     said = capsys.readouterr().out
     assert "The ladder. Best rung: Decode once." in said
-    assert "over 3 pairs of epochs, in turn" in said
+    assert "over 3 pairs of epochs" in said
 
 
 def test_what_is_said_has_its_spread(capsys):

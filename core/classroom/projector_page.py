@@ -58,7 +58,7 @@ def _wall(standings: Standings) -> None:
         "head",
         shown=shown,
         lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
-        qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="#fff"),
+        qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
     )

@@ -22,10 +22,10 @@ Ends = Callable[[Sequence[float]], tuple[float, float]]
 
 _drawing = st.components.v2.component(
     "drawing",
-    html='<div role="img"></div>',
+    html='<div class="drawing" role="img"></div>',
     css="svg { display: block; width: 100%; height: auto; }",
     js="""export default ({ data, parentElement }) => {
-  const drawing = parentElement.querySelector("div")
+  const drawing = parentElement.querySelector(".drawing")
   drawing.ariaLabel = data.alt
   if (drawing.drawn !== data.svg) drawing.innerHTML = drawing.drawn = data.svg
 }""",

@@ -102,7 +102,7 @@ _wall = st.components.v2.component(
 )
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@cache
 def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
     """The wall's images, uint8 (50, 28, 28), and their true classes.
 

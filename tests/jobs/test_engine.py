@@ -167,8 +167,8 @@ def test_a_failing_question_is_an_explained_error(engine, missing_device):
 
 
 def test_jobs_are_found_by_their_owner(engine):
-    job_id = engine.submit(RUN, SHORT, owner="ada")
-    assert [job.id for job in engine.jobs(RUN, "ada")] == [job_id]
+    job_id = engine.submit(RUN, SHORT, owner="bea")
+    assert [job.id for job in engine.jobs(RUN, "bea")] == [job_id]
     assert engine.jobs(RUN, "nobody") == []
     finish(engine, job_id)
 

@@ -59,7 +59,7 @@ def test_the_order_is_shown_after_a_guess():
     assert not at.get("vega_lite_chart")
     at.radio(key="set_epoch_guess").set_value("The same as the first").run()
     assert "You guessed right" in texts(at.success)
-    assert "is dealt again at the end" in texts(at.markdown)
+    assert "is used twice" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
 

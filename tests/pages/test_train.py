@@ -308,7 +308,7 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
     at.button(key="cancel_fetch").click().run()
     assert wait(engine, job.id).status == "cancelled"
     at.run()
-    assert "had arrived whole" in status(at)
+    assert "had arrived completely" in status(at)
     assert at.button(key="fetch_data")
 
 
@@ -416,7 +416,7 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert shown["Test R²"] == f"{result.r2:.3f}"
     assert shown["Test RMSE"] == f"{result.rmse:.3f}"
     assert "Test accuracy" not in shown
-    assert ("noise scale" in texts(at.caption)) == (criterion == "gaussian")
+    assert ("learned standard deviations" in texts(at.caption)) == (criterion == "gaussian")
     assert len(at.get("vega_lite_chart")) == 4
     assert "without noise" in specs(at)
     assert "people 83.5" not in specs(at)

@@ -81,7 +81,7 @@ def renamed(text: str) -> str:
 
 
 # Fields that today's version had not.
-ADDED = {"item_each_step", "traffic", "cards", "waited", "counts", "percent"}
+ADDED = {"item_each_step", "traffic", "cards", "waited", "counts", "percent", "again"}
 
 
 def is_kept(value: Any, text: str) -> bool:

@@ -157,9 +157,12 @@ def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
     assert slots(drawn()) == [f"The race: {SHARED}"]
 
 
-@pytest.mark.parametrize(("status", "said"), [("failed", "why"), ("cancelled", "stay")])
-def test_a_bad_end_is_told_above_what_there_is(use, status, said):
-    use(job("a", status, 1, message="why"))
+@pytest.mark.parametrize(
+    ("status", "why", "said"),
+    [("failed", "why", "why"), ("cancelled", "", "stay"), ("cancelled", "why", "why")],
+)
+def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
+    use(job("a", status, 1, message=why))
     at = drawn()
     assert len(slots(at)) == 1  # as much as while it went on
     assert said in (at.error[0].value if at.error else slots(at)[0])

@@ -53,7 +53,7 @@ def diagnosed() -> Any:
 
 def default_device() -> Any:
     """In a process of its own: it belongs to the thread."""
-    return sandbox.call("core.lessons.device.set_default_device:compare", seconds=60)
+    return sandbox.call("core.lessons.model.set_default_device:compare", seconds=60)
 
 
 def optimizer(device: str) -> Any:

@@ -175,7 +175,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             kind = "secondary" if opened else "primary"
             panel.start_button("Run both", (slug,), type=kind)
             panel.cancel_button()
-        if run or not opened:
+        failed = run is not None and run.broken.failure is not None
+        if not failed and (run or not opened):
             _message(mistake, run)
         guessed = _ask_line(mistake, told) if mistake.loud else None
         if run is not None and run.broken.failure is not None:
@@ -188,8 +189,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
 
 def _message(mistake: Mistake, run: MistakeRun | None) -> None:
     """What it raises here, as all were run once; of a silent one, what it costs."""
-    failure = run.broken.failure if run else _raised(mistake)
-    if failure is not None:
+    if run is None and (failure := _raised(mistake)) is not None:
         _failure(failure, fixed=False)
     elif mistake.figure is not None:
         if run is None:
@@ -293,8 +293,7 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
 
 def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     if outcome.failure is not None:
-        if fixed:  # the broken half's failure is shown at the top
-            _failure(outcome.failure, fixed)
+        _failure(outcome.failure, fixed)
     elif outcome.died:
         title = "The fix failed here" if fixed else "Its process died"
         st.error(outcome.died, title=title, icon=":material/error:")
