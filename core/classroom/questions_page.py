@@ -64,7 +64,7 @@ def draw(chosen: Class) -> None:
     hardest, question = all_scores[0], all_scores[0].question
     if hardest.mistaken:
         st.markdown(
-            f"**The hardest: {hardest.right} of {hardest.answered} were right at the "
+            f"**The hardest: {hardest.right} of {hardest.answered} were right on the "
             f"first try.** {question.text}"
         )
         st.markdown(
@@ -72,7 +72,7 @@ def draw(chosen: Class) -> None:
             f":material/check: {question.right}: {question.answers[question.right]}"
         )
     else:
-        st.markdown("**Everything was answered right at the first try.**")
+        st.markdown("**Everything was answered right on the first try.**")
     rows = [
         (
             score.lesson,

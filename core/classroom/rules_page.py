@@ -44,7 +44,7 @@ def draw(chosen: Class) -> None:
             st.session_state.rules_saved = True
         st.rerun()
     if st.session_state.pop("rules_saved", False):
-        saved = "Saved. The rules hold from now on."
+        saved = "Saved. The rules apply from now on."
         st.success(saved, icon=":material/check:")
     st.markdown("**The link that presets Train**, for everybody in the room:")
     st.code(link, language=None, wrap_lines=True)

@@ -39,7 +39,7 @@ def page(who: str, given: Mapping[str, Any]) -> str:
         day=f"{date.today():%B %-d, %Y}",
         machine=format.provenance(machine.devices[0]) if machine else "",
         lessons=[lesson.title for lesson in LESSONS if lesson.is_done(given)],
-        answered=f"{sum(solved)} of {asked} questions, {len(first)} at the first try",
+        answered=f"{sum(solved)} of {asked} questions, {len(first)} on the first try",
         runs=[
             (
                 f"{format.NAMES.get(run.model, run.model)}, {listing.label(run)}",

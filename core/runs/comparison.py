@@ -106,7 +106,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         return f"**{_capital(called[best.id])}: {cost}.{diverged}**"
     goal, winner, when = level(finished), None, ""
     to = f"to {goal:.0%}" if goal else "in all"
-    speed = "The settings are the same, so a difference in time is the machine's."
+    speed = "The settings are the same, so the machine causes any difference in time."
     if ahead := lead(finished):
         first, next_one, gain = ahead
         taken = {run.id: format.duration(seconds) for seconds, run in ranked}

@@ -87,7 +87,7 @@ def number(
     given = st.number_input(label, value=float(value), key=key, **settings)
     whole = int(max(-MOST, min(given, MOST)))
     if given != whole:
-        st.warning(f"{label} must be a whole number: {whole:,} counts, not {given:g}.")
+        st.warning(f"{label} must be a whole number: {whole:,} is used, not {given:g}.")
     return whole
 
 

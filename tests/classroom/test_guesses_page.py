@@ -31,7 +31,7 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
     answers = Counter({"Slower": 3, "Up to 2 times as fast": 9})
     assert finding(answers, (("Slower",), "0.9×")) == (
         "**Of 12 guesses, 9 are “Up to 2 times as fast”; the machine said 0.9×**: "
-        "“Slower”, as 3 had."
+        "“Slower”, as 3 guessed."
     )
     assert "has not measured it yet" in finding(answers, None)
     assert finding(Counter(), None) == "Nobody else has guessed yet."

@@ -153,7 +153,7 @@ def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
     train()
     assert "has hidden a run of yours" in texts(at.run().info)
     server.room().remove(TEACHER, server.room().member(me(at)))
-    assert "has taken you out of **Physics 9B**" in said(at.run())
+    assert "has removed you from **Physics 9B**" in said(at.run())
 
 
 def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):

@@ -40,8 +40,8 @@ def finding(*runs: Run) -> str:
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
-            "**The settings are the same, so a difference in time is the machine's. "
-            "Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
+            "**The settings are the same, so the machine causes any difference in "
+            "time. Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
         ),
         (
             [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],

@@ -84,4 +84,4 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
             "DataLoader(data, shuffle=True, generator=generator)"
         )
         error = compared["generator"]
-        st.markdown(f"Here that fails too: `{error}`" if error else "Here that works.")
+        st.markdown(f"This fails here too: `{error}`" if error else "This works here.")

@@ -422,7 +422,7 @@ def verdict(climbed: Climbed) -> str:
     text = f"**Best rung: {title}.** An epoch takes {precise(rung.epoch_seconds)}"
     over = ""
     if (gain := climbed.speedup) is not None:
-        text += f", one of the textbook loop {precise(median(rung.base_seconds))}"
+        text += f"; the textbook loop takes {precise(median(rung.base_seconds))}"
         over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
     limit = to_the_limit(climbed, direct, rung)
     paragraphs = (f"{text}. {over}".strip(), doubt(climbed), limit)

@@ -266,7 +266,7 @@ def status(current: Run) -> tuple[str, float]:
         after = "before its first step"
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
-        why = job.message or "What was learned until then stays here."
+        why = job.message or "What the model learned until then stays here."
         return f"Cancelled {after}. {why}", share
     if job.ended:
         return f"The run {job.status}", share
