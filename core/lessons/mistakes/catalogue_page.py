@@ -279,14 +279,14 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
             )
+            for outcome in ended:
+                _outcome(mistake, half == FIXED, outcome)
             if told and mistake.broken_on != TIMED:
                 playground.button(
                     mistake.address(half.lower()),
                     simulates=mistake.broken_on != NO_GPU,
                     capacity=mistake.memory_bytes or Request.capacity,
                 )
-            for outcome in ended:
-                _outcome(mistake, half == FIXED, outcome)
     if not told:
         st.markdown(words("card.think"))
 
