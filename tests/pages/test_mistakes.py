@@ -200,12 +200,12 @@ def check_script(at: AppTest, text: str) -> AppTest:
 
 def test_a_pasted_script_is_pointed_at_line_by_line():
     at = open_page("pages/4_Mistakes.py")
-    check_script(at, "model = nn.Sequential(a)\ntorch.save(model, path)")
+    check_script(at, "import torch\nmodel.cuda()")
     assert not at.exception
-    assert "1 found, 1 of them sure" in texts(at.markdown)
+    assert "1 found, 0 of them sure" in texts(at.markdown)
     assert "**Line 2**" in texts(at.markdown)
     links = [each.proto.query_string for each in at.get("page_link")]
-    assert "mistake=pickle_refused" in links
+    assert "mistake=cuda_hard_coded" in links
     assert "can be seen in the code" in texts(check_script(at, "x = 1").success)
     assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
     assert "Paste a script first" in texts(check_script(at, "").info)
