@@ -26,7 +26,7 @@ class Steering:
 
     def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
         self.optimizer, self.rate, self.watch = optimizer, rate, watch
-        self.wish: Wish = NO_WISH  # that was fulfilled last
+        self.wish: Wish = NO_WISH  # that was heard last
         self.left = PAUSE_SECONDS
         self.changes: list[Change] = []
 
@@ -40,9 +40,9 @@ class Steering:
 
         Raises CancelledError.
         """
+        self.wish = self.watch.wish()  # a later one is due at the next step
         waited = self._pause()
-        self.wish = self.watch.wish()
-        rate = self.wish.learning_rate or self.rate
+        rate = self.watch.wish().learning_rate or self.rate
         if rate != self.rate:
             scale(self.optimizer, rate / self.rate)
             self.rate = rate

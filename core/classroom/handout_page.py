@@ -123,7 +123,7 @@ def hand_out(chosen: Class) -> dict[str, Any]:
     machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
     return {
         "title": chosen.name,
-        "day": f"{datetime.fromtimestamp(chosen.created):%B %-d, %Y}",
+        "day": format.day(date.fromtimestamp(chosen.created)),
         "machine": format.provenance(machine.devices[0]) if machine else "",
         "people": len(people),
         "runs": len(runs),

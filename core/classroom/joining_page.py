@@ -1,5 +1,6 @@
 """Joining a class: the way in by link, code or phone, and the name in it."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import segno
@@ -19,6 +20,8 @@ words = Words(__file__)
 
 QR_PIXELS = 220
 LOCAL = ("localhost", "127.0.0.1", "::1")
+# Files of Docker and Podman: a container's own address is of no use outside.
+OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def draw() -> bool:
@@ -106,7 +109,9 @@ def address(page: str, query: str = "") -> str:
     """
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
     url, ip = urlsplit(base), get_internal_ip()
-    if ip and url.hostname in LOCAL and st.get_option("server.address") not in LOCAL:
+    is_local = st.get_option("server.address") in LOCAL
+    is_inside = any(file.exists() for file in OF_CONTAINERS)
+    if ip and url.hostname in LOCAL and not (is_local or is_inside):
         base = url._replace(netloc=f"{ip}:{url.port or 80}").geturl()
     return f"{base}/{page}{'?' * bool(query)}{query}"
 

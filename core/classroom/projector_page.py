@@ -77,16 +77,16 @@ def _wall(standings: Standings) -> None:
         ]
         now = board.queue_lines(standings, on_wall=True) if shown.is_open else []
         _part("side", places=places[:MOST_PLACES], now=now)
-    if room().revealed:
-        _tally(standings)
+    if revealed := room().revealed:
+        _tally(standings, revealed)
     elif engine().machine() and (newest := runs.run(standings.newest)):
         with suppress(ExplainedError):
             _mistakes(newest)
 
 
-def _tally(standings: Standings) -> None:
+def _tally(standings: Standings, key: str) -> None:
     """The guesses that the teacher has revealed, and the answer once it is measured."""
-    asked = next(each for each in guesses.GUESSES if each.key == room().revealed)
+    asked = next(each for each in guesses.GUESSES if each.key == key)
     answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
     _part(
         "tally",

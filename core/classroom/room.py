@@ -310,6 +310,8 @@ class Room(Gate):
             self._classes.change(class_id, **values)
             if self._open and self._open.id == class_id:
                 self._open = replace(self._open, **values)
+            elif self._ended and self._ended.id == class_id:
+                self._ended = replace(self._ended, **values)
 
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:

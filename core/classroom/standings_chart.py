@@ -37,6 +37,7 @@ def shares(values: Sequence[float]) -> Ticks:
         first, last = floor(min(values) / step), ceil(max(values) / step)
         if last - first < MOST_TICKS:
             break
+    first = min(first, round(1 / step) - 1)  # nothing is above 100%
     return tuple(round(n * step, 3) for n in range(first, max(last, first + 1) + 1))
 
 

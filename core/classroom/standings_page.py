@@ -84,8 +84,6 @@ def bests(
             continue
         if task is None or accuracy is None or seconds is None or who not in names:
             continue
-        if run.changes:
-            continue
         figures = run.device_name, accuracy, seconds, run.steps or 1, run.seq
         new = Best(who, names[who], run.id, task, *figures)
         before = best.get((who, task), new)
@@ -100,7 +98,8 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
-        if run.task == task and run.status == "finished" and not run.changes:
+        is_whole = run.status == "finished" and run.accuracy is not None
+        if run.task == task and is_whole and not run.changes:
             same = (getattr(run, name) for name in SETTINGS if name != "seed")
             by_setting.setdefault((run.device_name, *same), {})[run.seed] = run
     seeds = [*max(by_setting.values(), key=len, default={}).values()]

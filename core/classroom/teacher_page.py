@@ -206,11 +206,11 @@ def _table(
     count = Counter(run.visitor for run in class_runs)
     best = bests(class_runs, names_of(members), chosen.rules)
     by_visitor = {run.visitor: run for run in sorted(best, key=lambda b: b.accuracy)}
-    rows = []
+    rows, pages = [], here()
     for member in sorted(members, key=lambda member: member not in why):
         top = by_visitor.get(member.visitor)
         cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
-        page = here().get(member.visitor, "away")
+        page = pages.get(member.visitor, "away")
         rows.append((member.name, page, count[member.visitor], *cells))
     right = st.column_config.TextColumn(alignment="right")
     figures.table(

@@ -36,7 +36,7 @@ def page(who: str, given: Mapping[str, Any]) -> str:
     asked = sum(len(lesson.questions) for lesson in LESSONS)
     first = [q for lesson in LESSONS for q in lesson.questions if q.at_first(given)]
     return paper.template(Path(__file__).with_name("keepsake.html")).render(
-        day=f"{date.today():%B %-d, %Y}",
+        day=format.day(date.today()),
         machine=format.provenance(machine.devices[0]) if machine else "",
         lessons=[lesson.title for lesson in LESSONS if lesson.is_done(given)],
         answered=f"{sum(solved)} of {asked} questions, {len(first)} on the first try",

@@ -240,13 +240,14 @@ class Engine:
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """Call it with the lock; a second end of a job changes nothing."""
         self._queue.remove(job_id)  # also where the job was forgotten
-        job = self._jobs.get(job_id)
-        if job is None or job.ended:
-            return
         is_overdue = job_id in self._overdue and outcome.status != "finished"
         self._overdue.discard(job_id)
         self._wishes.pop(job_id, None)
-        if (why := self._reasons.pop(job_id, "")) and outcome.status == "cancelled":
+        why = self._reasons.pop(job_id, "")
+        job = self._jobs.get(job_id)
+        if job is None or job.ended:
+            return
+        if why and outcome.status == "cancelled":
             outcome = Outcome("cancelled", message=why)
         if is_overdue:
             most = self.admission.seconds(job.owner)

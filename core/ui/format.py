@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from datetime import date
 from statistics import quantiles
 from typing import Any
 
@@ -128,6 +129,11 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min" + f" {rest} s" * bool(rest)
     return f"{minutes // 60} h" + f" {minutes % 60} min" * bool(minutes % 60)
+
+
+def day(when: date) -> str:
+    """November 4, 2026: Windows has no code for a day without its zero."""
+    return f"{when:%B} {when.day}, {when.year}"
 
 
 def ago(seconds: float) -> str:

@@ -58,7 +58,7 @@ def begin(title: str) -> None:
         st.space("small")  # after the lessons
         link(RUNS)
         # Before the first class, its teacher gets in there.
-        if room().on_board is not None or os.environ.keys() & TEACHING:
+        if room().on_board is not None or any(map(os.environ.get, TEACHING)):
             link(CLASS)
         if room().is_teacher(visitor()):
             link(TEACHER)

@@ -33,7 +33,9 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 
     Nothing for a function that no call is known of. `machine`: fields of a Request.
     """
-    if program(address) and mode(engine().ask).kind != "off":
+    if not program(address) or engine().machine() is None:
+        return  # without workers, whether code is run is answered late
+    if mode(engine().ask).kind != "off":
         key = f"try_{key or address}"
         if st.button("Try it", icon=":material/edit:", key=key, type="tertiary"):
             open_editor(address, machine)

@@ -35,6 +35,7 @@ GAP = 5  # pixels of the picture between two images
 WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
 ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
+INK = 56  # pixels of a drawing's side, as wall.js sends it
 words = Words(__file__)
 
 
@@ -217,6 +218,8 @@ def _answer(run: Run, drawn: Any) -> dict[str, Any]:
         address = "core.lessons.evaluate.evaluation:drawing"
         try:
             ink = base64.b64decode(drawn["ink"])
+            if len(ink) != INK * INK:
+                raise ValueError(words("wall.size"))
             asked = address, run.checkpoint, run.config, ink
             pixels, shares = ask(*asked, seconds=ANSWER_SECONDS)
             answer["pixels"] = base64.b64encode(pixels).decode()

@@ -1,6 +1,7 @@
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 from core.classroom import projector_page
 from core.ui import paper
@@ -14,6 +15,12 @@ def test_each_part_that_the_wall_draws_is_in_its_template():
     parts = paper.template(WALL).module
     assert {*drawn} == {"head", "side", "tally", "line"}
     assert all(hasattr(parts, part) for part in drawn)
+
+
+def test_the_wall_has_a_title_for_which_the_page_waits():
+    shown = SimpleNamespace(name="Monday", is_open=False)
+    head = paper.template(WALL).module.head(shown, ["a line"], "", "", 0)
+    assert "Monday" in head.partition("<h1")[2].partition("</h1>")[0]
 
 
 def test_nothing_on_the_wall_that_somebody_wrote_is_html():

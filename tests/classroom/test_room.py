@@ -215,6 +215,8 @@ def test_a_closed_class_stays_on_the_board_for_its_own_people(room, opened):
     assert not room.board_for("ada").is_open
     assert room.board_for("eve") is None
     assert room.members() == [member]
+    room.change(TEACHER, made.id, "hid the names", rules=Rules(anonymous=True))
+    assert room.on_board.rules.anonymous
     again = opened()
     assert (room.on_board.id, room.members()) == (again.id, [])
     room.close(TEACHER, again.id)

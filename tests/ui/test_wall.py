@@ -1,5 +1,6 @@
 """Many images in one picture."""
 
+import base64
 import io
 from types import SimpleNamespace
 
@@ -55,6 +56,17 @@ def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
     assert "chance" in wall.caption(run_of(better, worse), labels, "your")
     assert "chance" not in wall.caption(run_of(worse, better), labels, "your")
     assert "chance" not in wall.caption(run_of(better, worse, ended=True), labels, "")
+
+
+def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
+    asked = []
+    monkeypatch.setattr(wall.st, "session_state", {})
+    monkeypatch.setattr(wall, "ask", lambda *given, **_: asked.append(given))
+    run = SimpleNamespace(id="a run")
+    for n, ink in enumerate((b"", bytes(wall.INK**2 + 1), bytes(10**6))):
+        drawn = {"n": n, "ink": base64.b64encode(ink).decode()}
+        assert wall._answer(run, drawn)["problem"] == wall.words("wall.size")
+    assert not asked
 
 
 def test_the_file_is_the_picture():

@@ -8,6 +8,7 @@ from core.lessons.device.device_result import HIDING, Diagnosis, Facts, VisibleD
 from core.lessons.device.diagnosis import diagnose, words
 
 MOST_CHARACTERS = 100_000
+MOST_OF_A_LINE = 400  # characters; searching takes their square
 # The first driver of each major version of CUDA: NVIDIA's CUDA Toolkit release notes,
 # "CUDA Minor Version Compatibility".
 DRIVERS = ((580, "13"), (525, "12"), (450, "11"), (1, "10"))
@@ -26,7 +27,8 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
     `releases` are PyTorch's wheels, as the newest torch at hand lists them. Raises
     ExplainedError where the text isn't from collect_env, or has too little of a Mac.
     """
-    text = text[:MOST_CHARACTERS].replace("\r", "")
+    lines = text[:MOST_CHARACTERS].replace("\r", "").split("\n")
+    text = "\n".join(line[:MOST_OF_A_LINE] for line in lines)
     facts = read(text, releases)
     diagnosis = diagnose(facts)
     if diagnosis.cause == "works" and "Capability" not in text:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -85,6 +86,15 @@ def test_a_report_leads_to_the_cause(text, cause, said):
 def test_too_little_is_a_sentence(text, said):
     with pytest.raises(ExplainedError, match=said):
         diagnose_report(text)
+
+
+@pytest.mark.parametrize(
+    "line", ["vga " * 20_000, f"GPU 0: a{' ' * 80_000}x", f"Ab:{' ' * 80_000}x"]
+)
+def test_a_long_line_is_read_at_once(line):
+    began = time.process_time()
+    diagnose_report(f"{LINUX}{line}\n{GOOD}")
+    assert time.process_time() - began < 2
 
 
 def run(*arguments: str, before: str = "", text: str = "") -> tuple[int, str, str]:
