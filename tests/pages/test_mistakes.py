@@ -200,7 +200,9 @@ def check_script(at: AppTest, text: str) -> AppTest:
 
 def test_a_pasted_script_is_pointed_at_line_by_line():
     at = open_page("pages/4_Mistakes.py")
-    check_script(at, "for x, y in batches:\n    loss(x, y).backward()\n    optimizer.step()")
+    check_script(
+        at, "for x, y in batches:\n    loss(x, y).backward()\n    optimizer.step()"
+    )
     assert not at.exception
     assert "1 found, 1 of them sure" in texts(at.markdown)
     assert "**Line 3**" in texts(at.markdown)

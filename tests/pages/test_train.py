@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
+from core.config import RANGES, RunConfig
 from core.data.fashion_mnist import DatasetStatus
 from core.home import first_run_page as first_run
 from core.jobs.admission import Limits
@@ -170,7 +170,9 @@ def test_an_impossible_setting_starts_nothing(engine):
 
 def settings_of(at: AppTest) -> RunConfig:
     """The configuration that the controls of the Train page show."""
-    return RunConfig(**{e.name: at.session_state[e.name] for e in fields(RunConfig)})
+    shown = {field.name: at.session_state[field.name] for field in fields(RunConfig)}
+    # Fields for whole numbers take others too, which the page then refuses.
+    return RunConfig(**shown | {name: int(shown[name]) for name in RANGES})
 
 
 def specs(at: AppTest) -> str:
@@ -416,7 +418,9 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert shown["Test R²"] == f"{result.r2:.3f}"
     assert shown["Test RMSE"] == f"{result.rmse:.3f}"
     assert "Test accuracy" not in shown
-    assert ("learned standard deviations" in texts(at.caption)) == (criterion == "gaussian")
+    assert ("learned standard deviations" in texts(at.caption)) == (
+        criterion == "gaussian"
+    )
     assert len(at.get("vega_lite_chart")) == 4
     assert "without noise" in specs(at)
     assert "people 83.5" not in specs(at)
