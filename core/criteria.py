@@ -14,7 +14,7 @@ class GaussianLoss(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         # The logarithm: whatever the optimizer makes of it, sigma is positive.
-        # One element, not none: a CPU tensor without dimensions may meet
+        # One dimension, not none: a CPU tensor without dimensions may meet
         # tensors of any device, and nobody would notice that it wasn't moved.
         self.log_sigma = nn.Parameter(torch.zeros(1))
 

@@ -28,7 +28,7 @@ OWN_THREADS = torch.get_num_threads()  # torch's default
 def accelerator() -> torch.device | None:
     """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS.
 
-    The simulated one is none: a machine is described as it is.
+    The simulated one doesn't count: a machine is described as it is.
     """
     if not torch.accelerator.is_available():
         return None

@@ -32,7 +32,7 @@ def costs(values: Iterable[float]) -> Ticks:
 
 
 def shares(values: Sequence[float]) -> Ticks:
-    """Round accuracies around some, at most MOST_TICKS."""
+    """An axis's ticks: round accuracies that enclose `values`, at most MOST_TICKS."""
     for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2):
         first, last = floor(min(values) / step), ceil(max(values) / step)
         if last - first < MOST_TICKS:

@@ -285,7 +285,7 @@ class Engine:
             self.read(each) if isinstance(each, Stored) else each for each in arguments
         )
 
-    # Between jobs and workers
+    # The workers: who they are, handing them jobs, and losing them
 
     @property
     def problem(self) -> str:

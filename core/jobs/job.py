@@ -156,7 +156,7 @@ class Job:
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None
     work: Work = Work()
-    person: str = ""  # fairness key where several owners share one
+    person: str = ""  # whose turn it is, where several owners count as one
     machine: str = ""  # identity of the machine that did it, once it has ended
     worker: str = ""  # name of the worker that has begun
 

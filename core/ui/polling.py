@@ -1,7 +1,8 @@
 """When the browser asks for a part of a page again.
 
-`st.fragment(run_every=…)` keeps its interval until the whole page is drawn anew, some
-30 ms. The browser accepts a new one at any time, so a fragment sets its next poll.
+The interval of `st.fragment(run_every=…)` changes only when the whole page is drawn
+anew, which takes the server some 30 ms. The browser accepts a new interval at any time,
+so a fragment sets its next poll.
 """
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg

@@ -154,7 +154,8 @@ class Run:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"
         recipe = RECIPES[self.config.model]["learning_rate"]
-        rate = min(self.config.learning_rate / 10, recipe)
+        last = self.changes[-1] if self.changes else self.config
+        rate = min(last.learning_rate / 10, recipe)
         advice = f"Try a learning rate of {rate:g}."
         return f"**Diverged**: {reason}. {advice}" if is_lost else ""
 

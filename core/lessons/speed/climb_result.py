@@ -245,7 +245,7 @@ def kept(results: Sequence[Result]) -> Kept:
 
 
 def base(results: Sequence[Result]) -> str:
-    """The rung that the next one changes; empty for the first."""
+    """The last rung that was kept, on which the next one builds; empty if none was."""
     return next((r.rung for r in reversed(results) if r.kept), "")
 
 

@@ -103,7 +103,10 @@ def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Not measured yet: it needs an accelerator with memory of its own."""
+    """Pinned host memory: a copy to the device doesn't make the CPU wait.
+
+    No figure yet, since that takes an accelerator with memory of its own.
+    """
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
