@@ -10,6 +10,7 @@ from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page
+from core.lessons.train.steer_page import RACE
 from core.measure.environment import Machine
 from core.runs import comparison
 from core.runs import curves_chart as charts
@@ -35,7 +36,6 @@ from core.words import Words
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels
 FEW_JOBS = 3  # that wait or run, so that a race holds up nobody
-RACE = "home_race"  # the kept names of its runs, by their ids
 RACE_GUESS = "home_race_guess"  # not that of the race on Compare
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)
@@ -161,8 +161,7 @@ def _invitation(shown: Run | None) -> None:
         text += f", after {format.duration(seconds)}"
     name = next((name for name, one in entered.items() if one is shown), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
-    if not entered:  # a race is won by its setting alone
-        steer_page.draw(shown)
+    steer_page.draw(shown)
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
     _losses(shown, entered)

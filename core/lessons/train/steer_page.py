@@ -5,13 +5,14 @@ import math
 import streamlit as st
 
 from core.results import PAUSE_SECONDS
-from core.ui import class_rules, format
+from core.ui import answers, class_rules, format
 from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # of the slider, half a power of ten each
 NAMED = 6  # changes, the newest ones
+RACE = "home_race"  # the kept names of the runs of a race, by their ids
 words = Words(__file__)
 
 
@@ -31,6 +32,8 @@ def draw(current: Run) -> None:
     job, config = current.job, current.config
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
+    if current.id in (answers.given().get(RACE) or {}):
+        return  # a race is won by its setting alone
     state, wish = st.session_state, engine().wish(current.id)
     rate = wish.learning_rate or config.learning_rate
     if rate != state.get("steer_shown"):  # changed in another tab: a slider of its own
