@@ -143,9 +143,8 @@ class Run:
         sys.path[0] = self.script.folder
         sys.pycache_prefix = os.devnull  # loops of files beside it are rewritten
         sys.dont_write_bytecode = True
-        timer = threading.Timer(self.request.seconds, _thread.interrupt_main)
-        timer.daemon = True
-        timer.start()
+        ended = threading.Event()
+        threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
         try:
             with self.mode() if self.request.simulates else nullcontext():
                 exec(compile(self.request.before, "before", "exec"), vars(main))
@@ -159,8 +158,15 @@ class Run:
         except BaseException as error:
             return error
         finally:
-            timer.cancel()
+            ended.set()
         return None
+
+    def _end_in_time(self, ended: threading.Event) -> None:
+        left = self.request.seconds
+        while not ended.wait(left):
+            _thread.interrupt_main()
+            # Python ignores an interrupt that meets a finalizer, so others follow.
+            left = 1.0
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         what = failure.what_is_missing(error) if self.request.simulates else ""

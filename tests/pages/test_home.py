@@ -153,11 +153,11 @@ def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
     def busy(*_):
         raise ExplainedError("The lab is busy.")
 
-    wall.images.clear()
+    wall.images.cache_clear()
     monkeypatch.setattr(wall, "ask", busy)
     at = open_page("home.py")
     assert "The lab is busy" in texts(at.error)
-    wall.images.clear()
+    wall.images.cache_clear()
 
 
 def test_every_lesson_has_a_card():
