@@ -158,7 +158,7 @@ def _invitation(shown: Run | None) -> None:
     text, share = progress.in_short(shown)
     ran = None if shown.diverged else shown.result
     if ran and (seconds := ran.timed_seconds):
-        text += f", after {format.duration(seconds)}"
+        text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
     name = next((name for name, one in entered.items() if one is shown), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     steer_page.draw(shown)

@@ -144,3 +144,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     for found in ('[aria-roledescription="rect mark"]', IMAGE):
         expect_in_sight(ready(page).locator(found))
     expect_in_sight(page.get_by_text("Most common mistake"))
+    page.goto(page.url.partition("Evaluate")[0])
+    card = ready(page).locator(".st-key-lesson_2")
+    card.click(position={"x": 9, "y": 9})  # a corner: the whole card is a link
+    expect(page.locator("h1")).to_have_text("Model")
