@@ -53,12 +53,14 @@ def _wall(standings: Standings) -> None:
     shown = standings.opened
     rules: Rules = shown.rules
     leader = board.leader(standings, named=not rules.anonymous)
-    code = segno.make(joining.link_to(shown), error="m")
+    door = joining.link_to(shown)
+    code = segno.make(door, error="m")
     _part(
         "head",
         shown=shown,
         lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
         qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
+        door=door,
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
     )

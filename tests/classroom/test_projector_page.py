@@ -19,7 +19,7 @@ def test_each_part_that_the_wall_draws_is_in_its_template():
 
 def test_the_wall_has_a_title_for_which_the_page_waits():
     shown = SimpleNamespace(name="Monday", is_open=False)
-    head = paper.template(WALL).module.head(shown, ["a line"], "", "", 0)
+    head = paper.template(WALL).module.head(shown, ["a line"], "", "", "", 0)
     assert "Monday" in head.partition("<h1")[2].partition("</h1>")[0]
 
 
