@@ -19,7 +19,7 @@ def test_the_ladder_is_climbed_guessed_cancelled_and_resumed(visitor):
     key(page, "rung_two_workers").click()
     expect(page.get_by_text("num_workers=2").first).to_be_visible()
     expect(page.get_by_text("This rung has been measured")).to_be_visible(timeout=SLOW)
-    page.locator(".st-key-guess_two_workers").get_by_text("More").click()
+    page.locator(".st-key-guess_two_workers").get_by_text("Over 2×").click()
     expect(page.get_by_text("times as fast as").first).to_be_visible()
     expect(bars).to_have_count(2)
     key(page, "cancel_ladder").click()
