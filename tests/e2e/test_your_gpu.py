@@ -113,7 +113,7 @@ def test_the_gpus_results_are_pytorchs(gpu_page):
     press(page)
     expect(page.get_by_text("Round 1 of 7")).to_be_visible(timeout=VERY_SLOW)
     expect(page.get_by_text("Done. Every time shown")).to_be_visible(timeout=VERY_SLOW)
-    expect(page.get_by_text("is not a GPU").first).to_be_visible()
+    expect(page.get_by_text("is not a GPU").first).to_be_attached()
     expect(page.get_by_text("It learns: the loss falls from 2.31 to")).to_be_visible()
     expect(page.get_by_text("disagrees")).to_have_count(0)
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(3)
