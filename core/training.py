@@ -312,9 +312,9 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     for number in range(1, config.epochs + 1):
         meter.begin_epoch()
         for loss in training.train_epoch(watch.each(training.feed)):
-            meter.add(loss)
             if config.item_each_step:
                 loss.item()  # what the loop is spared
+            meter.add(loss)
             if steering.is_due and meter.step < steps:
                 meter.fetch()
                 meter.leave_out(steering.fulfill(meter.step))
