@@ -111,6 +111,13 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor's code has minutes: on a machine that is busy it may need them."""
+    for module in ("core.jobs.code", "core.script.check"):
+        monkeypatch.setattr(f"{module}.SECONDS", 120.0)
+
+
+@pytest.fixture
 def missing_device() -> str:
     """A kind of device that this machine has not."""
     from core.devices import accelerator

@@ -31,12 +31,22 @@ def python(
     return done
 
 
-def that_go_on(processes: Iterable[psutil.Process], seconds: float) -> Iterator[str]:
-    """The command lines of those that have not ended by then.
+def descendants() -> set[psutil.Process]:
+    """Of this process, but those of an engine or a browser, which start any time."""
+    found = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if not {"core.jobs.cluster", "run-driver"} & {*child.cmdline()}:
+                found |= {child, *child.children(recursive=True)}
+    return found
+
+
+def that_go_on(processes: Iterable[psutil.Process]) -> Iterator[str]:
+    """The command lines of those that have not ended in a minute.
 
     One that has, but that its parent has not yet asked about, counts as ended.
     """
-    _, left = psutil.wait_procs(list(processes), timeout=seconds)
+    _, left = psutil.wait_procs(list(processes), timeout=60)
     for each in left:
         with suppress(psutil.NoSuchProcess):
             if each.status() != psutil.STATUS_ZOMBIE:

@@ -3,6 +3,7 @@
 import itertools
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,14 +27,17 @@ def plain() -> RunResult:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look in a pause takes hours."""
-    slept, now = itertools.count(1), time.perf_counter
-    passed = [0.0]
+    slept, passed = itertools.count(1), [0.0]
 
     def sleep(_: float) -> None:
         passed.append(next(slept) * AWAY)
 
-    monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(time, "perf_counter", lambda: now() + passed[-1])
+    def now() -> float:
+        return time.perf_counter() + passed[-1]
+
+    clock = SimpleNamespace(sleep=sleep, perf_counter=now)  # other threads have theirs
+    for module in (steering, training):
+        monkeypatch.setattr(module, "time", clock)
 
 
 def steered(config: RunConfig, *wishes: Wish) -> list[Any]:

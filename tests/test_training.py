@@ -150,6 +150,7 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
 @simulated
 def test_a_run_that_fills_the_device_leaves_it_empty() -> None:
     config = replace(ONCE, device="sim")
+    gc.collect()  # what an earlier test has left
     before, told = memory.allocated, list[Any]()
     with memory.limited_to(before + 3 * 2**20), pytest.raises(torch.OutOfMemoryError):
         training.run(replace(config, feed="device"), Watch(told.append))

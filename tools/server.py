@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -48,9 +49,12 @@ class Server:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """Below the ports that systems give to clients, which would take it meanwhile."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def start_server(folder: Path, **environment: str) -> Server:
@@ -81,7 +85,7 @@ def start_server(folder: Path, **environment: str) -> Server:
         )
     path = environment.get("STREAMLIT_SERVER_BASE_URL_PATH", "")
     url = f"http://127.0.0.1:{port}/{path}".rstrip("/")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
             urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).read()

@@ -41,7 +41,7 @@ def app(monkeypatch, room, waited) -> Starlette:
     monkeypatch.setattr(sign_in, "room", lambda: room)
     monkeypatch.setattr(sign_in, "_sign_ins", {})
     monkeypatch.setattr(sign_in, "failures", Failures())
-    monkeypatch.setattr(sign_in.asyncio, "sleep", sleep)
+    monkeypatch.setattr(sign_in, "asyncio", SimpleNamespace(sleep=sleep))
     sign_in.password.cache_clear()
     visitor.signer.cache_clear()
     yield Starlette(routes=sign_in.ROUTES)

@@ -77,7 +77,7 @@ class Request(socketserver.StreamRequestHandler):
             for piece in [answer] if isinstance(answer, bytes) else answer:
                 self.wfile.write(piece)
         if self.server.hangs:
-            self.server.closing.wait(20)
+            self.server.closing.wait(60)
 
 
 @contextmanager

@@ -10,4 +10,4 @@ def dry_run(text: str, name: str = "script.py", **options) -> Report:
     if "memory" in options:
         options["capacity"] = options["memory"]
     request = Request(name, dedent(text), **options)
-    return sandbox.call("core.dryrun.run:run", request, seconds=60)
+    return sandbox.call("core.dryrun.run:run", request, seconds=180)

@@ -39,6 +39,7 @@ for epoch in range(1_000_000):
 FLOAT = 4  # bytes
 FOLDER = Path(__file__).with_name("scripts")
 EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
+pytestmark = pytest.mark.usefixtures("unhurried")
 
 
 def training(line: str = "pass", after: str = "", **options) -> Report:

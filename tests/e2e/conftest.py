@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     maps = Path(f"/proc/{server.process.pid}/maps")  # only Linux has it
     libraries = maps.read_text() if maps.exists() else ""
     server.process.terminate()
-    server.process.wait(20)
+    server.process.wait(60)
     log = server.log.read_text()
     assert "Uncaught app execution" not in log, log
     assert "ScriptRunContext" not in log, log

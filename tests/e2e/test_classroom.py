@@ -35,7 +35,7 @@ def school(tmp_path_factory) -> Iterator[tuple[Server, Class]]:
     server = start_server(folder, TEACHER_PASSWORD=PASSWORD)
     yield server, monday
     server.process.terminate()
-    server.process.wait(20)
+    server.process.wait(60)
     log = server.log.read_text()
     assert "Uncaught app execution" not in log, log
 

@@ -47,7 +47,7 @@ def proxy(folder: Path, settings: str) -> Iterator[None]:
             env={**os.environ, "HOME": str(folder)},
             stderr=output,
         )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "serving initial configuration" not in log.read_text():
         assert caddy.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
@@ -56,7 +56,7 @@ def proxy(folder: Path, settings: str) -> Iterator[None]:
         yield
     finally:
         caddy.terminate()
-        caddy.wait(20)
+        caddy.wait(60)
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def app(folder: Path, **settings: str) -> Iterator[str]:
         yield server.url
     finally:
         server.process.terminate()
-        server.process.wait(20)
+        server.process.wait(60)
 
 
 @pytest.fixture(params=["stripped", "whole"])

@@ -74,7 +74,7 @@ def test_it_runs_from_another_folder_and_keeps_its_data_with_the_user(
         read(url, ("Device", "Train", "Speed", "Mistakes"))
     finally:
         app.terminate()
-        app.wait(20)
+        app.wait(60)
     data = tmp_path / "home" / "data" / "to-device"
     assert {"to-device.sqlite", "cookie.key"} <= {each.name for each in data.iterdir()}
     assert list(folder.iterdir()) == []

@@ -1,7 +1,7 @@
 """The figures of this machine."""
 
-import time
 from dataclasses import replace
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -13,11 +13,14 @@ from tests import samples
 
 HERE = samples.machine("CUDA", "CPU")
 CONFIG = RunConfig(task="sprites", epochs=2)
+NOON = datetime(2026, 11, 24, 12)
 
 
 def kept(run_id: str, accuracy: float | None, seconds: float, **more):
     """A row of the store, as far as figures look at it."""
-    row = dict(id=run_id, accuracy=accuracy, seconds=seconds, submitted=time.time())
+    row = dict(
+        id=run_id, accuracy=accuracy, seconds=seconds, submitted=NOON.timestamp()
+    )
     row |= dict(task="sprites", device_name="A CPU", epochs=2, config=CONFIG)
     return SimpleNamespace(**row | more)
 
@@ -28,6 +31,7 @@ def rows(monkeypatch) -> list[SimpleNamespace]:
     rows: list[SimpleNamespace] = []
     store = SimpleNamespace(runs=SimpleNamespace(find=lambda **_: rows))
     monkeypatch.setattr(course, "store", lambda: store)
+    monkeypatch.setattr(course, "datetime", SimpleNamespace(now=lambda: NOON))
 
     def run(run_id: str) -> SimpleNamespace:
         (row,) = (row for row in rows if row.id == run_id)
@@ -46,7 +50,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
         kept("another machine", 0.99, 0.1, device_name="Another"),
         kept("other data", 0.99, 0.1, task="fashion-mnist"),
         kept("failed", None, 0.1),
-        kept("yesterday", 0.5, 9.0, submitted=time.time() - 24 * 3600),
+        kept("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
     ]
     reached = course.records(HERE)
     assert reached.best is not None

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import psutil
 
 from core.jobs.cluster import ROOT
 from tests.process import that_go_on
+from tools.server import free_port
 
 
 def commands(file: str) -> list[str]:
@@ -27,9 +27,7 @@ class Elsewhere:
 
     def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
         """The port in the commands is replaced by one that is free."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(free_port())
         self.address = f"tcp://127.0.0.1:{self.port}"
         self._commands, self._folder = commands, folder
         self._processes: dict[str, psutil.Popen] = {}
@@ -61,7 +59,7 @@ class Elsewhere:
         family = self._processes[part].children(recursive=True)
         self._processes[part].kill()
         self._processes[part].wait()
-        assert list(that_go_on(family, seconds=20)) == []
+        assert list(that_go_on(family)) == []
 
     @contextmanager
     def stopped(self, part: str) -> Iterator[None]:

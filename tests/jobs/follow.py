@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +15,7 @@ from core.jobs.job import Job
 from core.watch import Watch
 
 RUN = "core.training:run"
-LONG = RunConfig(task="sprites", epochs=50)
+LONG = RunConfig(task="sprites", epochs=200)  # no test waits for its end
 SHORT = RunConfig(task="sprites", epochs=1, batch_size=256)
 
 
@@ -23,6 +24,11 @@ def wait(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+
+
+def lanes(engine: Engine) -> Counter[str]:
+    """What its workers take; nothing while the scheduler is silent."""
+    return engine.lanes() or Counter()
 
 
 def status(engine: Engine, job_id: str) -> str:

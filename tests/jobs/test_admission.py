@@ -280,9 +280,9 @@ class Crowd:
         """Ask, and hold the turn until all may go on."""
 
         def ask() -> None:
-            with self.questions.turn(owner, 20):
+            with self.questions.turn(owner, 60):
                 self.asked.append(owner)
-                self.go_on.wait(20)
+                self.go_on.wait(60)
 
         self.pool.submit(ask)
 

@@ -23,7 +23,7 @@ from core.jobs.dask_connection import HOST_AWAY, NO_HOST, SHARED
 from core.jobs.engine import Engine
 from tests.jobs.by_hand import Elsewhere, commands
 from tests.jobs.follow import LONG as LONG_RUN
-from tests.jobs.follow import RUN, Counted, finish, status, wait
+from tests.jobs.follow import RUN, Counted, finish, lanes, status, wait
 from tests.jobs.follow import SHORT as SHORT_RUN
 
 HERE = "tests.jobs.test_cluster_processes"
@@ -46,7 +46,7 @@ def app(elsewhere: Elsewhere) -> Iterator[Engine]:
     """The engine of an app that the third line of docs/how-it-works.md starts."""
     engine = Engine(elsewhere.address)
     engine.ask("core.devices:describe", seconds=120)
-    wait(lambda: engine.lanes()["train"])
+    wait(lambda: lanes(engine)["train"])
     yield engine
     engine.close()
 
@@ -107,7 +107,7 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     elsewhere.start("scheduler")
     all_but_the_first_ran_once(app, ids, dask_connection.LOST_SCHEDULER)
     assert app.problem == ""
-    wait(lambda: app.lanes()["train"])
+    wait(lambda: lanes(app)["train"])
 
 
 def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
@@ -131,7 +131,7 @@ def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
     waiting = other.submit(COUNT, SHORT)
     wait(lambda: other.job(waiting).message == SHARED)
     elsewhere.kill("workers")
-    wait(lambda: not app.lanes()["train"], seconds=10)
+    wait(lambda: not lanes(app)["train"])
     elsewhere.start("workers")
     all_but_the_first_ran_once(app, ids, dask_connection.LOST_WORKER)
     assert finish(other, waiting).status == "finished"
@@ -149,6 +149,7 @@ def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
     monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", 0.1)
     first = begun(app, app.submit(COUNT, LONG))
     other = Engine(elsewhere.address)
+    wait(lambda: lanes(other)["train"])
     second = other.submit(COUNT, SHORT)
     wait(lambda: other.job(second).message == SHARED)
     time.sleep(0.2)
@@ -191,16 +192,21 @@ def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
     """The id of a job that hears nothing, and its child's process."""
     job_id = engine.submit(f"{HERE}:hear_nothing", str(file))
-    wait(lambda: file.exists() and file.read_text())
     wait(lambda: status(engine, job_id) == "running")
+    file.touch()
+    wait(file.read_text)
     return job_id, int(file.read_text())
 
 
 def hear_nothing(file: str) -> None:
-    """Hold the interpreter's lock for years, and have a child that sleeps."""
+    """Hold the interpreter's lock for years, and have a child that sleeps.
+
+    Once there is the file: then it is known that this has begun.
+    """
+    while not Path(file).exists():
+        time.sleep(0.02)
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     Path(file).write_text(str(child.pid))
-    time.sleep(0.5)  # until it is known that this has begun
     re.match(r"(a+)+$", "a" * 60 + "b")
 
 
@@ -212,7 +218,7 @@ def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_pat
     app.cancel(deaf)
     assert finish(app, deaf).status == "cancelled"
     assert finish(app, following).status == "finished"
-    wait(lambda: not psutil.pid_exists(child), seconds=5)
+    wait(lambda: not psutil.pid_exists(child))
 
 
 def test_a_job_that_hears_nothing_does_not_outlive_its_app(

@@ -20,7 +20,8 @@ from core.errors import ExplainedError
 from core.jobs import confined
 from core.jobs.confined import Confined, Ended
 from tests.jobs import attacks
-from tests.process import HOUR, ROOT, python, that_go_on
+from tests.jobs.follow import wait
+from tests.process import HOUR, ROOT, descendants, python, that_go_on
 
 ATTACKS = Path(attacks.__file__).read_text("utf-8")
 ECHO = "import os, sys; os.write(int(os.environ['ANSWER_FD']), sys.stdin.buffer.read())"
@@ -53,10 +54,9 @@ def there(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    before = set(psutil.Process().children(recursive=True))
+    before = descendants()
     yield
-    left = set(psutil.Process().children(recursive=True)) - before
-    assert list(that_go_on(left, 5)) == []
+    assert list(that_go_on(descendants() - before)) == []
 
 
 def run(deed: str, there: dict[str, Any], confine: bool = True, **limits: Any) -> Ended:
@@ -168,7 +168,7 @@ def test_it_ends_with_its_parent() -> None:
     code = """
 from core.jobs.confined import Confined
 import psutil, time
-process = Confined(["-c", "import time; time.sleep(60)"], confine=True, seconds=60)
+process = Confined(["-c", "import time; time.sleep(600)"], confine=True)
 while len(family := psutil.Process().children(recursive=True)) < 3:
     time.sleep(0.01)
 print(*(each.pid for each in family), flush=True)
@@ -177,7 +177,7 @@ psutil.Process().kill()
     done = python("-c", code, status=-signal.SIGKILL)
     for number in done.stdout.split():
         with suppress(psutil.NoSuchProcess):
-            assert list(that_go_on([psutil.Process(int(number))], 5)) == []
+            assert list(that_go_on([psutil.Process(int(number))])) == []
 
 
 @modes
@@ -221,16 +221,20 @@ def test_it_outlives_the_thread_that_started_it(confine: bool) -> None:
 
 
 def test_its_children_end_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "id"
+    file.touch()
     code = f"""
 import subprocess, sys, time
-program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-open({str(tmp_path / "id")!r}, "w").write(str(program.pid))
-time.sleep(60)
+program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({str(file)!r}, "w").write(str(program.pid))
+time.sleep(600)
 """
-    assert asked(code, seconds=1).why
+    process = Confined(["-c", code], confine=False)
+    wait(file.read_text)
+    process.end()
     with suppress(psutil.NoSuchProcess):
-        program = psutil.Process(int((tmp_path / "id").read_text()))
-        assert list(that_go_on([program], 5)) == []
+        program = psutil.Process(int(file.read_text()))
+        assert list(that_go_on([program])) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")

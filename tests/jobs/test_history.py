@@ -145,11 +145,14 @@ def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
         url = server.empty_database("jobs")
     store = Store(url)
     own = Engine(engine._connection._client.scheduler.address, store=store)
-    going = own.submit(RUN, replace(LONG, epochs=15), owner="ada")
+    going = own.submit(RUN, replace(LONG, epochs=5), owner="ada")
     running(own, going)
+    own.steer(going, "ada", paused=True)  # so that it does not end before that
+    wait(lambda: own.job(going).progress.pause)
     with failure(store, server):
+        store.visitors.touch("bob")
         wait(lambda: cause in store.problem)
-        assert not own.job(going).ended
+        own.steer(going, "ada", paused=False)
         done = finish(own, going)
         checkpoint = own.read(Stored(going))
         assert f"not being kept right now: {cause}. Training goes on" in store.problem
@@ -189,8 +192,9 @@ def test_training_goes_on_without_its_database(engine, url, monkeypatch):
     wait(lambda: own.job(going).progress.latest.step > before.step)
     away.rename(store.database.path)
     wait(lambda: not store.problem)
+    wait(lambda: kept_losses(store, going))
     steps = len(kept_losses(store, going))
-    wait(lambda: len(kept_losses(store, going)) > steps > 0)
+    wait(lambda: len(kept_losses(store, going)) > steps)
     # As after a kill: nothing is told to the store any more.
     monkeypatch.setattr(own, "_history", History(Store.passing("")))
     own._jobs._on_event = lambda *_: None

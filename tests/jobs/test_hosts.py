@@ -130,7 +130,7 @@ def test_a_machine_that_does_not_answer_holds_up_no_page():
 
     def ask(address: str) -> Machine:
         asked.append(address)
-        assert address == "a" or may_answer.wait(10)
+        assert address == "a" or may_answer.wait(60)
         return samples.machine("CUDA" if address == "b" else "CPU")
 
     here = known(ask, **MACHINES)
@@ -174,7 +174,7 @@ def served() -> Iterator[str]:
         return server
 
     def on_loop(work) -> Server:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, loop).result(60)
 
     server = on_loop(begin())
     yield server.address
@@ -193,5 +193,5 @@ def test_who_does_not_answer_in_time_is_left_out():
             "gone-lab": "tcp://127.0.0.1:1",
         }
         worker.answer("os:getpid", ())  # a worker has loaded torch
-        assert here.answers("os:getpid", 0.5) == {"one-lab": os.getpid()}
+        assert here.answers("os:getpid", 3) == {"one-lab": os.getpid()}
         assert here.answers("os:no_such_thing", 0.5) == {}

@@ -19,7 +19,8 @@ import pytest
 from core import devices, log
 from core.errors import ExplainedError
 from core.jobs import sandbox
-from tests.process import HOUR
+from tests.jobs.follow import wait
+from tests.process import HOUR, descendants, that_go_on
 
 GIGABYTE = 2**30
 
@@ -42,19 +43,19 @@ def be_killed() -> None:
 
 def breed(path: Path, seconds: float) -> None:
     """Start a program, leave its id in a file, and go on for some seconds."""
-    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     path.write_text(str(program.pid))
     time.sleep(seconds)
 
 
 def fork_and_sleep() -> None:
     os.fork()
-    time.sleep(60)
+    time.sleep(600)
 
 
 def ask_for_sleep(hostile: bool) -> None:
     """A parent that waits for its child."""
-    sandbox.call("tests.jobs.test_sandbox:fork_and_sleep", seconds=60, hostile=hostile)
+    sandbox.call("tests.jobs.test_sandbox:fork_and_sleep", seconds=600, hostile=hostile)
 
 
 def fill(size: int) -> int:
@@ -104,18 +105,18 @@ def test_a_death_is_told(how, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("lasts", "seconds"), [(0, 60), (60, 2)])
+@pytest.mark.parametrize(("lasts", "seconds"), [(0, 60), (600, 5)])
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
 def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
     """It ends with what it started, as Pillow starts Ghostscript, even if it hangs."""
     sandbox.warm_up()  # its server outlives its children
-    before, path = set(psutil.Process().children(recursive=True)), tmp_path / "id"
-    hangs = pytest.raises(sandbox.ChildDiedError, match="2 seconds")
+    before, path = descendants(), tmp_path / "id"
+    hangs = pytest.raises(sandbox.ChildDiedError, match="5 seconds")
     with hangs if lasts > seconds else nullcontext():
         sandbox.call("tests.jobs.test_sandbox:breed", path, lasts, seconds=seconds)
-    assert all_ended(set(psutil.Process().children(recursive=True)) - before)
+    assert list(that_go_on(descendants() - before)) == []
     with suppress(psutil.NoSuchProcess):
-        assert all_ended({psutil.Process(int(path.read_text()))})
+        assert list(that_go_on([psutil.Process(int(path.read_text()))])) == []
 
 
 @pytest.mark.slow
@@ -124,33 +125,15 @@ def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
 def test_children_end_with_their_parent(hostile):
     """If the process that waits is killed, its child and the child's children end."""
     sandbox.warm_up()
-    before = set(psutil.Process().children(recursive=True))
+    before = descendants()
     start = sandbox._context().Process
     parent = start(target=ask_for_sleep, args=(hostile,))
     parent.start()
-    born, deadline = set(), time.monotonic() + 120
-    while len(born) < 4:  # the parent, its server of forks, its child, and the child's
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-        born = set(psutil.Process().children(recursive=True)) - before
+    # The parent, its server of forks, its child, and the child's.
+    wait(lambda: len(descendants() - before) >= 4)
+    born = descendants() - before
     parent.kill()
-    assert all_ended(born)
-
-
-def all_ended(processes: set[psutil.Process]) -> bool:
-    """Whether none of them is left in some seconds."""
-    deadline = time.monotonic() + 8
-    while time.monotonic() < deadline:
-        if not any(each.is_running() and not ended(each) for each in processes):
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def ended(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return process.status() == psutil.STATUS_ZOMBIE
-    return True
+    assert list(that_go_on(born)) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the limit is Linux's")

@@ -15,6 +15,7 @@ from core.jobs.engine import Engine
 from core.results import WALL
 from core.ui import answers, server, wall
 from core.ui.course import LESSONS
+from tests.jobs.follow import LONG
 from tests.pages.walk import CURVE, TEACHER, finish, open_page, status, texts, wait
 
 
@@ -96,8 +97,7 @@ def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, somebody
 
 
 def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
-    long = RunConfig(task="sprites", epochs=50)
-    monkeypatch.setattr(now, "quick", lambda *_: long)
+    monkeypatch.setattr(now, "quick", lambda *_: LONG)
     at = open_page("home.py")
     at.button(key="train_now").click().run()
     now.start()
@@ -114,9 +114,7 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
 
 @pytest.mark.usefixtures("somebody")
 def test_a_strangers_run_is_shown_in_a_class_alone(engine, room):
-    other = engine.submit(
-        now.runs.RUN, RunConfig(task="sprites", epochs=50), owner="another"
-    )
+    other = engine.submit(now.runs.RUN, LONG, owner="another")
     wait(engine, other, lambda job: job.progress.losses)
     assert "Somebody" not in texts(open_page("home.py").markdown)
     opened = room.create(TEACHER, "Class", 10, Rules())

@@ -21,6 +21,7 @@ from core.results import LossPoint, StepProgress
 from core.runs.comparison import UNTIMED
 from core.store import export
 from core.ui import dataset, runs, server
+from tests.jobs.follow import LONG
 from tests.pages.walk import (
     CURVE,
     HOSTILE,
@@ -318,7 +319,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     for module in (server, runs, controls):
         monkeypatch.setattr(module, "visitor", lambda: "somebody")
     at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
-    long = RunConfig.with_recipe(task="regression", epochs=50)
+    long = RunConfig.with_recipe(task="regression", epochs=200, batch_size=4)
     first = engine.submit(runs.RUN, long, owner="somebody")
     at.button(key="start_training").click().run()
     assert at.query_params["run"] == first
@@ -367,15 +368,14 @@ def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
 ):
     for module in (server, runs, progress, steer, first_run):
         monkeypatch.setattr(module, "visitor", lambda: "somebody")
-    long = RunConfig(task="sprites", epochs=100)
-    run_id = engine.submit(runs.RUN, long, owner="somebody")
+    run_id = engine.submit(runs.RUN, LONG, owner="somebody")
     wait(engine, run_id, lambda job: job.progress.latest)
     at = open_page(page)
     if page != "home.py":
         assert not at.select_slider
         at.toggle(key="steer_it").set_value(True).run()
     (slider,) = at.select_slider
-    assert (slider.value, len(slider.options)) == (long.learning_rate, 9)
+    assert (slider.value, len(slider.options)) == (LONG.learning_rate, 9)
     slider.set_value(0.003).run()
     wait(engine, run_id, lambda job: job.progress.changes)
     at.button(key="steer_pause").click().run()
@@ -395,7 +395,7 @@ def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
 
 
 def test_somebody_elses_run_cant_be_steered(engine):
-    run_id = engine.submit(runs.RUN, RunConfig(task="sprites", epochs=100))
+    run_id = engine.submit(runs.RUN, LONG)
     wait(engine, run_id, lambda job: job.progress.latest)
     at = open_page("pages/3_Train.py", run=run_id)
     at.toggle(key="steer_it").set_value(True).run()

@@ -11,6 +11,8 @@ from core.script.check import Checked, check, check_apart
 from core.script.syntax import MOST_BYTES, Script
 from tests.script.right import RIGHT
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
 UNREADABLE = {  # a text, and what the sentence about it says
     "def f(:": "Line 1",
     "x = 1\n\tif x:\n        y": "Line 2",
@@ -79,7 +81,7 @@ def test_it_is_checked_in_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(checking.sandbox, "call", call)
     assert check_apart("x = 1") == Checked()
     assert asked["hostile"]
-    assert asked["seconds"] < 10
+    assert asked["seconds"] == checking.SECONDS
     assert asked["address"] == "core.script.check:check"
 
 

@@ -7,6 +7,7 @@ from core.script.exercises import MOST_CHARACTERS, judge, load
 from core.ui.course import LESSONS
 
 EXERCISES = load()
+pytestmark = pytest.mark.usefixtures("unhurried")
 ALSO_RIGHT = [
     ("Device", 'd = "cuda" if torch.cuda.is_available() else "cpu"\nm = Net().to(d)'),
     (

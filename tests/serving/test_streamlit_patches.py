@@ -86,9 +86,9 @@ def test_one_page_is_drawn_at_a_time(monkeypatch):
 def test_no_page_waits_long_for_one_that_hangs(monkeypatch):
     monkeypatch.setattr(streamlit_patches, "TURN_SECONDS", 0.01)
     take_turn()
-    in_thread(take_turn).join(10)
+    in_thread(take_turn).join(60)
     thread = in_thread(lambda: (take_turn(), give_back_turn()))
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -97,7 +97,7 @@ def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
 
     def ask(*_arguments, **_more) -> str:
         thread = in_thread(lambda: (take_turn(), give_back_turn()))
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         return "an answer"
 

@@ -51,10 +51,11 @@ def test_a_password_is_not_shown(monkeypatch):
 
 
 def test_only_one_app_writes(url, open_store, monkeypatch):
-    monkeypatch.setattr(database, "OWNER_SECONDS", 0.1)
     first = open_store(url)
-    with pytest.raises(StoreError, match="Another app keeps its runs in"):
-        open_store(url)
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "OWNER_SECONDS", 0.1)
+        with pytest.raises(StoreError, match="Another app keeps its runs in"):
+            open_store(url)
     finished(first, "a")
     first.close()
     assert open_store(url).runs.get("a").value == RESULT

@@ -22,7 +22,7 @@ def server(tmp_path, door) -> Iterator[Server]:
     server = start_server(tmp_path)
     yield server
     server.process.terminate()
-    server.process.wait(20)
+    server.process.wait(60)
 
 
 @pytest.mark.browser

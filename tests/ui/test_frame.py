@@ -1,8 +1,7 @@
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
 from core.ui import runs
-from tests.jobs.follow import wait
+from tests.jobs.follow import LONG, wait
 from tests.pages.walk import open_page, open_tab
 
 
@@ -12,8 +11,7 @@ def links(at) -> list[str]:
 
 def test_what_goes_on_is_told_on_another_page(engine):
     at = open_page("pages/10_Runs.py")
-    config = RunConfig(task="sprites", epochs=50)
-    run_id = engine.submit(runs.RUN, config, owner=at.session_state["visitor"])
+    run_id = engine.submit(runs.RUN, LONG, owner=at.session_state["visitor"])
     wait(lambda: engine.job(run_id).status == "running")
     at.run()
     (link,) = (each for each in links(at) if each.startswith("Train: "))

@@ -11,6 +11,8 @@ from core.jobs import code
 from core.ui import course
 from core.ui.questions import Question, outcome, read
 
+pytestmark = pytest.mark.usefixtures("unhurried")
+
 BANK = """
 [[Device]]
 key = "one"

@@ -135,7 +135,7 @@ def app(monkeypatch, store, forgotten, waited) -> Starlette:
     monkeypatch.setattr(visitor, "_deleted", {})
     monkeypatch.setattr(your_data, "engine", lambda: engine)
     monkeypatch.setattr(your_data, "failures", Failures())
-    monkeypatch.setattr(your_data.asyncio, "sleep", sleep)
+    monkeypatch.setattr(your_data, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")
     visitor.signer.cache_clear()
     yield Starlette(routes=your_data.ROUTES)

@@ -37,6 +37,7 @@ from tests.lessons.checkpoints.files import (
     with_first,
     zip64,
 )
+from tests.process import HOUR
 
 GIGABYTE = 2**30
 WRITES = ("os.mkdir", "os.rename", "os.system", "subprocess.Popen", "socket.connect")
@@ -211,7 +212,7 @@ def test_a_hostile_file_is_refused(name: str) -> None:
     said, written, peak_bytes = sandbox.call(
         "tests.lessons.checkpoints.test_upload:watched",
         make(),
-        seconds=upload.SECONDS,
+        seconds=HOUR,
         memory_bytes=upload.MEMORY_BYTES,
         hostile=True,
     )

@@ -23,7 +23,7 @@ from tests.lessons.checkpoints.files import (
     weights,
     with_first,
 )
-from tests.process import python
+from tests.process import HOUR, python
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -217,7 +217,10 @@ print(correct(model), correct(ours.layers))
 """
 
 
-def test_a_plain_script_and_this_app_agree(tmp_path: Path) -> None:
+def test_a_plain_script_and_this_app_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "SECONDS", HOUR)
     test = datasets.load("sprites").test
     torch.save({"images": test.images, "labels": test.labels}, tmp_path / "data.pt")
     config = RunConfig(task="sprites")

@@ -16,6 +16,7 @@ from core.lessons.compare.race_result import (
 )
 from core.measure import speedup
 from core.watch import Watch
+from tests.process import HOUR
 
 CONFIG = RunConfig(task="sprites", batch_size=64)
 ONE = candidates.cpu(1)
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def found():
     """A race of 30 steps and two repeats, with its events."""
     events = []
-    return race.race(CONFIG, PAIR, 30, 2, Watch(events.append)), events
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(race, "WARM_UP_SECONDS", HOUR)
+        return race.race(CONFIG, PAIR, 30, 2, Watch(events.append)), events
 
 
 def test_they_take_turns_after_a_warm_up(found):

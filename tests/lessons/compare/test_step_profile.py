@@ -37,7 +37,7 @@ def test_the_parts_add_up_to_the_step(found):
         sums = map(sum, zip(*each.parts.values(), strict=True))
         shares = [a / b for a, b in zip(sums, each.step, strict=True)]
         # Another program may take the core between two parts of a step.
-        assert median(shares) == pytest.approx(1, abs=0.1)
+        assert 0.5 < median(shares) < 1.01
 
 
 def test_every_part_is_timed_in_every_step(found):

@@ -94,7 +94,7 @@ def test_too_little_is_a_sentence(text, said):
 def test_a_long_line_is_read_at_once(line):
     began = time.process_time()
     diagnose_report(f"{LINUX}{line}\n{GOOD}")
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 10
 
 
 def run(*arguments: str, before: str = "", text: str = "") -> tuple[int, str, str]:

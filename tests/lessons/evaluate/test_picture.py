@@ -10,8 +10,15 @@ from PIL import Image
 from core.data import datasets
 from core.errors import ExplainedError
 from core.lessons.evaluate import picture
+from tests.process import HOUR
 
 SPRITE = 5
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """On a machine that is busy, any picture may take long."""
+    monkeypatch.setattr(picture, "SECONDS", HOUR)
 
 
 def encoded(pixels: np.ndarray, form: str = "PNG", **options) -> bytes:

@@ -23,7 +23,7 @@ from core.lessons.mistakes.examples import (
     training,
     workers,
 )
-from tests.process import ROOT, python
+from tests.process import HOUR, ROOT, python
 
 CPU = torch.device("cpu")
 LOUD = [each.slug for each in MISTAKES if each.loud]
@@ -53,7 +53,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def reports() -> dict[str, MistakeRun]:
     """Each mistake, run once as the page runs it, two at a time."""
     slugs = [each.slug for each in MISTAKES]
-    with ThreadPoolExecutor(2) as pool:
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(runner, "SECONDS", HOUR)
         return dict(zip(slugs, pool.map(runner.run, slugs), strict=True))
 
 

@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 
-import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -13,7 +12,7 @@ import torch.distributed as dist
 from core.errors import CancelledError, ExplainedError
 from core.lessons.scale import ranks
 from core.watch import Watch
-from tests.process import that_go_on
+from tests.process import descendants, that_go_on
 
 HERE = "tests.lessons.scale.test_ranks"
 
@@ -36,7 +35,7 @@ def fail_or_wait(failing: int, how: str) -> None:
 
 
 def wait_for_nobody() -> None:
-    time.sleep(60)
+    time.sleep(600)
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +44,9 @@ def nothing_left():
     from core.jobs import sandbox
 
     sandbox.warm_up()
-    before = set(psutil.Process().children(recursive=True))
+    before = descendants()
     yield
-    born = set(psutil.Process().children(recursive=True)) - before
-    assert list(that_go_on(born, 5)) == []
+    assert list(that_go_on(descendants() - before)) == []
 
 
 def test_each_rank_knows_who_it_is_and_they_reach_each_other():

@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
-import psutil
 import pytest
 import torch
 
@@ -25,6 +24,7 @@ from core.lessons.speed.climb_result import (
 from core.measure.speedup import CLOSE, agree, times
 from core.sim import simulation
 from core.watch import Watch
+from tests.process import descendants
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
 IMAGES = 640
@@ -58,7 +58,7 @@ def few(monkeypatch):
 
 def test_it_comes_to_the_end():
     events = []
-    before = set(psutil.Process().children(recursive=True))
+    before = descendants()
     done = climb.climb(WANTED, watch=Watch(events.append))
     assert isinstance(events[0], Roofline)
     assert tuple(e for e in events if isinstance(e, Result)) == done.results
@@ -82,7 +82,7 @@ def test_it_comes_to_the_end():
     direct, found = done.direct, done.speedup
     assert direct.rung == climb_result.best(done.results).rung
     assert found is None or found.n == len(direct.limits) == pairs(WANTED) == 3
-    assert set(psutil.Process().children(recursive=True)) <= before, "left behind"
+    assert descendants() <= before, "left behind"
 
 
 @pytest.mark.gpu
