@@ -91,7 +91,8 @@ def test_a_failure_is_a_log_line_of_its_run(monkeypatch, capfd):
     with pytest.raises(ExplainedError):
         sandbox.call("tests.jobs.test_sandbox:fail")
     log.current_run.reset(run)
-    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
+    err = capfd.readouterr().err
+    (line,) = [json.loads(each) for each in err.splitlines() if "traceback" in each]
     assert line["run"] == "a1"
     assert "ValueError: that was wrong" in line["traceback"]
 
