@@ -34,7 +34,7 @@ machine.watch(facts)
 
 def ask() -> None:
     machine.idioms(answers)
-    machine.trap(answers, devices[0])
+    machine.trap(answers)
     here = engine().machine()
     if here and here.simulates:
         with explained("The simulated accelerator could not be asked"):

@@ -31,7 +31,13 @@ def test_cuda_in_the_script_is_pointed_at():
     ):
         assert found(line) == ["cuda_hard_coded"]
     either = 'device = "cpu"\nif torch.cuda.is_available():\n    device = "cuda"'
-    assert found(either) == found('name = "cuda"') == []
+    first = 'device = torch.device("cuda")\n'
+    second = 'device = torch.device("cpu")'
+    later = f"{first}if not torch.cuda.is_available():\n    {second}"
+    tried = f'try:\n    x.to("cuda")\nexcept RuntimeError:\n    {second}'
+    for text in (either, later, tried, 'name = "cuda"'):
+        assert found(text) == []
+    assert found(f"{first}def f():\n    if x.is_available:\n        {second}") != []
 
 
 ANSWERS = "correct += (outputs.argmax(1) == labels.to(device)).sum()"

@@ -1,5 +1,8 @@
 """Ways to ask torch for a device, as they are found in the wild."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import torch
 
 from core import devices
@@ -36,10 +39,22 @@ def checked() -> str:
         return ""
 
 
+def announced() -> str:
+    if torch.cuda.is_available():
+        device = torch.device("cuda")
+        print("Training on GPU:", torch.cuda.get_device_name(0))
+    else:
+        device = torch.device("cpu")
+        print("Training on CPU (GPU not available)")
+    return str(device)
+
+
 def answers() -> dict[str, str]:
-    """Each idiom's answer in this process, by its name."""
-    idioms = (classic, with_mps, any_accelerator, unchecked, checked)
-    return {idiom.__name__: idiom() for idiom in idioms}
+    """Each idiom's answer in this process, by its name, and what they "printed"."""
+    idioms = (classic, with_mps, any_accelerator, unchecked, checked, announced)
+    with redirect_stdout(StringIO()) as printed:
+        found = {idiom.__name__: idiom() for idiom in idioms}
+    return found | {"printed": printed.getvalue().strip()}
 
 
 def simulated_answers() -> dict[str, str]:

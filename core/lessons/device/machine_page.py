@@ -139,18 +139,14 @@ def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
         st.markdown(words("simulated.why"), width=frame.PROSE)
 
 
-def trap(answers: dict[str, str], best: DeviceDetails) -> None:
+def trap(answers: dict[str, str]) -> None:
     """An answer of torch.accelerator that is no check, the one that is, and a name."""
     text = words("trap.unchecked", answer=answers["unchecked"])
     if answers["checked"]:
         text += words("trap.checked", answer=answers["checked"])
-    kind = best.device.partition(":")[0]
-    name = words("trap.no_name")
-    if kind in ("cuda", "xpu"):
-        name = words("trap.named", kind=kind, name=best.device_name)
-    name = words("trap.name", name=name)
+    name = words("trap.name", printed=answers["printed"])
     st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
-    st.code(words("trap.print"))
+    st.code(source("core.lessons.device.idioms:announced"))
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:

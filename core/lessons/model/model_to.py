@@ -76,8 +76,10 @@ def copy_of_a_tensor(device: torch.device) -> Values:
 
 def module_in_place(device: torch.device) -> Values:
     model = nn.Linear(3, 2)
+    before = next(model.parameters()).device
     moved = model.to(device)
     return {
+        "before": before,
         "moved is model": moved is model,
         "next(model.parameters()).device": next(model.parameters()).device,
     }

@@ -27,16 +27,19 @@ def test_the_idioms_miss_what_the_page_says(
 ) -> None:
     kind = torch.device(accelerator) if accelerator else None
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "RTX")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: kind is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
     answers = idioms.answers()
     assert tuple(answers.values())[:3] == expected
+    assert answers["printed"].startswith("Training on GPU: RTX" if cuda else "Training")
 
 
 def test_the_idioms_answer_with_devices() -> None:
     answers = sandbox.call("core.lessons.device.idioms:answers")
     assert answers.pop("unchecked")
+    assert answers.pop("printed").startswith("Training on")
     if checked := answers.pop("checked"):  # since torch 2.7
         assert (checked == "None") == (devices.accelerator() is None)
     assert set(answers.values()) <= set(devices.available())
