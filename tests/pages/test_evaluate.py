@@ -113,7 +113,7 @@ def test_a_picture_is_predicted(run_id):
     uploader.upload("shirt.png", drawn.getvalue(), "image/png").run()
     assert not at.error
     assert "The model says" in texts(at.markdown)
-    assert "Photos are unlike the training set" in texts(at.markdown)
+    assert "Photos differ from the training images" in texts(at.markdown)
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
     assert "no picture" in texts(at.error)

@@ -208,6 +208,6 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
     assert "**Line 3**" in texts(at.markdown)
     links = [each.proto.query_string for each in at.get("page_link")]
     assert "mistake=no_zero_grad" in links
-    assert "can be seen in the code" in texts(check_script(at, "x = 1").success)
+    assert "ode has none of the" in texts(check_script(at, "x = 1").success)
     assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
     assert "Paste a script first" in texts(check_script(at, "").info)

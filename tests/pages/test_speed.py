@@ -90,7 +90,7 @@ def test_vectorize_and_copies_say_by_how_much():
     at = show_lab("copies", samples.COPIES, "Less than 2 times as long")
     said = texts(at.markdown)
     assert "`.item()` in every step takes **0.10 times** as long" in said
-    assert "then the device idles until the host gives it more" in said
+    assert "nothing to do until the host gives it more work" in said
     assert "simulated" not in said
     assert len(at.get("vega_lite_chart")) == 2
 

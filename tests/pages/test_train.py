@@ -381,7 +381,7 @@ def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
     at.button(key="steer_pause").click().run()
     wait(engine, run_id, lambda job: job.progress.pause)
     at.run()
-    assert "goes on by itself in" in texts(at.markdown)
+    assert "continues by itself in" in texts(at.markdown)
     # Another tab moves it: the slider here follows.
     engine.steer(run_id, "somebody", learning_rate=0.0003)
     at.run()

@@ -60,7 +60,7 @@ def draw_counted() -> None:
     table: dict[str, dict[str, str]] = {}
     for (direction, memory), crossed in copies.items():
         row = table.setdefault(memory, {"Host memory": memory})
-        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "goes on"
+        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "continues"
     one = next(iter(copies.values()))
     st.markdown(words("transfers.counted", size=format.size(one.bytes)))
     figures.table(table.values(), alt="What the host does during each kind of copy")
