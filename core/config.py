@@ -187,7 +187,7 @@ class RunConfig:
             except ValueError as error:
                 notices.append(f"{error} It was ignored.")
         if (count := len(notices)) > MOST_NOTICES:
-            rest = f"Of the address {count:,} values were ignored; these are some."
+            rest = f"{count:,} values in the address were ignored; these are some."
             notices[MOST_NOTICES:] = [rest]
         return config, notices
 

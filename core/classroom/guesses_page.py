@@ -152,11 +152,11 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     else:
         text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
     if right is None:
-        return f"**{text}.** The machine has not measured it yet."
+        return f"**{text}.** This has not been measured yet."
     fitting, figure = right
     had = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
-    return f"**{text}; the machine said {figure}**: {either}, as {had} guessed."
+    return f"**{text}; measured: {figure}**. Right is {either}, as {had} guessed."
 
 
 @charts.live

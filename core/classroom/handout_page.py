@@ -210,5 +210,5 @@ def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
 def _set_end(teacher: Teacher, class_id: str) -> None:
     day = st.session_state[f"ends_{class_id}"]
     at = datetime.combine(day, time()).timestamp() if day else None
-    told = f"set the class to be deleted on {day}" if day else "took back its end"
+    told = f"set the class to be deleted on {day}" if day else "set no deletion day"
     room().change(teacher, class_id, told, ends=at)

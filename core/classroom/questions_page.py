@@ -68,7 +68,7 @@ def draw(chosen: Class) -> None:
             f"first try.** {question.text}"
         )
         st.markdown(
-            f":material/close: Most often taken for right: {hardest.mistaken}\n\n"
+            f":material/close: The most common wrong answer: {hardest.mistaken}\n\n"
             f":material/check: {question.right}: {question.answers[question.right]}"
         )
     else:

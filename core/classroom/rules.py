@@ -57,7 +57,7 @@ class Rules:
         RunConfig.with_recipe(**self.settings)
         for name, value in self.settings.items():
             if why := self.refusal(name, value):
-                raise ValueError(f"What is fixed breaks a limit. {why}")
+                raise ValueError(f"A fixed value breaks a limit. {why}")
 
     @property
     def settings(self) -> dict[str, Any]:

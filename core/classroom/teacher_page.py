@@ -234,12 +234,12 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
             cancel = "Cancel", f"cancel_{job.id}", "stop", _cancel
             button(*cancel, job.id, who, type="tertiary")
     if len(jobs) > MOST_JOBS:
-        st.caption(f"And {len(jobs) - MOST_JOBS} more that wait.")
+        st.caption(f"And {len(jobs) - MOST_JOBS} more are waiting.")
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
     engine().cancel(job_id, words("teacher.cancelled"))
-    room().note(teacher, f"cancelled a job of {who}")
+    room().note(teacher, f"canceled a job of {who}")
 
 
 def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
@@ -278,5 +278,5 @@ def log(chosen: Class) -> None:
             for a in store().classes.acts(None if all_classes else chosen.id)
         ],
         (f"When ({datetime.now().astimezone():%Z})", "Who", "What"),
-        alt="What teachers did, the newest first",
+        alt="What teachers did, newest first",
     )

@@ -224,7 +224,7 @@ def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
             return file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ExplainedError(
-            f"{origin} is not a whole archive: {error}. {_mend(origin)}"
+            f"{origin} is not a complete archive: {error}. {_mend(origin)}"
         ) from None
 
 

@@ -62,7 +62,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = forgotten(hosts[0], line, origins)
     elif "for generator" in message:
-        culprit, why = shuffled(error, origins) or line, "its generator is elsewhere"
+        culprit = shuffled(error, origins) or line
+        why = "its generator is on another device"
     elif "CPU int64 tensor" in message and (at := origins.of(tensors[-1])):
         culprit, why = at.line, "the lengths have to be on the CPU: leave them there"
     elif "can't convert" in message:
@@ -136,6 +137,6 @@ def place(tensor: Tensor, origin: Origin) -> tuple[Line, str]:
     if any(tensor is each for each in registered):
         return origin.line, "this model is not moved to the device"
     return origin.inner, (
-        "the model doesn't know of this tensor, so that moving the model leaves it on "
-        "the CPU: register it as a parameter, a buffer or a module"
+        "this tensor is not registered with the model, so it stays on the CPU when "
+        "the model moves: make it a parameter, a buffer or a module"
     )

@@ -9,10 +9,10 @@ from core.dryrun.script import Line
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
 VERDICTS = (
-    "No error of devices.",
-    "An error of devices.",
-    "The script fails by itself.",
-    "This can't be told.",
+    "No device error.",
+    "A device error.",
+    "The script fails, but not because of devices.",
+    "The dry run could not find out.",
 )
 
 
@@ -171,7 +171,7 @@ def _told(report: dict[str, Any]) -> Iterator[str]:
         for wait in report["waits"]:
             yield f"  {wait['times']} × {wait['cause']}: {_at(wait['line'])}"
     if report["copies"]:
-        yield "In each step goes"
+        yield "In each step these bytes are copied:"
         for copy in report["copies"]:
             same = ", the same each time: move it once" if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
@@ -202,10 +202,10 @@ def _failure(failure: dict[str, Any]) -> Iterator[str]:
 def _memory(memory: dict[str, Any]) -> Iterator[str]:
     parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
     parts = f": {parts}" if parts else ""
-    yield f"Tensors take {_size(memory['peak'])} of memory at the most{parts}."
+    yield f"Tensors take {_size(memory['peak'])} of memory at their peak{parts}."
     if memory["fits"] is not None:
         fits = "fits" if memory["fits"] else "does not fit"
-        yield f"That {fits} into {_size(memory['limit'])}."
+        yield f"This {fits} into {_size(memory['limit'])}."
     if memory["largest_batch"] is not None:
         most, rows = memory["largest_batch"], memory["batch_size"]
         yield f"A batch may have about {most:,} rows; here it has {rows:,}."
@@ -213,7 +213,7 @@ def _memory(memory: dict[str, Any]) -> Iterator[str]:
 
 def _at(line: dict[str, Any] | None) -> str:
     if line is None:
-        return "a line outside of the script"
+        return "a line outside the script"
     return f"{line['file']}:{line['line']}  {line['code']}"
 
 

@@ -181,17 +181,17 @@ class Run:
         told = failure.explain(error, self.origins)
         sentence = ""
         if isinstance(error, FileNotFoundError):
-            sentence = f"The data isn't there: {error.filename}."
+            sentence = f"A file is missing: {error.filename}."
         elif self.script.shortened:
-            sentence = "It fails after a loop that was shortened."
+            sentence = "The script fails after a loop that the dry run left early."
         return SCRIPT_ERROR, told, sentence
 
     def _interrupted(self, error: BaseException) -> str:
         frames = list(failure.frames_of(error, self.origins))
         where = f" in line {frames[0][0].number}" if frames else ""
         return (
-            f"It was ended after {self.request.seconds:.0f} s{where}. What comes after "
-            "that was not run."
+            f"The script was stopped after {self.request.seconds:.0f} s{where}. The "
+            "rest was not run."
         )
 
     def _print(self, error: BaseException) -> None:
@@ -207,7 +207,7 @@ class Run:
         if cuda.compiled:
             notes.append("torch.compile was left out: the model ran as it is.")
         for line in sorted(self.script.shortened):
-            notes.append(f"The loop of line {line.number} was left early.")
+            notes.append(f"The loop in line {line.number} was left early.")
         return notes
 
     def _memory(self, found: Failure | None) -> Memory | None:

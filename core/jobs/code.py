@@ -68,7 +68,7 @@ def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
     try:
         return json.loads(ended.answer), printed
     except ValueError:
-        return _untold(ended.why or "It ended before it could be judged."), printed
+        return _untold(ended.why or "It ended before it was checked."), printed
 
 
 def _start() -> Confined:

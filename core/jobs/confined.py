@@ -248,4 +248,4 @@ def problem() -> str:
     if tried.returncode:
         return f"bubblewrap can't be used here: {tried.stderr.strip()[-200:]}."
     done = ", ".join(tried.stdout.splitlines())
-    return f"A process between walls can still {done}." if done else ""
+    return f"A confined process can still {done}." if done else ""

@@ -43,23 +43,22 @@ LOST_WORKER = (
     "no memory left. A new worker is starting; try again, perhaps with a smaller batch."
 )
 LOST_CLUSTER = (
-    "The processes that do the work have ended. They are being started again; "
-    "start the run once more."
+    "The worker processes have ended and are restarting. Start the run again."
 )
 LOST_SCHEDULER = (
-    "The connection to the workers broke, and what they were working on was lost. "
-    "The app connects again by itself; start it once more then."
+    "The connection to the workers broke, and their current work was lost. The app "
+    "reconnects by itself. Then start the run again."
 )
-AWAY = "The workers don't answer right now. The app looks for them until they do."
+AWAY = "The workers don't answer right now. The app keeps trying."
 NO_WORKER = (
-    "No worker took this job. The server's log says why; "
-    "restarting the app starts new workers."
+    "No worker took this job. The server's log says why. To start new workers, "
+    "restart the app."
 )
 NO_WORKER_ELSEWHERE = (
-    "No worker took this job: none is connected to the scheduler that could. "
-    "Start one, then start the run once more; docs/how-it-works.md says how."
+    "No worker took this job: no suitable worker is connected to the scheduler. "
+    "Start one as docs/how-it-works.md describes, then start the run again."
 )
-SHARED = "Another app is using the workers; yours starts when they're free."
+SHARED = "Another app is using the workers; your job starts when they're free."
 HOST_AWAY = "The machine {} has no worker right now; the run waits a while for one."
 NO_HOST = (
     "The machine {} has no workers. Choose another machine, or Any, and start the run "
@@ -370,8 +369,8 @@ class Connection:
             outcome: Outcome = future.result(timeout=left)
         except TimeoutError:
             raise ExplainedError(
-                f"The worker gave no answer in {seconds:.0f} seconds. Try again; it "
-                "may still be starting, or busy with somebody else's question."
+                f"The worker gave no answer in {seconds:.0f} seconds. Try again: the "
+                "worker may still be starting, or busy for somebody else."
             ) from None
         except KilledWorker:
             raise ExplainedError(LOST_WORKER) from None

@@ -47,22 +47,13 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
     def is_asked_for(node: ast.AST) -> bool:
         around = list(script.up(node))
         tests = [e.test for e in around if isinstance(e, ast.If | ast.IfExp)]
-        asked = any(GPU.search(ast.unparse(test)) for test in tests)
-        return asked or any(isinstance(e, ast.Try) for e in around)
+        is_tried = any(isinstance(e, ast.Try) for e in around)
+        return is_tried or any(GPU.search(ast.unparse(test)) for test in tests)
 
     # Some write "cuda" first: `if not torch.cuda.is_available(): device = "cpu"`.
-    replaced = {
-        (name, script.place(at)) for name, _, at in script.assigned if is_asked_for(at)
-    }
-    written = [
-        node
-        for node in written
-        if not is_asked_for(node)
-        and not any(
-            value is node and (name, script.place(at)) in replaced
-            for name, value, at in script.assigned
-        )
-    ]
+    changed = {name for name, _, at in script.assigned if is_asked_for(at)}
+    first = {value for name, value, _ in script.assigned if name in changed}
+    written = [node for node in written if not (node in first or is_asked_for(node))]
     if lines := sorted(node.lineno for node in written):
         times = f", {len(lines)} times" if len(lines) > 1 else ""
         say = words("rules.cuda_written_down", times=times)

@@ -116,7 +116,7 @@ def test_a_picture_is_predicted(run_id):
     assert "Photos differ from the training images" in texts(at.markdown)
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
-    assert "no picture" in texts(at.error)
+    assert "not a picture" in texts(at.error)
     at.radio(key="picture_source").set_value("The camera").run()
     assert not at.error
     image.save(photo := io.BytesIO(), "JPEG")

@@ -39,7 +39,7 @@ def test_the_loader_lab_weighs_the_usual_advice_and_names_what_is_missing():
     said = texts(at.markdown)
     assert "“Always pin”: 1.00 times as fast as without" in said
     assert "“One worker per core”, 2 here: 51,200 samples/s at batch size 64" in said
-    assert "which nothing beats here" in said
+    assert "the fastest here" in said
     assert "**2 workers** are fastest here" in texts(at.info)
     assert "failed: no room" in texts(at.warning)
     assert "The 10 seconds ran out: 3 of 12 cells" in texts(at.caption)

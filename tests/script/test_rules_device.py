@@ -37,7 +37,7 @@ def test_cuda_in_the_script_is_pointed_at():
     tried = f'try:\n    x.to("cuda")\nexcept RuntimeError:\n    {second}'
     for text in (either, later, tried, 'name = "cuda"'):
         assert found(text) == []
-    assert found(f"{first}def f():\n    if x.is_available:\n        {second}") != []
+    assert found(f"{first}if verbose:\n    {second}") == ["cuda_hard_coded"]
 
 
 ANSWERS = "correct += (outputs.argmax(1) == labels.to(device)).sum()"

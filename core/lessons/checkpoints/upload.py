@@ -55,7 +55,7 @@ KINDS = {
     b"GGUF": "a GGUF file, as llama.cpp reads",
     b"\x1f\x8b": "a gzip archive",
     b"\x80": "a plain pickle, which is a program",
-    b"": "something that does not begin like one",
+    b"": "a file that does not begin like a checkpoint",
 }
 ADVICE = (
     "Choose a file written by torch.save(model.state_dict(), ...) or by safetensors, "
@@ -71,8 +71,9 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     """
     if len(data) > MAX_BYTES:
         raise _refusal(
-            f"The file has {len(data) / 1e6:,.0f} MB, and more than "
-            f"{MAX_BYTES / 1e6:.0f} MB are not opened here: our models have less than 1"
+            f"The file has {len(data) / 1e6:,.0f} MB. Files of more than "
+            f"{MAX_BYTES / 1e6:.0f} MB are not opened here, since our models take "
+            "less than 1 MB"
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
@@ -164,9 +165,9 @@ def _checked_zip(data: bytes) -> bytes:
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
         (compressed, "it is compressed, as a zip bomb is"),
         (len(sizes) < len(entries), "two entries have one name"),
-        (sum(sizes.values()) > len(data), "it is truncated, or lies about its sizes"),
+        (sum(sizes.values()) > len(data), "it is truncated, or gives wrong sizes"),
         (outside, "an entry leads out of its folder"),
-        (script, "it is of TorchScript, a program with its weights"),
+        (script, "it was saved by TorchScript and holds a program, not only weights"),
         (not index, "it has no data.pkl"),
     ):
         if unlike:
@@ -198,8 +199,8 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
 
 def _too_much_index() -> ExplainedError:
     return _refusal(
-        f"Before its numbers the file has more than {MAX_INDEX_BYTES / 1e6:.1f} MB, "
-        "where the names and shapes of our models take 2 kB"
+        "The names and shapes in the file take more than "
+        f"{MAX_INDEX_BYTES / 1e6:.1f} MB; those of our models take 2 kB"
     )
 
 
@@ -248,19 +249,25 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         if not inside:
             break
         beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
-        rest = f"; beside it, and not used: {', '.join(beside)}" if beside else ""
+        rest = (
+            (f"; these entries beside it were not used: {', '.join(beside)}")
+            if beside
+            else ""
+        )
         notes.append(f"The state_dict was found under `{inside[0]}`{rest}.")
         content = content[inside[0]]
     if len(content) > MAX_ENTRIES:
         raise _refusal(
-            f"The file has {len(content):,} entries, and more than {MAX_ENTRIES:,} are "
-            "not read here: our models have 6 and 26"
+            f"The file has {len(content):,} entries. More than {MAX_ENTRIES:,} are "
+            "not read here, since our models have 6 and 26"
         )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
         raise _refusal("There is no tensor in the file")
     if others := [quoted(key) for key in content if key not in tensors]:
-        notes.append(f"Not tensors, and left out: {', '.join(others[:LISTED])}.")
+        notes.append(
+            f"Left out, since they are not tensors: {', '.join(others[:LISTED])}."
+        )
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
             raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
@@ -272,7 +279,9 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
     for _ in PREFIXES:
         for prefix, origin in PREFIXES.items():
             if all(name.startswith(prefix) for name in tensors):
-                notes.append(f"All names began with `{prefix}`, as {origin} has them.")
+                notes.append(
+                    f"All names began with `{prefix}`, the prefix of {origin}."
+                )
                 tensors = {n.removeprefix(prefix): t for n, t in tensors.items()}
     return tensors
 
@@ -285,7 +294,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         for odd, what in (
             (
                 tensor.dim() > MAX_DIMENSIONS,
-                f"has {tensor.dim():,} dimensions, and more than {MAX_DIMENSIONS} are "
+                f"has {tensor.dim():,} dimensions; more than {MAX_DIMENSIONS} are "
                 "not read here",
             ),
             (not plain, "is a tensor of a special class"),
@@ -311,7 +320,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
                 f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
-                "infinite, or too large for float32: the model would answer nothing"
+                "infinite, or too large for float32: the model would give no answers"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)
@@ -319,9 +328,8 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         answers = model(drawings)
     if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
         raise _refusal(
-            f"The weights are finite numbers, but to {odd} of {DRAWINGS} images the "
-            "model answers NaN or infinity: some are far too large, or a variance is "
-            "negative"
+            f"For {odd} of {DRAWINGS} images the model's answer is NaN or infinite: "
+            "some weights are far too large, or a variance is negative"
         )
 
 

@@ -178,11 +178,10 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
         return text
     largest = max(won, key=lambda cell: cell.width * cell.batch_size)
     name = pair[index].name
-    stay = "stay on the CPU" if len(on_cpu) == 1 else f"take {name}"
+    stay = "use the CPU" if len(on_cpu) == 1 else f"use {name}"
     return (
-        f"{text} Where {name} wins, {stay}: it is faster there. The largest "
-        f"such cell is batch size {largest.batch_size:,} with {largest.width:,} hidden "
-        "units."
+        f"{text} For the sizes where {name} wins, {stay}. The largest of these is "
+        f"batch size {largest.batch_size:,} with {largest.width:,} hidden units."
     )
 
 

@@ -10,6 +10,9 @@ from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, speedup
 from core.results import LossPoint
+from core.words import Words
+
+words = Words(__file__)
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
 RACE_STEPS = {"ann": 300, "cnn": 50}
@@ -151,37 +154,19 @@ def why(race: Race, winner: int | None) -> str:
     assert winner is not None
     won, lost = race.candidates[winner], race.candidates[1 - winner]
     step = median(race.seconds(winner, "training")) / race.steps * 1e3
-    batch = race.config.batch_size
+    facts = {"step": f"{step:.2g}", "batch": f"{race.config.batch_size:,}"}
     if won.backend == lost.backend:
         if won.threads > lost.threads:
-            return (
-                f"A batch of {batch:,} has enough arithmetic to be shared: "
-                f"{won.threads / lost.threads:g} times the threads could bring that "
-                "much at best, and the parts that are not shared take their toll."
+            return words(
+                "race.why.more", times=f"{won.threads / lost.threads:g}", **facts
             )
         if won.threads < lost.threads and step < SMALL_STEP_MS:
-            return (
-                f"A step takes only {step:.2g} ms. The threads split each operation "
-                "and then wait for the slowest one, which may have lost its core to "
-                "another program."
-            )
-        if won.threads < lost.threads:
-            return (
-                f"A step of {step:.2g} ms is worth sharing. Perhaps there was no free "
-                "core for every thread: then all wait for the one that shares its core "
-                "with another program. Race again when the machine is idle."
-            )
-        return "Both are the same device, so the machine itself has changed meanwhile."
-    if lost.backend == "CPU":
-        return (
-            f"A step of {batch:,} images takes it {step:.2g} ms: the arithmetic of a "
-            "batch is done side by side, which pays for the copy and for starting each "
-            "operation."
+            return words("race.why.fewer_small", **facts)
+        return words(
+            "race.why.fewer" if won.threads < lost.threads else "race.why.same", **facts
         )
-    return (
-        "Each operation costs an accelerator some microseconds to start, however small "
-        f"it is, and a batch of {batch:,} is small. The map, the last tab here, "
-        "shows from where on that turns."
+    return words(
+        "race.why.accelerator" if lost.backend == "CPU" else "race.why.cpu", **facts
     )
 
 
@@ -198,24 +183,13 @@ def agreement(race: Race) -> str:
     start, most = apart[0], max(apart)
     devices = {candidate.device for candidate in race.candidates}
     if most == 0:
-        return "Step by step, the two losses are the same, bit for bit."
+        return words("race.losses.same")
     if most < AGREE:
-        return (
-            f"Step by step, the two losses agree within {most:.1g} of their value. The "
-            "rest is rounding: the same numbers are added in a different "
-            f"order{tf32(race)}."
-        )
+        return words("race.losses.rounding", most=f"{most:.1g}", tf32=tf32(race))
+    name = "race.losses.order"
     if race.config.model == "cnn" and len(devices) > 1:
-        return (
-            f"Over steps, the two curves differ by up to {most:.1%}. Weights and "
-            "batches are the same, but dropout draws from each device's own random "
-            "numbers, so each trains with other masks."
-        )
-    return (
-        f"Over steps, the two curves start {start:.1g} apart and end up to {most:.1%} "
-        "apart. Weights and batches are the same; they add the same numbers in another "
-        f"order{tf32(race)}, and each step makes that rounding grow."
-    )
+        name = "race.losses.dropout"
+    return words(name, start=f"{start:.1g}", most=f"{most:.1%}", tf32=tf32(race))
 
 
 def tf32(race: Race) -> str:
@@ -223,4 +197,4 @@ def tf32(race: Race) -> str:
     on_cuda = any(each.backend == "CUDA" for each in race.candidates)
     if race.config.model != "cnn" or not on_cuda:
         return ""
-    return ", and convolutions on NVIDIA GPUs may round their inputs to TF32"
+    return words("race.losses.tf32")

@@ -98,9 +98,9 @@ class TimingPitfalls(Lab):
             st.markdown(f"{self.words['cpu']} {self.words[kind]}")
         elif short > 1.5:
             st.markdown(
-                f"After the first call, the naive clock reads 1/{short:.3g} of the "
-                f"truth (median of {len(lab.queueing)} pairs of readings, in turn): it "
-                "only times how fast the work is queued."
+                f"After the first call, the naive time is {short:.3g} times too "
+                f"short (median of {len(lab.queueing)} pairs of readings, in turn): "
+                "it only measures how long it takes to queue the work."
             )
         else:
             st.markdown(self.words["full_queue"])

@@ -144,8 +144,8 @@ def _check_answers(outputs: Tensor) -> None:
     """Raise ExplainedError where an answer, a row of (n, classes), is no numbers."""
     if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
-            f"To {odd:,} of {len(outputs):,} images the model answers NaN or infinity, "
-            "so there is nothing to judge it by. Some of its weights are far too "
+            f"For {odd:,} of {len(outputs):,} images the model's answer is NaN or "
+            "infinite, so it can't be evaluated. Some of its weights are far too "
             "large: train it again, with a smaller learning rate."
         )
 

@@ -15,6 +15,9 @@ from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
 
 from core.errors import ExplainedError, quoted
 from core.jobs import sandbox
+from core.words import Words
+
+words = Words(__file__)
 
 SIZE = 28
 # By name: left to itself, Pillow would hand a file that calls itself PostScript to
@@ -28,18 +31,6 @@ WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the la
 CONTRAST = 0.12  # black is 0, white 1; pixels that differ less are background
 
 LEAST_SHARE = 1e-3  # share of pixels that have to differ; single ones are noise
-NOTHING_TO_SEE = (
-    "There is nothing to see in this picture: it has one shade nearly all over. "
-    "Take one of a piece of clothing on a plain background."
-)
-TOO_THIN = (
-    "What is in this picture is so long and thin that nothing of it would be left in "
-    f"{SIZE}×{SIZE} pixels. Take one of a whole piece of clothing."
-)
-TOO_MANY_PIXELS = (
-    f"The picture has more than {MOST_PIXELS / 1e6:.0f} million pixels. "
-    "Save it smaller."
-)
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ def in_gray(gray: np.ndarray) -> Picture:
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST
     if object_there.mean() < LEAST_SHARE:
-        raise ExplainedError(NOTHING_TO_SEE)
+        raise ExplainedError(words("picture.nothing"))
     negated = float(difference[object_there].mean()) < 0
     lifted = np.clip(-difference if negated else difference, 0, None)
     lifted[~object_there] = 0
@@ -92,7 +83,7 @@ def in_gray(gray: np.ndarray) -> Picture:
     columns = np.flatnonzero(object_there.any(axis=0))
     trimmed = lifted[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     if _is_thin(gray) or _is_thin(trimmed):
-        raise ExplainedError(TOO_THIN)
+        raise ExplainedError(words("picture.thin"))
     small = ImageOps.contain(Image.fromarray(_as_bytes(trimmed)), (SIZE, SIZE))
     small = small.filter(ImageFilter.UnsharpMask(radius=1, percent=60))
     centered = Image.new("L", (SIZE, SIZE))
@@ -112,13 +103,13 @@ def _open(data: bytes) -> Image.Image:
     """The picture in gray, upright, at most WORKING_SIZE large."""
     if len(data) > MOST_BYTES:
         raise ExplainedError(
-            f"The file has {len(data) / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB "
-            "are taken. Save it smaller."
+            f"The file has {len(data) / 1e6:.0f} MB; the most is "
+            f"{MOST_BYTES / 1e6:.0f} MB. Save it smaller."
         )
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MOST_PIXELS:
-            raise ExplainedError(TOO_MANY_PIXELS)
+            raise ExplainedError(words("picture.pixels", most=MOST_PIXELS // 10**6))
         image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
         ImageOps.exif_transpose(image, in_place=True)
         if image.mode.startswith("I;16"):  # convert() would make white of all above 255
@@ -129,22 +120,14 @@ def _open(data: bytes) -> Image.Image:
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
         image = image.convert("L")
     except UnidentifiedImageError:
-        raise ExplainedError(
-            "Either this is no picture, or it is damaged. Open it in an image editor, "
-            "and export it from there as PNG or JPEG."
-        ) from None
+        raise ExplainedError(words("picture.no_picture")) from None
     except Image.DecompressionBombError:
-        raise ExplainedError(TOO_MANY_PIXELS) from None
+        raise ExplainedError(words("picture.pixels", most=MOST_PIXELS // 10**6)) from None
     except MemoryError:
-        raise ExplainedError(
-            "Opening this picture takes more memory than it may have here. "
-            "Save it smaller."
-        ) from None
+        raise ExplainedError(words("picture.memory")) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
-        raise ExplainedError(
-            f"The picture is damaged: {quoted(error)}. Open it in an image editor, and "
-            "export it from there as PNG or JPEG."
-        ) from None
+        said = words("picture.damaged", error=quoted(error))
+        raise ExplainedError(said) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image
 

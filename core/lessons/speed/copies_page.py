@@ -79,11 +79,11 @@ class Copies(Lab):
         one, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(one.seconds)
         if extra <= 0:
-            return ["Here the pieces cost nothing that could be measured."]
+            return ["Here more pieces took no measurable time."]
         price = format.precise(extra / (many.pieces - one.pieces))
         text = (
-            f"Each additional piece costs about **{price}**, whatever is in it; "
-            f"a piece of {many.pieces:,} has {format.size(many.bytes / many.pieces)}."
+            f"Each additional piece takes about **{price}**, no matter how small it "
+            f"is (here {format.size(many.bytes / many.pieces)})."
         )
         if lab.environment.backend == "CPU":
             text += f" {self.words['pieces_on_cpu']}"

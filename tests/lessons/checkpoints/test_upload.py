@@ -47,7 +47,7 @@ MANY = range(5000)
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "empty"),
     "image": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(100), "a PNG image"),
-    "text": (lambda: b"hello, world\n" * 9, "does not begin like one"),
+    "text": (lambda: b"hello, world\n" * 9, "does not begin like a checkpoint"),
     "plain pickle": (lambda: pickle.dumps(Payload(Path("x"))), "plain pickle"),
     "two bytes of a zip": (lambda: b"PK", "truncated"),
     "half of a zip": (lambda: GOOD[: len(GOOD) // 2], "truncated"),
@@ -83,10 +83,10 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "huge index": (
         lambda: archive({"m/data.pkl": b"]" * 3_000_000}),
-        "Before its numbers",
+        "names and shapes in the file",
     ),
-    "old format, huge index": (legacy_that_is_all_index, "Before its numbers"),
-    "safetensors, huge index": (lambda: header("{" * 600_000), "Before its numbers"),
+    "old format, huge index": (legacy_that_is_all_index, "names and shapes in the file"),
+    "safetensors, huge index": (lambda: header("{" * 600_000), "names and shapes in the file"),
     "many dimensions": (many_dimensions, "100,000 dimensions"),
     "many dimensions in a zip": (
         lambda: saved({"a": torch.zeros((1,) * 50_000)}),

@@ -151,8 +151,8 @@ def bomb() -> bytes:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (b"", "no picture"),
-        (b"no picture at all" * 100, "no picture"),
+        (b"", "not a picture"),
+        (b"no picture at all" * 100, "not a picture"),
         (encoded(np.full((50, 50), 128, dtype=np.uint8)), "nothing to see"),
         (encoded(np.zeros((1, 1), dtype=np.uint8)), "nothing to see"),
         (encoded(photo(sprite()), "JPEG")[:2000], "damaged"),
@@ -161,8 +161,8 @@ def bomb() -> bytes:
         (encoded(line(380, 2)), "long and thin"),
         (encoded(line(2, 380)), "long and thin"),
         (encoded(np.repeat([0, 255], 50_000).astype(np.uint8)[:, None]), "long and"),
-        (POSTSCRIPT, "no picture"),
-        (encoded(sprite(), "TIFF"), "no picture"),
+        (POSTSCRIPT, "not a picture"),
+        (encoded(sprite(), "TIFF"), "not a picture"),
     ],
     ids=[
         *("empty", "text", "one-shade", "one-pixel", "truncated", "large", "bomb"),
