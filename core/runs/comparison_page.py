@@ -154,8 +154,8 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     )
     beaten = "faster and more accurate" if percent else "faster and better"
     text = (
-        f"The line joins {len(best):,} of {count}: no run is both {beaten} than one of "
-        "these."
+        f"The line joins the best {len(best):,} of {count}: no other run is both "
+        f"{beaten}."
     )
     if len(best) == 1:
         names = listing.names(listed, listing_page.numbers(listed))

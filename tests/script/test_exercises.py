@@ -128,14 +128,14 @@ STILL_WRONG = [
     (
         "Device",
         'device = torch.device("cpu")\nmodel = Net().to(device)',
-        "not where it could be",
+        "the model is on",
     ),
     (
         "Device",
         'd = torch.accelerator.current_accelerator() or "cpu"\nmodel = Net().to(d)',
         "On a machine without a GPU: Line 2",
     ),
-    ("Device", 'x = "is_available cpu"\nmodel = Net()', "not where it could be"),
+    ("Device", 'x = "is_available cpu"\nmodel = Net()', "the model is on"),
     (
         "Model",
         "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
@@ -159,7 +159,7 @@ STILL_WRONG = [
     (
         "Train",
         EXERCISES["Train"].solution.replace("    optimizer.zero_grad()\n", ""),
-        "other weights",
+        "final weights are wrong",
     ),
     (
         "Train",
@@ -197,14 +197,14 @@ STILL_WRONG = [
     (
         "Scale",
         EXERCISES["Scale"].solution.replace("set_epoch(epoch)", "set_epoch(0)"),
-        "a new one each time",
+        "different orders",
     ),
     (
         "Scale",
         EXERCISES["Scale"].code.replace(
             "        train_step", "        sampler.set_epoch(epoch)\n        train_step"
         ),
-        "before its first batch",
+        "Before each epoch",
     ),
     *(
         (

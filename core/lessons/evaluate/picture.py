@@ -109,7 +109,7 @@ def _open(data: bytes) -> Image.Image:
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MOST_PIXELS:
-            raise ExplainedError(words("picture.pixels", most=MOST_PIXELS // 10**6))
+            raise ExplainedError(words("picture.pixels"))
         image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
         ImageOps.exif_transpose(image, in_place=True)
         if image.mode.startswith("I;16"):  # convert() would make white of all above 255
@@ -122,7 +122,7 @@ def _open(data: bytes) -> Image.Image:
     except UnidentifiedImageError:
         raise ExplainedError(words("picture.no_picture")) from None
     except Image.DecompressionBombError:
-        raise ExplainedError(words("picture.pixels", most=MOST_PIXELS // 10**6)) from None
+        raise ExplainedError(words("picture.pixels")) from None
     except MemoryError:
         raise ExplainedError(words("picture.memory")) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files

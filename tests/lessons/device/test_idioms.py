@@ -27,7 +27,7 @@ def test_the_idioms_miss_what_the_page_says(
 ) -> None:
     kind = torch.device(accelerator) if accelerator else None
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "RTX")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "RTX")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: kind is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)

@@ -118,7 +118,7 @@ def test_the_largest_picture_fits_into_its_memory(monkeypatch):
     wall.save(buffer := io.BytesIO(), "PNG", compress_level=1, transparency=2)
     assert picture.prepare_apart(buffer.getvalue()).negated
     monkeypatch.setattr(picture, "MEMORY_BYTES", 40_000_000)
-    with pytest.raises(ExplainedError, match=r"more memory.*Save it smaller"):
+    with pytest.raises(ExplainedError, match=r"too much memory.*Save it smaller"):
         picture.prepare_apart(buffer.getvalue())
 
 
