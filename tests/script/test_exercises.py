@@ -167,7 +167,7 @@ STILL_WRONG = [
             "    optimizer.zero_grad()\n    loss.backward()\n",
             "    loss.backward()\n    optimizer.zero_grad()\n",
         ),
-        "nothing is learned",
+        "the model learns nothing",
     ),
     (
         "Evaluate",
@@ -225,7 +225,7 @@ STILL_WRONG = [
             "outputs.softmax(dim=1)",
             "torch.exp(outputs) / torch.exp(outputs).sum(1, keepdim=True)",
         ),
-        "something else",
+        "not the cross entropy",
     ),
 ]
 FORGED = [  # none of these mends anything

@@ -121,11 +121,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "answers that overflow": (
         lambda: saved({name: t + 1e30 for name, t in weights().items()}),
-        "to 20 of 20 images the model answers NaN or infinity",
+        "20 of 20 images the model's answer is NaN or infinite",
     ),
     "a negative variance": (
         lambda: saved({name: t - 2 for name, t in weights("cnn").items()}),
-        "to 20 of 20 images the model answers NaN or infinity",
+        "20 of 20 images the model's answer is NaN or infinite",
     ),
     "a name that is not to be seen": (
         lambda: saved({"a\u202eb": ONE}),
