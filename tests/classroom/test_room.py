@@ -92,13 +92,13 @@ def test_a_fresh_cookie_is_no_way_around_a_limit(room, opened):
     code = opened(size=2, runs=2).code
     begin(room, "cookie 1")
     begin(room, "cookie 2")
-    assert "have begun 2 runs" in refused(begin, room, "cookie 3")
+    assert "have started 2 runs" in refused(begin, room, "cookie 3")
     assert len({room.person(f"cookie {number}") for number in range(9)}) == 1
     for _ in range(2):
         room.join(code, "ada")
         begin(room, "ada")
         begin(room, "ada")
-        assert "You have begun 2 runs" in refused(begin, room, "ada")
+        assert "You have started 2 runs" in refused(begin, room, "ada")
         room.forget("ada")  # their data is deleted: a new visitor takes a new seat
     assert "is full" in refused(room.join, code, "ada")
 

@@ -176,7 +176,10 @@ def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, eng
 
 @pytest.mark.parametrize(
     ("setting", "value", "why"),
-    [("epochs", 9, "a run has up to 1 epoch,"), ("batch_size", 64, "is 500 for all")],
+    [
+        ("epochs", 9, "a run may have up to 1 epoch,"),
+        ("batch_size", 64, "is set to 500 for everybody"),
+    ],
 )
 def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value, why):
     opened(**RULES)
