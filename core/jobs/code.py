@@ -39,7 +39,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     except sandbox.ChildDiedError as error:
         return _untold(str(error)), ""
     except Exception:  # the script wrote into the pipe that the report takes
-        return _untold("What came back from your code can't be read."), ""
+        return _untold("The result of your code can't be read."), ""
     return report, printed[:MOST_PRINTED]
 
 

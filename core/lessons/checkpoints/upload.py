@@ -228,7 +228,9 @@ def _device(name: object) -> str:
 def _read_safetensors(data: bytes) -> dict[str, Tensor]:
     (length,) = struct.unpack("<Q", data[:8])
     if length > len(data) - 8:
-        raise _damaged(f"its header claims {length:,} bytes, more than there are")
+        raise _damaged(
+            (f"its header gives a length of {length:,} bytes, but the file is shorter")
+        )
     if length > MAX_INDEX_BYTES:
         raise _too_much_index()
     return safetensors.torch.load(data)

@@ -124,8 +124,8 @@ class Copies(Lab):
         """A bar for each way to move batches or to fetch numbers."""
         least = min(waited, key=lambda each: each.waits)
         st.markdown(
-            f"**{least.way}: the host waits for {least.waits} of {least.times} "
-            f"copies, otherwise for {waited[0].waits}**"
+            f"**With {least.way}, the host waits for {least.waits} of {least.times} "
+            f"copies; without, for {waited[0].waits}**"
         )
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
         x = alt.X("waits:Q").title("Waits of the host")
