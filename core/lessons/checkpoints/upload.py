@@ -229,7 +229,7 @@ def _read_safetensors(data: bytes) -> dict[str, Tensor]:
     (length,) = struct.unpack("<Q", data[:8])
     if length > len(data) - 8:
         raise _damaged(
-            (f"its header gives a length of {length:,} bytes, but the file is shorter")
+            f"its header gives a length of {length:,} bytes, but the file is shorter"
         )
     if length > MAX_INDEX_BYTES:
         raise _too_much_index()
