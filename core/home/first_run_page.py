@@ -246,7 +246,7 @@ def _buttons(own: Job | None) -> None:
         watch = bool(going_on) and own is None
         link(
             page("Train"),
-            "Your run goes on: watch it" if watch else "Choose the settings",
+            "Your run continues: watch it" if watch else "Choose the settings",
             icon=":material/visibility:" if watch else ":material/tune:",
         )
 

@@ -138,5 +138,9 @@ def verdict(cost: Cost) -> str:
         )
     )
     gain = paired(one.seconds, several.seconds)
-    pays = {0: "It doesn't pay here. ", 1: "It pays here. ", None: ""}[gain.winner]
+    pays = {
+        0: ("More ranks don't help here.  "),
+        1: "More ranks help here.  ",
+        None: "",
+    }[gain.winner]
     return pays + gain.sentence(name(one), name(several))

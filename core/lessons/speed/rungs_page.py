@@ -342,9 +342,9 @@ def remarks(
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         epochs = result.pays_after(before)
-        pays = "never pays here"
+        pays = "you never get back here"
         if epochs is not None:
-            pays = f"pays after {math.ceil(epochs):,} epochs"
+            pays = f"you get back after {math.ceil(epochs):,} epochs"
         lines.append(f"Building the kernels took {start}, which {pays}.")
     if result.rung in ("two_workers", "four_workers"):
         lines.append(f"Starting the processes and making the first batch took {start}.")
