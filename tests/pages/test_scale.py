@@ -78,7 +78,7 @@ def show_result(lab: str) -> AppTest:
             "cost",
             [
                 "1.20 times the speed of one, 60% of the ideal 2×",
-                "More ranks don't help here. **1 rank (2 threads) ran 1.11 times as "
+                "More ranks don't help. **1 rank (2 threads) ran 1.11 times as "
                 "fast as 2 ranks (1 thread each)**",
                 "They share 2 cores.",
             ],

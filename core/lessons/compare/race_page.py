@@ -239,11 +239,7 @@ class RaceLab(Lab):
     def caption(self, race: Race) -> str:
         config = race.config
         n = max(len(race.counted(index)) for index in (0, 1))
-        cut = (
-            (f" of {race.repeats}, since the race took long")
-            if n < race.repeats
-            else ""
-        )
+        cut = f" of {race.repeats}, since time ran out" if n < race.repeats else ""
         return (
             f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
             f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats each, "

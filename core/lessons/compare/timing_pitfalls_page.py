@@ -15,6 +15,7 @@ from core.lessons.compare.timing_pitfalls_result import (
     TimingLab,
     misleading,
 )
+from core.lessons.mistakes.catalogue_page import link_to
 from core.measure.speedup import paired, spanned
 from core.ui import charts, figures, format
 from core.ui.charts import LINES, MIDDLE, Chart
@@ -133,6 +134,7 @@ class TimingPitfalls(Lab):
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
         st.caption(f"n = {n} in turn, each after a warm-up. {where}")
+        link_to("timing_unsynchronized")
 
 
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:

@@ -6,6 +6,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from difflib import SequenceMatcher
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -28,7 +29,7 @@ from core.lessons.mistakes.catalogue import (
     Outcome,
 )
 from core.script.rules import RULES
-from core.ui import answers, charts, format, guess, playground, simulated
+from core.ui import answers, charts, course, format, guess, playground, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
@@ -67,6 +68,12 @@ PANEL = JobPanel(
     lane="lab",
     several=True,
 )
+
+
+def link_to(slug: str, label: str = "", **more: Any) -> None:
+    """A link from anywhere to the card of a mistake."""
+    query, title = {"mistake": slug}, BY_SLUG[slug].title
+    course.link(course.page("Mistakes"), label or title, query_params=query, **more)
 
 
 # The list

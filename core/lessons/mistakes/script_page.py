@@ -5,13 +5,12 @@ from itertools import groupby
 
 import streamlit as st
 
-from core.lessons.mistakes.catalogue import BY_SLUG
+from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
 from core.script.rules import RULES
 from core.script.syntax import MOST_BYTES, Finding
 from core.serving.visitor_code import mode
-from core.ui import code_editor, course
-from core.ui.course import link
+from core.ui import code_editor
 from core.ui.server import ask, engine, explained
 from core.words import Words
 
@@ -88,6 +87,5 @@ def _say(finding: Finding) -> None:
     """How sure it is, what to do, and the mistake to make on purpose."""
     word, color = SURENESS[finding.sureness]
     st.markdown(f":{color}-badge[{word}] {finding.say}")
-    if slug := finding.slug:
-        query = {"mistake": slug}
-        link(course.page("Mistakes"), BY_SLUG[slug].title, query_params=query)
+    if finding.slug:
+        link_to(finding.slug)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.config import SIMULATED
 from core.jobs.job import Job
+from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.model import transfers_page
 from core.lessons.model.model_result import (
     Forgotten,
@@ -148,6 +149,7 @@ def in_place(device: str, environment: Environment) -> None:
     with outline, explained("The lab has no answer"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
+        link_to("to_not_reassigned")
         with st.expander("What if you built the optimizer before the move?"):
             optimizer(device, environment)
 

@@ -138,9 +138,7 @@ def verdict(cost: Cost) -> str:
         )
     )
     gain = paired(one.seconds, several.seconds)
-    pays = {
-        0: ("More ranks don't help here.  "),
-        1: "More ranks help here.  ",
-        None: "",
-    }[gain.winner]
-    return pays + gain.sentence(name(one), name(several))
+    helps = {0: "More ranks don't help. ", 1: "More ranks help. ", None: ""}[
+        gain.winner
+    ]
+    return helps + gain.sentence(name(one), name(several))

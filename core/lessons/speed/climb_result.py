@@ -440,9 +440,8 @@ def doubt(climbed: Climbed) -> str:
         return ""
     return (
         f"If you multiply the gains of all rungs, you get {times(product)} times. "
-        "But those were measured one after the other, and the machine's speed "
-        f"changed in between. Trust the {times(gain.ratio)}, which was measured "
-        "directly."
+        "But the machine's speed changed between the rungs. Trust the "
+        f"{times(gain.ratio)}, which was measured directly."
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
+from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
 from core.measure.environment import Machine
 from core.measure.speedup import paired, spanned
@@ -116,6 +117,7 @@ class Copies(Lab):
             f"`.item()` in every step takes **{format.times(times.ratio)} times** as "
             f"long as fetching all numbers at the end ({low} to {high}). {why}"
         )
+        link_to("item_every_step")
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):
                 self.draw_waits(lab.waited)
@@ -124,8 +126,8 @@ class Copies(Lab):
         """A bar for each way to move batches or to fetch numbers."""
         least = min(waited, key=lambda each: each.waits)
         st.markdown(
-            f"**With {least.way}, the host waits for {least.waits} of {least.times} "
-            f"copies; without, for {waited[0].waits}**"
+            f"**{least.way}: the host waits for {least.waits} of {least.times} "
+            f"copies; with the first way, for {waited[0].waits}**"
         )
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
         x = alt.X("waits:Q").title("Waits of the host")

@@ -88,8 +88,8 @@ class Vectorize(Lab):
         return [
             *bullets,
             f"Every call has a fixed cost: this expression with {torch_way} takes "
-            f"{format.precise(seconds)} even for a single point. A call pays off "
-            "when it replaces many passes through a loop.",
+            f"{format.precise(seconds)} even for one point. It pays off when it "
+            "replaces many passes through a loop.",
             "All results agree: the greatest difference from the loop is "
             f"{worst:.1e}. Arrays and tensors are float32; Python's numbers are "
             "float64.",

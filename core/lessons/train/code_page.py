@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS, RunConfig
 from core.lessons.mistakes.catalogue import BY_SLUG
+from core.lessons.mistakes.catalogue_page import link_to
 from core.runs import export
 from core.ui import figures, format
 from core.ui.course import link, page
@@ -185,10 +186,4 @@ def forget_a_move() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Forget a move on purpose:", width="content")
         for name, slug in FORGOTTEN.items():
-            link(
-                page("Mistakes"),
-                name,
-                help=BY_SLUG[slug].title,
-                query_params={"mistake": slug},
-                width="content",
-            )
+            link_to(slug, name, help=BY_SLUG[slug].title, width="content")
