@@ -7,6 +7,7 @@ import streamlit as st
 from core.lessons.evaluate import evaluation_page as evaluation
 from core.lessons.evaluate import picture_page as picture
 from core.lessons.evaluate.costs_page import Modes, Precisions
+from core.lessons.mistakes.catalogue_page import link_to
 from core.runs import finished_run_page as finished_run
 from core.ui import frame
 from core.ui import last_measurement as measured
@@ -59,13 +60,19 @@ def cost() -> None:
         lab.draw(machine)
 
 
+def code() -> None:
+    evaluation.code()
+    for slug in ("no_eval_mode", "mean_of_batch_means"):
+        link_to(slug)
+
+
 frame.sections(
     {
         "Hard classes": hard,
         "Confident mistakes": sure,
         "Your own picture": partial(picture.draw, run),
         "The cost": cost,
-        "The code": evaluation.code,
+        "The code": code,
     },
     always=("Your own picture",),
 )

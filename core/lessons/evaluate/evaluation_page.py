@@ -14,7 +14,6 @@ import streamlit as st
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS, keep
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation
-from core.lessons.mistakes.catalogue_page import link_to
 from core.ui import charts, controls, dataset, figures, format, guess, wall
 from core.ui import last_measurement as measured
 from core.ui.charts import Chart
@@ -299,5 +298,3 @@ def code() -> None:
             "core.lessons.evaluate.picture:prepare",
         ),
     )
-    for slug in ("no_eval_mode", "mean_of_batch_means"):
-        link_to(slug)
