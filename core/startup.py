@@ -68,6 +68,7 @@ def ask(here: Machine) -> None:
         machine.facts,
         machine.devices,
         machine.answers,
+        *([machine.simulated_answers] if here.simulates else []),
         default_device_page.default_device,
         partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", device),
         partial(model_to.attempt, device, model_to.MOVES),

@@ -47,6 +47,10 @@ from core.lessons.speed.memory_result import (
     MemoryCost,
     MemoryLab,
 )
+from core.lessons.speed.time_to_accuracy_result import (
+    Tested,
+    TimeToAccuracy,
+)
 from core.lessons.speed.vectorize_result import (
     NUMPY,
     PYTHON,
@@ -284,6 +288,23 @@ VECTORIZED = VectorizeLab(
         TORCH: CARD,
         ON_CARD: CARD,
     },
+    date=DATE,
+)
+ACCURACIES = TimeToAccuracy(
+    tests=tuple(
+        Tested(way, epoch, pace * epoch, accuracy + 0.02 * epoch)
+        for way, pace, accuracy in (
+            ("textbook", 20.0, 0.86),
+            ("schedule", 11.0, 0.87),
+            ("half", 7.0, 0.87),
+            ("smoothing", 7.0, 0.88),
+            ("whiten", 7.0, 0.88),
+            ("mirror", 7.25, 0.885),
+        )
+        for epoch in (1, 2)
+    ),
+    task="fashion-mnist",
+    environment=CARD,
     date=DATE,
 )
 COPIES = CopiesLab(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core import bench, devices
-from core.config import FAST
+from core.config import FAST, RECIPES
 from core.data import datasets, sprites
 from core.jobs import measurements
 from core.lessons.compare import crossover, step_profile, timing_pitfalls
@@ -94,7 +94,9 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
 def test_what_is_said_has_its_spread(capsys):
     ratio = {"median": 6.8, "least": 6.5, "most": 7.0}
     epoch = {"seconds": 0.5, "speedup": ratio, "times_floor": ratio, "n": 5}
-    reached = {"speedup": ratio, "n": 3}
+    reached = {
+        "ann": {"target": 0.9, "speedups": {"fast": ratio, "recipe": None}, "n": 3}
+    }
     bench.say({"epoch": {"a": epoch}, "time_to_accuracy": reached, "verdicts": []})
     said = capsys.readouterr().out
     assert said.count("6.8 (6.5 to 7.0) times") == 3
@@ -113,23 +115,28 @@ def few_images(monkeypatch):
 
 @pytest.mark.usefixtures("few_images", "one_thread")
 @pytest.mark.parametrize("target", [0.02, 1.01])
-def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, target):
-    monkeypatch.setattr(bench, "TARGET", target)
-    found = bench.time_to_accuracy(torch.device("cpu"), range(2))
-    textbook, fast = found["textbook"], found["fast"]
-    assert [each["seed"] for each in textbook] == [0, 1] == list(range(found["n"]))
-    assert {each["epochs"] for each in textbook} == {1 if target < 1 else 2}
-    assert {each["epochs"] for each in fast} == {FAST["ann"]["epochs"]}
-    for each in (*textbook, *fast, *found["fast_cnn"]):
-        assert 0 <= each["test_accuracy"] <= 1
-        assert each["seconds"] > 0
-    if target > 1:
-        assert found["speedup"] is None
-    else:
-        pairs = zip(textbook, fast, strict=True)
-        ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
-        names = ("least", "most")
-        assert [found["speedup"][name] for name in names] == ratios
+@pytest.mark.parametrize("model", bench.TARGETS)
+def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target):
+    monkeypatch.setitem(bench.TARGETS, model, target)
+    found = bench.time_to_accuracy(model, torch.device("cpu"), range(2))
+    runs = {name: found[name] for name in ("textbook", *found["speedups"])}
+    epochs = {name: {run["epochs"] for run in made} for name, made in runs.items()}
+    assert epochs == {
+        "textbook": {1 if target < 1 else 2},
+        "default": {RECIPES[model]["epochs"]},
+        "fast": {FAST[model]["epochs"]},
+        "recipe": {bench.SHORTEST[model].epochs},
+    }
+    for made in runs.values():
+        assert [run["seed"] for run in made] == [0, 1] == list(range(found["n"]))
+        assert all(0 <= run["test_accuracy"] <= 1 < 1 + run["seconds"] for run in made)
+    for name, ratio in found["speedups"].items():
+        if target > 1:
+            assert ratio is None
+        else:
+            pairs = zip(runs["textbook"], runs[name], strict=True)
+            ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
+            assert [ratio["least"], ratio["most"]] == ratios
     assert json.dumps(found)
 
 

@@ -25,6 +25,7 @@ RESULTS = {
     "core.lessons.speed.copies:measure": samples.COPIES,
     "core.lessons.speed.loader:measure": samples.LOADER,
     "core.lessons.speed.memory:measure": samples.MEMORY,
+    "core.lessons.speed.time_to_accuracy:measure": samples.ACCURACIES,
     "core.lessons.speed.vectorize:measure": samples.VECTORIZED,
 }
 

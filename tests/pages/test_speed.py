@@ -83,6 +83,19 @@ def test_where_memory_is_not_counted_time_is_shown():
     assert "**Checkpointed**: 1.00 times the time" in texts(at.markdown)
 
 
+def test_a_target_is_reached_or_missed():
+    at = show_lab("time_to_accuracy", samples.ACCURACIES, "Under 15 s")
+    assert "92.5% after **14.5 s**" in texts(at.success)
+    assert list(at.dataframe[0].value["Until 92.5%"]) == [
+        *["not reached"] * 5,
+        "14.5 s",
+    ]
+    early = [t for t in samples.ACCURACIES.tests if t.epoch == 1]
+    missed = replace(samples.ACCURACIES, tests=tuple(early))
+    at = show_lab("time_to_accuracy", missed, "Under 15 s")
+    assert "comes to **90.50%**, and not to 92.5%" in texts(at.info)
+
+
 def test_vectorize_and_copies_say_by_how_much():
     said = texts(show_lab("vectorize", samples.VECTORIZED, "NumPy").markdown)
     assert "1 point: **Python loop** is 40 times as fast as torch on CUDA" in said

@@ -6,7 +6,7 @@ import pytest
 
 from core.lessons.speed import loader_result
 from core.lessons.speed.loader_result import LoaderCell
-from tests.samples import COPIES, LOADER, MEMORY, VECTORIZED, machine
+from tests.samples import ACCURACIES, COPIES, LOADER, MEMORY, VECTORIZED, machine
 
 
 def cell(workers, *seconds, pinned=False, batch_size=64):
@@ -68,8 +68,9 @@ def test_advice_is_looked_up_at_the_textbook_batch_size():
         (MEMORY, "way"),
         (VECTORIZED, "way points"),
         (COPIES, "way pieces"),
+        (ACCURACIES, "way epoch"),
     ],
-    ids=["loader", "memory", "vectorize", "copies"],
+    ids=["loader", "memory", "vectorize", "copies", "accuracies"],
 )
 def test_every_row_says_how_it_was_measured(lab, settings):
     rows = lab.rows()

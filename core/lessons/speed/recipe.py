@@ -1,0 +1,145 @@
+"""Fashion-MNIST to 93% in less than a minute on two CPU cores; this file is all of it.
+
+Sooner on a GPU, with --device cuda. With --epochs 3 the CNN comes to 92.5%; --model ann
+trains the ANN to 88%.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import OneCycleLR
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a training; these are the CNN's."""
+
+    model: str = "cnn"
+    epochs: int = 5
+    batch_size: int = 128
+    learning_rate: float = 1e-2  # at its peak, after a quarter of the steps
+    half: bool = True  # bfloat16, where the device has it
+    label_smoothing: float = 0.1
+    whiten: bool = True  # begin with filters made for the images
+    center: float = 0.0  # pixels are 0..255; this one becomes 0
+    spread: float = 255.0  # and so many more become 1
+    flips: bool = True  # train on mirror images of half of the images
+    mirror: bool = True  # to test, add the outputs for an image and its mirror image
+
+
+CNN = Recipe()
+ANN = Recipe("ann", 3, 128, 6e-3, center=73, spread=90, flips=False, mirror=False)
+
+
+def build(recipe: Recipe, images: Tensor) -> nn.Module:
+    """Pixels (N, 1, 28, 28) to logits (N, 10): ANN 109,386 weights, CNN 87,546."""
+    layers: list[nn.Module] = []
+    if recipe.model == "ann":
+        for before, after in [(784, 128), (128, 64)]:
+            layers += [nn.Linear(before, after), nn.ReLU()]
+        return nn.Sequential(nn.Flatten(), *layers, nn.Linear(64, 10))
+    for before, after in [(1, 16), (16, 32), (32, 64), (64, 96)]:
+        layers.append(nn.Conv2d(before, after, 3, padding=1, bias=False))
+        if after < 96:  # before the batch norm, which then has a quarter of the work
+            layers.append(nn.MaxPool2d(2))
+        layers += [nn.BatchNorm2d(after), nn.ReLU()]
+    layers += [nn.Flatten(), nn.Linear(96 * 3 * 3, 10)]
+    if recipe.whiten:
+        layers[0].weight.data = whitening(images[:5000].float() / 255)
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+
+
+def whitening(images: Tensor) -> Tensor:
+    """Filters (16, 1, 3, 3): scaled principal axes of 3×3 pixels, and negatives."""
+    patches = nn.functional.unfold(images, 3).transpose(1, 2).reshape(-1, 9)
+    patches -= patches.mean(dim=0)
+    variances, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
+    filters = (axes / (variances + 5e-4).sqrt()).T[1:].view(8, 1, 3, 3)
+    return torch.cat([filters, -filters]) / 10
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the device computes in 16 bits: emulated, they are slower than 32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    features = getattr(torch.cpu, "get_capabilities", dict[str, bool])()
+    names = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, Arm
+    return device.type == "cpu" and any(map(features.get, names))
+
+
+def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
+    """The model's logits (N, 10) for pixels (N, 1, 28, 28), a float each."""
+    half = recipe.half and has_bfloat16(pixels.device)
+    with torch.autocast(pixels.device.type, torch.bfloat16, enabled=half):
+        return model((pixels - recipe.center) / recipe.spread).float()
+
+
+def train(
+    recipe: Recipe, model: nn.Module, images: Tensor, labels: Tensor
+) -> Iterator[Tensor]:
+    """Train on uint8 images (N, 1, 28, 28), where the model is; yields each loss."""
+    device, size = next(model.parameters()).device, recipe.batch_size
+    images, labels = images.to(device), labels.to(device)
+    criterion = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)
+    optimizer = AdamW(model.parameters(), weight_decay=0.05, fused=True)
+    steps = max(recipe.epochs * -(-len(labels) // size), 5)
+    schedule = OneCycleLR(optimizer, recipe.learning_rate, steps, pct_start=0.25)
+    for _ in range(recipe.epochs):
+        for batch in torch.randperm(len(labels)).to(device).split(size):
+            pixels = images[batch].float()
+            if recipe.flips:
+                mirrored = torch.rand(len(batch), 1, 1, 1, device=device) < 0.5
+                pixels = torch.where(mirrored, pixels.flip(-1), pixels)
+            optimizer.zero_grad()
+            loss = criterion(outputs(recipe, model, pixels), labels[batch])
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            yield loss.detach()
+
+
+@torch.inference_mode()
+def accuracy(recipe: Recipe, model: nn.Module, images: Tensor, labels: Tensor) -> float:
+    """The share of uint8 images (N, 1, 28, 28) that the model classifies correctly."""
+    model.eval()
+    device, correct = next(model.parameters()).device, 0
+    for part, targets in zip(images.split(1000), labels.split(1000), strict=True):
+        pixels = part.to(device).float()
+        logits = outputs(recipe, model, pixels)
+        if recipe.mirror:
+            logits += outputs(recipe, model, pixels.flip(-1))
+        correct += int((logits.argmax(dim=1).cpu() == targets).sum())
+    model.train()
+    return correct / len(labels)
+
+
+def main() -> None:
+    from torchvision.datasets import FashionMNIST
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=["ann", "cnn"], default="cnn")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data", default="data", help="folder of the dataset")
+    given = parser.parse_args()
+    recipe = {"ann": ANN, "cnn": CNN}[given.model]
+    recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
+    began = time.perf_counter()
+    sets = [FashionMNIST(given.data, train, download=True) for train in (True, False)]
+    training, test = [(s.data.unsqueeze(1), s.targets) for s in sets]
+    torch.manual_seed(given.seed)
+    model = build(recipe, training[0]).to(given.device)
+    for _ in train(recipe, model, *training):
+        pass
+    share, seconds = accuracy(recipe, model, *test), time.perf_counter() - began
+    print(f"{share:.2%} of the test images are right after {seconds:.1f} seconds")
+
+
+if __name__ == "__main__":
+    main()

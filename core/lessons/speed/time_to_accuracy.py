@@ -1,0 +1,79 @@
+"""How soon a CNN is accurate: the textbook's loop, then one change after the other."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+import torch
+from torch import nn
+
+from core import devices, models
+from core.data import datasets
+from core.lessons.speed import recipe, rungs
+from core.lessons.speed.climb_result import Kept
+from core.lessons.speed.recipe import Recipe
+from core.lessons.speed.time_to_accuracy_result import Tested, TimeToAccuracy
+from core.measure.environment import now
+from core.watch import UNWATCHED, Watch
+
+SEED = 0
+WHOLE = recipe.CNN
+PLAIN = replace(WHOLE, half=False, label_smoothing=0.0, whiten=False, mirror=False)
+# Two ways that differ in the test alone share a training.
+TRAININGS: tuple[dict[str, Recipe], ...] = (
+    {"textbook": PLAIN},
+    {"schedule": PLAIN},
+    {"half": replace(PLAIN, half=True)},
+    {"smoothing": replace(WHOLE, whiten=False, mirror=False)},
+    {"whiten": replace(WHOLE, mirror=False), "mirror": WHOLE},
+)
+
+
+def measure(
+    task: str, device_name: str, epochs: int, watch: Watch = UNWATCHED
+) -> TimeToAccuracy:
+    """Train in each way for so many epochs; reports each Tested."""
+    device, data = devices.resolve_timed(device_name), datasets.load(task)
+    tests = []
+    for ways in TRAININGS:
+        if "half" in ways and not recipe.has_bfloat16(device):
+            continue
+        for test in tested(ways, data, device, epochs, watch):
+            tests.append(test)
+            watch.report(test)
+    environment = devices.environment(device)
+    return TimeToAccuracy(tuple(tests), task, environment, now(), SEED)
+
+
+def tested(
+    ways: dict[str, Recipe],
+    data: datasets.Dataset,
+    device: torch.device,
+    epochs: int,
+    watch: Watch,
+) -> Iterator[Tested]:
+    """Train once, and test each way after each epoch; tests stop the clock."""
+    began, testing = time.perf_counter(), 0.0
+    torch.manual_seed(SEED)
+    images, labels = data.train.images, data.train.labels
+    plan = replace(next(iter(ways.values())), epochs=epochs)
+    model: nn.Module = recipe.build(plan, images).to(device)
+    steps: Iterable[object] = recipe.train(plan, model, images, labels)
+    batch_size = plan.batch_size
+    if "textbook" in ways:
+        model, batch_size = models.CNN().to(device), 64
+        epoch = rungs.textbook(data.train, model, device, Kept())
+        steps = chain.from_iterable(epoch() for _ in range(epochs))
+    in_epoch = -(-len(labels) // batch_size)
+    for step, _ in enumerate(watch.each(steps), 1):
+        if step % in_epoch:
+            continue
+        devices.synchronize(device)
+        trained = time.perf_counter() - began - testing
+        for way, tester in ways.items():
+            start = time.perf_counter()
+            share = recipe.accuracy(tester, model, data.test.images, data.test.labels)
+            seconds = time.perf_counter() - start
+            testing += seconds
+            yield Tested(way, step // in_epoch, trained + seconds, share)

@@ -1,0 +1,62 @@
+"""How soon a CNN is accurate, with one change after the other: plain data."""
+
+from dataclasses import dataclass
+
+from core.measure.environment import Environment
+from core.measure.rows import Row, pick, row
+
+TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
+EPOCHS = (3, 5, 10)  # of each training; the second is the default
+LIMITS = (15, 30, 60)  # seconds between the guesses
+# Each has the changes of those before it.
+WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A model after one more epoch."""
+
+    way: str  # one of WAYS
+    epoch: int
+    seconds: float  # of its training and of this test, not of the tests before
+    accuracy: float  # share of the test images that are right
+
+
+@dataclass(frozen=True)
+class TimeToAccuracy:
+    """The tests of all ways."""
+
+    tests: tuple[Tested, ...]
+    task: str
+    environment: Environment
+    date: str
+    seed: int = 0
+
+    @property
+    def ways(self) -> list[str]:
+        return list(dict.fromkeys(test.way for test in self.tests))
+
+    def of(self, way: str) -> list[Tested]:
+        return [test for test in self.tests if test.way == way]
+
+    def best(self, way: str) -> float:
+        return max(test.accuracy for test in self.of(way))
+
+    def reached(self, way: str) -> float | None:
+        """Seconds to TARGET; None where no test found it."""
+        tests = self.of(way)
+        return next((t.seconds for t in tests if t.accuracy >= TARGET), None)
+
+    def epoch_seconds(self, way: str) -> float:
+        """Seconds of an epoch, its share of a test included."""
+        last = self.of(way)[-1]
+        return last.seconds / last.epoch
+
+    def rows(self) -> list[Row]:
+        about = pick(self, "environment date task seed")
+        return [
+            row(
+                "training", (test.seconds,), **pick(test, "way epoch accuracy"), **about
+            )
+            for test in self.tests
+        ]
