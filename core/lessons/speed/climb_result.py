@@ -412,7 +412,7 @@ def verdict(climbed: Climbed) -> str:
     """Which rung is best, how much faster than the textbook, how far from the limit."""
     direct, rung = climbed.direct, climbed.best
     if direct is None:
-        return "No rung could be measured here; each says why."
+        return "No rung could be measured here; each rung says why."
     title = BY_NAME[direct.rung].title
     if rung is None:
         return (
@@ -439,9 +439,9 @@ def doubt(climbed: Climbed) -> str:
     if agree((product, gain.ratio), CLOSE):
         return ""
     return (
-        f"Multiplied, the gains of the rungs would make that {times(product)} "
-        "times. They were measured one after the other, and something else was busy "
-        f"in between: trust the {times(gain.ratio)}, which was measured directly."
+        f"If you multiply the gains of all rungs, you get {times(product)} times. "
+        "But the machine's speed changed between the rungs. Trust the "
+        f"{times(gain.ratio)}, which was measured directly."
     )
 
 
@@ -459,6 +459,6 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     if not over.steady:
         return words("changed_limit")
     return (
-        f"At this machine's measured limit for {dtype}, which is {kind}, it would take "
-        f"{precise(median(limits))}: the rung takes {over.by} times that."
+        f"If the machine did nothing but {kind} in {dtype}, an epoch would take "
+        f"{precise(median(limits))}. The best rung takes {over.by} times as long."
     )

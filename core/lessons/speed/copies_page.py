@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
+from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
 from core.measure.environment import Machine
 from core.measure.speedup import paired, spanned
@@ -79,11 +80,11 @@ class Copies(Lab):
         one, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(one.seconds)
         if extra <= 0:
-            return ["Here the pieces cost nothing that could be measured."]
+            return ["Here more pieces took no measurable time."]
         price = format.precise(extra / (many.pieces - one.pieces))
         text = (
-            f"Each additional piece costs about **{price}**, whatever is in it; "
-            f"a piece of {many.pieces:,} has {format.size(many.bytes / many.pieces)}."
+            f"Each additional piece takes about **{price}**, no matter how small it "
+            f"is (here {format.size(many.bytes / many.pieces)})."
         )
         if lab.environment.backend == "CPU":
             text += f" {self.words['pieces_on_cpu']}"
@@ -116,6 +117,7 @@ class Copies(Lab):
             f"`.item()` in every step takes **{format.times(times.ratio)} times** as "
             f"long as fetching all numbers at the end ({low} to {high}). {why}"
         )
+        link_to("item_every_step")
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):
                 self.draw_waits(lab.waited)
@@ -125,7 +127,7 @@ class Copies(Lab):
         least = min(waited, key=lambda each: each.waits)
         st.markdown(
             f"**{least.way}: the host waits for {least.waits} of {least.times} "
-            f"copies, otherwise for {waited[0].waits}**"
+            f"copies; with the first way, for {waited[0].waits}**"
         )
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
         x = alt.X("waits:Q").title("Waits of the host")

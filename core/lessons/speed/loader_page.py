@@ -147,8 +147,8 @@ class Loader(Lab):
         return [
             *lines,
             f"The first batch comes after {start} with {in_words(busiest.workers)}, "
-            f"after {first} with none. Each epoch pays that again, unless you set "
-            "`persistent_workers=True`; samples/s leave it out.",
+            f"after {first} with none. Without `persistent_workers=True` you wait "
+            "that long in every epoch. The samples/s here don't include this wait.",
         ]
 
     def below(self, lab: LoaderLab) -> None:
@@ -164,12 +164,12 @@ class Loader(Lab):
         again = ""
         if lab.direct:
             n = len(lab.direct[0].seconds)
-            again = f", and of {n} in turn where workers are compared"
-        return (
-            (left_out if missing else "")
-            + "Loading and moving, no model: with one, workers load while the device "
-            f"computes. {format.NAMES[lab.task]} as PIL images, median of n = "
-            f"{len(lab.cells[0].seconds)} readings{again}; each worker has one thread."
+            again = f", and of {n} readings in turn where workers are compared"
+        return (left_out if missing else "") + (
+            "Only loading and moving is measured. While a model trains, workers "
+            f"load the next batches. {format.NAMES[lab.task]} as PIL images, "
+            f"median of n = {len(lab.cells[0].seconds)} readings{again}; each "
+            "worker has one thread."
         )
 
 
@@ -203,12 +203,12 @@ def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
         return f"{text}."
     best = loader_result.fastest(in_turn.values())
     if cell == best:
-        return f"{text}, which nothing beats here."
+        return f"{text}: the fastest here."
     over = cell.over(best)
     if over.winner is None:
-        return f"{text}, too close to the best to tell apart."
+        return f"{text}, too close to the fastest to tell which is better."
     share = f"**{over.ratio:.0%}**"
-    return f"{text}, {share} of what {in_words(best.workers)} would give you."
+    return f"{text}, {share} of the speed with {in_words(best.workers)}."
 
 
 def setting(cell: LoaderCell) -> str:

@@ -78,16 +78,16 @@ class Memory(Lab):
         step, plain = costs[STEP], costs["gradients"]
         part = lab.batch_size // lab.parts
         return [
-            f"**Checkpointed**: {against(again, step)}. Only each segment's input is "
-            f"kept; the forward pass runs twice. {gradients(again)}",
+            f"**Checkpointed**: {against(again, step)}. Only the input of each "
+            f"segment is kept, so the forward pass runs twice. {gradients(again)}",
             f"**Accumulated**, {lab.parts} × {part:,} instead of {lab.batch_size:,}: "
-            f"{against(added, step)}. Only a part's activations are alive at once. "
-            f"{gradients(added)}",
-            f"**no_grad**: {against(costs['no_grad'], plain)}, compared with the same "
-            "forward pass with gradients. No activation outlives the next layer.",
+            f"{against(added, step)}. Only the activations of one part are in memory "
+            f"at a time. {gradients(added)}",
+            f"**no_grad**: {against(costs['no_grad'], plain)}, compared with the "
+            "same forward pass with gradients. Each layer's output is freed as soon "
+            "as the next layer has used it.",
             f"**inference_mode**: {against(costs['inference_mode'], plain)}. It also "
-            "drops what autograd notes of each tensor, which matters when calls are "
-            "short.",
+            "skips autograd's bookkeeping, which you notice when each call is short.",
         ]
 
     def below(self, result: MemoryLab | list[Peak]) -> None:
@@ -122,7 +122,7 @@ class Memory(Lab):
         card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
         st.markdown(
             f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits; "
-            f"checkpointed, one of {card.fits[CHECKPOINTED]:,}**"
+            f"with checkpointing, one of {card.fits[CHECKPOINTED]:,}**"
         )
         if card.activations:
             taken = (card.activations[way] for way in (STEP, CHECKPOINTED))
@@ -131,7 +131,7 @@ class Memory(Lab):
             text = self.words["taken"]
             st.markdown(text.format(batch=batch, plain=plain, again=again))
         st.markdown(
-            f"A batch of {card.fits[CHECKPOINTED]:,}, not checkpointed, raises:"
+            f"Without checkpointing, a batch of {card.fits[CHECKPOINTED]:,} raises:"
         )
         simulated.message(card.message)
 

@@ -332,19 +332,19 @@ def remarks(
         worse = result.accuracy <= first.accuracy - NOISE
         why = "it learned less" if worse else "it is not clearly faster here"
         lines.append(
-            f"It is **dropped**, since {why}. The next rung starts from "
+            f"This change is **dropped**, since {why}. The next rung builds on "
             f"{in_sentence(before.rung)} again."
         )
     elif result.rung in NEEDED and gain is not None and gain.ratio < CLOSE:
         same = agree((gain.ratio, 1.0), CLOSE)
-        cost = "it costs nothing" if same else "though it is slower here"
-        lines.append(f"It stays anyway, {cost}: the rungs above need it.")
+        cost = "since it costs no time" if same else "though it is slower here"
+        lines.append(f"We keep it anyway, {cost}, because the next rungs build on it.")
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         epochs = result.pays_after(before)
-        pays = "never pays here"
+        pays = "you never get back here"
         if epochs is not None:
-            pays = f"pays after {math.ceil(epochs):,} epochs"
+            pays = f"you get back after {math.ceil(epochs):,} epochs"
         lines.append(f"Building the kernels took {start}, which {pays}.")
     if result.rung in ("two_workers", "four_workers"):
         lines.append(f"Starting the processes and making the first batch took {start}.")
@@ -356,9 +356,9 @@ def remarks(
     if pace := result.drift(before):
         lines.append(
             f"The machine was {format.times(max(pace, 1 / pace))} times as "
-            f"{'fast' if pace > 1 else 'slow'} as when it measured "
-            f"{in_sentence(before.rung)}. So compare the epochs timed in turn, as "
-            "above, and not the two bars."
+            f"{'fast' if pace > 1 else 'slow'} as when {in_sentence(before.rung)} "
+            "was measured, so don't compare the two bars. Trust the comparison "
+            "above, whose epochs were timed in turn."
         )
     points = (result.accuracy - first.accuracy) * 100
     if abs(points) < NOISE * 100:

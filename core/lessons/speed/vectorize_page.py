@@ -87,11 +87,12 @@ class Vectorize(Lab):
         worst = max(timing.difference for timing in lab.found)
         return [
             *bullets,
-            f"Calls have a price of their own: {format.precise(seconds)} for this "
-            f"expression with {torch_way}, even for a single point. They pay off when "
-            "one of them replaces many turns of a loop.",
-            f"All of them agree: the greatest difference from the loop is {worst:.1e}. "
-            "Arrays and tensors are float32, Python counts in float64.",
+            f"Every call has a fixed cost: this expression with {torch_way} takes "
+            f"{format.precise(seconds)} even for one point. It pays off when it "
+            "replaces many passes through a loop.",
+            "All results agree: the greatest difference from the loop is "
+            f"{worst:.1e}. Arrays and tensors are float32; Python's numbers are "
+            "float64.",
         ]
 
     def caption(self, lab: VectorizeLab) -> None:

@@ -214,8 +214,8 @@ def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, rung, fact
     product = climb_result.multiplied(best, done.results)
     said = verdict(done)
     assert f"{times(true)} times as fast as the textbook loop" in said
-    assert ("something else was busy" in said) != agree((product, true), CLOSE)
-    assert (f"would make that {times(product)} times" in said) == bool(doubt(done))
+    assert ("the machine's speed changed" in said) != agree((product, true), CLOSE)
+    assert (f"you get {times(product)} times" in said) == bool(doubt(done))
     if factor == 1:
         assert product == pytest.approx(true)
 
