@@ -37,7 +37,7 @@ def ask() -> None:
     machine.trap(answers)
     here = engine().machine()
     if here and here.simulates:
-        with explained("The simulated accelerator could not be asked"):
+        with explained("The simulated accelerator did not answer"):
             machine.simulated_idioms(answers, machine.simulated_answers())
     elif here:
         simulated.tell(here)

@@ -161,7 +161,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
     """
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
-        with explained("The pictures did not come"):
+        with explained("The pictures could not be loaded"):
             labels = images(task)[1]
     st.markdown(f":small[{caption(run, labels, whose)}]")
     _board(task, run, labels, beside)

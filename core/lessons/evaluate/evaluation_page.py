@@ -127,7 +127,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
     images = None
-    with explained("The images did not come"):
+    with explained("The images could not be loaded"):
         images = pictures(shown.config.task, tuple(indices))
     if images is None:
         return
@@ -191,7 +191,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
     indices = _surest(found, indices, OF_A_CELL)
     if not indices:
         return
-    with explained("The images did not come"):
+    with explained("The images could not be loaded"):
         images = pictures(shown.config.task, tuple(indices))
         sure = [found.confidences[each] for each in indices]
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"

@@ -24,7 +24,7 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 def draw() -> None:
     """The question, then what was tried in a process of its own."""
     with explained("The default device could not be tried"):
-        with st.spinner("Tensors are being made"):
+        with st.spinner("Creating tensors"):
             compared = default_device()
         default_places(compared)
 

@@ -146,7 +146,7 @@ def time(job: Job, move: Move) -> None:
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what that means for an optimizer."""
     outline = simulated.outline("in_place", device=device)
-    with outline, explained("The lab has no answer"):
+    with outline, explained("The lab did not answer"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
         link_to("to_not_reassigned")
@@ -232,7 +232,7 @@ def forget(device: str) -> None:
             if not st.toggle(f"Forget the {move}", key=f"forget_{move}")
         )
     outline = simulated.outline("forget", device=device)
-    with outline, explained("The step was not tried"):
+    with outline, explained("The step did not run"):
         end = attempt(device, moved)
         code, answer = st.columns([6, 5])
         with code:

@@ -122,7 +122,7 @@ def _try(label: str, key: str, draw: Callable[[], None]) -> None:
     if st.button(label, key=key, icon=":material/play_arrow:"):
         st.session_state[pressed] = True
     if st.session_state.get(pressed):
-        with explained("The lab has no answer"), st.spinner("It is trained"):
+        with explained("The lab did not answer"), st.spinner("Training"):
             draw()
 
 
