@@ -14,7 +14,7 @@ import pytest
 
 from core.data import fashion_mnist
 from core.sim import simulation
-from tools.chromium import CHROMIUM
+from tools.server import CHROMIUM
 
 if TYPE_CHECKING:
     from core.jobs.engine import Engine

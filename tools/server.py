@@ -1,8 +1,9 @@
-"""The app in a process of its own, for tests and tools."""
+"""The app in a process of its own, and this machine's Chromium: for tests and tools."""
 
 import contextlib
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 DATABASE = "app.sqlite"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @dataclass

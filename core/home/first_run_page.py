@@ -13,7 +13,7 @@ from core.lessons.train import steer_page
 from core.lessons.train.steer_page import RACE
 from core.measure.environment import Machine
 from core.runs import comparison
-from core.runs import curves_chart as charts
+from core.runs import loss_chart as charts
 from core.ui import (
     answers,
     class_rules,

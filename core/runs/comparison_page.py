@@ -4,22 +4,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
 from core.errors import quoted
 from core.runs import comparison, listing, listing_page
-from core.runs import curves_chart as charts
+from core.runs import loss_chart as charts
 from core.store.tables import RunSummary
 from core.ui import charts as base
 from core.ui import figures, format, runs, server
-from core.ui.charts import AXES
+from core.ui.charts import AXES, LATER, Chart, Palette
 from core.ui.runs import Run
 
 COMPARED = 8  # runs on a chart, at most
 OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}
 WIDE = 20.0  # ratio of the most to the least seconds above which an axis is logarithmic
 POLL_SECONDS = 2.0
+OTHER_MACHINE = "Another machine"  # with a device that this machine doesn't have
 
 
 def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
@@ -142,7 +144,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     data = _frontier_table(listed, set(best), selected)
     event = st.vega_lite_chart(
         data,
-        charts.frontier(
+        frontier_chart(
             tuple(sorted(set(data["backend"]))),
             percent,
             max(seconds) > WIDE * min(seconds) > 0,
@@ -173,14 +175,14 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
 def _frontier_table(
     listed: Sequence[RunSummary], best: set[str], selected: set[str]
 ) -> pd.DataFrame:
-    """A row per run, with the columns of charts.frontier."""
+    """A row per run, with the columns of `frontier_chart`."""
     machine = server.engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     numbers, colors = listing_page.numbers(listed), base.palette()
 
     def backend(run: RunSummary) -> str:
         asked = "" if run.device in (None, "auto") else run.device
-        other = format.NAMES[asked] if asked else charts.OTHER_MACHINE
+        other = format.NAMES[asked] if asked else OTHER_MACHINE
         return backends.get(run.device_name or "") or other
 
     rows = [
@@ -197,3 +199,48 @@ def _frontier_table(
         for run in listed
     ]
     return pd.DataFrame(rows)
+
+
+@base.live
+def frontier_chart(
+    colors: Palette, backends: tuple[str, ...], percent: bool, wide: bool
+) -> Chart:
+    """Runs by their seconds and quality, and the line of those that none beats in both.
+
+    `wide`: the seconds differ so much that their axis is logarithmic. For data with the
+    columns id, run, seconds, quality, backend, when, best (true on the line)
+    and ring, the color of a run that is selected, else empty. A click selects `dot`.
+    """
+    title = "Test accuracy" if percent else "Test R²"
+    scale = (
+        alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
+    )
+    axis = alt.Axis(format="~r")
+    hues = [
+        colors.quiet if name == OTHER_MACHINE else colors.of(name) for name in backends
+    ]
+    chart = alt.Chart(LATER).encode(
+        x=alt.X("seconds:Q").title("Total seconds").scale(scale).axis(axis),
+        y=alt.Y("quality:Q")
+        .title(title)
+        .scale(zero=False, padding=8)
+        .axis(format=base.PERCENT if percent else "~r"),
+    )
+    best = chart.transform_filter("datum.best")
+    line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)
+    dot = alt.selection_point(name="dot", fields=["id"], on="click", toggle=False)
+    color = base.hues("backend", backends, hues, symbolOpacity=1)
+    dots = chart.mark_circle(size=55, cursor="pointer").encode(
+        color=color if len(backends) > 1 else color.legend(None),
+        opacity=base.either("datum.best || datum.ring", 1, 0.45),
+        tooltip=base.tips(run="Run")
+        + base.tips(".2%" if percent else ".3f", quality=title)
+        + base.tips(".1f", seconds="Total seconds")
+        + base.tips(when="When"),
+    )
+    ring = chart.transform_filter("datum.ring").mark_point(
+        size=190, strokeWidth=3, filled=False, opacity=1
+    )
+    rings = ring.encode(stroke=alt.Stroke("ring:N").scale(None))
+    layers = (line.encode(order="seconds:Q"), dots.add_params(dot), rings)
+    return alt.layer(*layers).properties(height=charts.HEIGHT)

@@ -11,8 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ExplainedError, quoted
-from core.runs import curves_chart as charts
 from core.runs import listing
+from core.runs import loss_chart as charts
 from core.store import export
 from core.store.tables import RunSummary
 from core.ui import controls, format, runs, server

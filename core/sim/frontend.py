@@ -9,7 +9,7 @@ import torch
 from torch.utils import backend_registration
 
 from core.config import SIMULATED
-from core.sim import autocast, generator, ledger, memory, operations, rules
+from core.sim import generator, ledger, memory, operations, rules
 
 _libraries: list[torch.library.Library] = []  # what they register lives as they do
 
@@ -26,7 +26,7 @@ def install() -> None:
     ours = torch.library.Library("aten", "IMPL")
     _libraries.extend([every, ours])
     operations.register(every, ours)
-    autocast.register(every, ours)
+    operations.register_autocast(every, ours)
     generator.default = generator.Generator(SIMULATED)
     torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
     torch.serialization.register_package(5, tag, restore)

@@ -9,9 +9,9 @@ that it doesn't know. Here it is called "sim". What a backend brings, in the ord
 which to read:
 
 - `memory`: where its tensors lie, and how much of that memory is taken
-- `operations`: what it does for each of PyTorch's operations
+- `operations`: what it does for each of PyTorch's operations, and what in 16 bits
 - `rules`: what it refuses, in the words of CUDA
-- `autocast`, `generator`: operations in 16 bits, and random numbers
+- `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
 - `ledger`: what a real one does not tell: each copy and each wait, by line
 - `selfcheck`: whether it fits this torch, since much of this is private to torch

@@ -16,8 +16,7 @@ from playwright.sync_api import (
 )
 
 from tests.e2e.walk import SLOW
-from tools.chromium import CHROMIUM, FLAGS
-from tools.server import Server, start_server
+from tools.server import CHROMIUM, FLAGS, Server, start_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.walk import SLOW, key, ready
-from tools.chromium import CHROMIUM, FLAGS
-from tools.server import Server
+from tools.server import CHROMIUM, FLAGS, Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

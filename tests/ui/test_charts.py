@@ -15,7 +15,8 @@ from core.lessons.evaluate import costs_page, evaluation_page, picture_page
 from core.lessons.mistakes import catalogue_page
 from core.lessons.model import batch_steps_page as model
 from core.lessons.train import fit_page as fits
-from core.runs import curves_chart as curves
+from core.runs import comparison_page
+from core.runs import loss_chart as curves
 from core.ui import charts as base
 from core.ui import runs
 from tests.ui.vega import columns
@@ -73,6 +74,7 @@ def frame(columns: str, *rows: tuple) -> pd.DataFrame:
 
 PAIR = (Candidate("cpu", "CPU", "a", 1), Candidate("cuda", "CUDA", "b", 1))
 RACE = ("contender", "step", "seconds", "loss")
+BACKENDS = ("CPU", comparison_page.OTHER_MACHINE)
 LOOKS = (("a", 0), ("b", 1), ("c", len(base.LIGHT.runs)))  # a and c share a color
 DOTS = ("id", "run", "seconds", "quality", "backend", "when", "best", "ring")
 LIVE = {
@@ -89,7 +91,7 @@ LIVE = {
         runs.epoch_table([]).column_names,
     ),
     "frontier": (
-        lambda: curves.frontier(("CPU", curves.OTHER_MACHINE), True, True),
+        lambda: comparison_page.frontier_chart(BACKENDS, True, True),
         DOTS,
     ),
     "per epoch": (

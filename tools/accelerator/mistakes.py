@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from core.explain.explain import explain, known
+from core.explain import explain, known
 from core.lessons.mistakes import runner
 from core.lessons.mistakes.catalogue import BY_SLUG, Failure, MistakeRun
 from core.sim.simulation import in_cuda_words

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from playwright.async_api import Browser, async_playwright
 
-from tools.chromium import CHROMIUM, FLAGS
-from tools.load.meter import Meter
 from tools.load.person import Person
-from tools.load.record import Record
+from tools.load.record import Meter, Record
 from tools.load.witness import Witness
+from tools.server import CHROMIUM, FLAGS
 
 
 @dataclass(frozen=True)

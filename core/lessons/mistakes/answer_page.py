@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.explain.explain import MOST_CHARACTERS, Answer, explain, known, of_cause
+from core.explain import MOST_CHARACTERS, Answer, explain, known, of_cause
 from core.lessons.mistakes.catalogue import BY_SLUG, Mistake
 from core.serving.monitoring import UNANSWERED
 from core.sim.simulation import in_cuda_words

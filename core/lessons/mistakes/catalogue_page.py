@@ -432,7 +432,7 @@ def code() -> None:
             "core.lessons.mistakes.runner:half",
             "core.lessons.mistakes.runner:attempt",
         ),
-        ("Finding", words("code.finding"), "core.explain.explain:explain"),
+        ("Finding", words("code.finding"), "core.explain:explain"),
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),

@@ -8,11 +8,11 @@ import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
-from core.lessons.train import fit_page, traffic_page
+from core.lessons.train import fit_page
 from core.lessons.train import steer_page as steer
-from core.results import training_speed
+from core.results import Crossing, Traffic, training_speed
 from core.runs import comparison, finished_run_page
-from core.runs import curves_chart as charts
+from core.runs import loss_chart as charts
 from core.serving.streamlit_patches import give_back_turn
 from core.ui import answers, figures, format, guess, job_panel, polling, simulated, wall
 from core.ui.charts import AXES, MIDDLE, palette
@@ -223,7 +223,7 @@ def draw_learning(current: Run) -> None:
         st.markdown(steered)
     _figures(current)
     if current.is_simulated:
-        traffic_page.draw(current)
+        _traffic(current)
     if current.config.has_images:
         whose = "your" if current.job.owner == visitor() else "this"
         wall.draw(current.config.task, current, whose, beside=True)
@@ -520,3 +520,47 @@ def _epochs(drawn: Sequence[Run]) -> None:
     )
     people = " Gray: what people and a small CNN have reached on this data."
     st.caption(text + people * references)
+
+
+# What crosses between host and simulated accelerator in each step
+
+
+def _traffic(run: Run) -> None:
+    """Bytes each way and waits in a step, in all and by the line that causes them."""
+    traffic: Traffic | None = None
+    if (told := run.result or run.latest) is not None:
+        traffic = told.traffic
+    if traffic is None:
+        return
+    text, crossings = words.table("traffic"), traffic.crossings
+    with simulated.outline("traffic"):
+        st.markdown(text["question"])
+        values = {
+            "To the device": format.size(traffic.per_step("to_device")),
+            "Back to the host": format.size(traffic.per_step("to_host")),
+            "Waits of the host": _mean(traffic.per_step("waits")),
+        }
+        figures.metrics(values)
+        # A list, since a table of such lines is wider than a phone.
+        st.markdown("\n".join(_crossing(each, traffic.steps) for each in crossings))
+        waits = any(each.waits for each in crossings if each.to_device)
+        way = "waits" if waits else "goes_on"
+        if run.config.feed == "device":
+            way = "lies_there"
+        fetched = "each" if run.config.item_each_step else "together"
+        st.markdown(f"{text[way]} {text[fetched]} {text['same']}")
+
+
+def _crossing(crossing: Crossing, steps: int) -> str:
+    """`inputs = inputs.to(device)` (core/loops.py): 50 kB to the device, 1 wait"""
+    there, back = crossing.to_device / steps, crossing.to_host / steps
+    parts = [f"{format.size(there)} to the device"] if there else []
+    parts += [f"{format.size(back)} back"] if back else []
+    waits = _mean(crossing.waits / steps)
+    parts += [f"{waits} wait{'s' * (waits != '1')}"] if waits != "0" else []
+    code = crossing.code.partition("  #")[0]
+    return f"- `{code}` ({crossing.file}): **{', '.join(parts)}**"
+
+
+def _mean(waits: float) -> str:
+    return f"{waits:.2f}".rstrip("0").rstrip(".")

@@ -1,11 +1,15 @@
-"""What an error around devices means: found by its wording, told from errors.toml.
+"""What an error means: `python -m core.explain [FILE]`, or from standard input.
 
-It needs Python alone. The last exception's message is looked at first, then those it
-was raised from, then the other lines; frames only name the line to change.
+The cause is found by its wording in errors.toml; that needs Python alone. The message
+of the last exception is looked at first, then those it was raised from, then the other
+lines; frames only name the line to change.
 """
 
+import argparse
+import json
 import math
 import re
+import sys
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -15,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parents[2] / "errors.toml"
+FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
 MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
@@ -315,3 +319,32 @@ def told(answer: Answer) -> Iterator[str]:
     yield f"See it happen: the page {seen} of this app. Read on: {cause.read}"
     if answer.others:
         yield "It may also be: " + "; ".join(other.title for other in answer.others)
+
+
+def main() -> int:
+    """The exit status: 0, or 1 where no cause is known."""
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
+    parser.add_argument("file", nargs="?", help="a program's output; - reads a pipe")
+    parser.add_argument("--json", action="store_true", help="null: no cause is known")
+    options = parser.parse_args()
+    if options.file in (None, "-"):
+        if sys.stdin.isatty():
+            hint = "Paste an error, then press Ctrl+D (Ctrl+Z and Enter on Windows)."
+            print(hint, file=sys.stderr)
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    else:
+        try:
+            text = Path(options.file).read_text("utf-8", "replace")
+        except OSError as error:
+            parser.error(f"can't read {options.file}: {error.strerror}")
+    answer = explain(text)
+    if options.json:
+        print(json.dumps(answer.as_found(), indent=2))
+    else:
+        print("\n\n".join(told(answer)))
+    return int(answer.cause is None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Charts of training runs: their curves, and quality against time."""
+"""The loss chart, and the charts of accuracy or R² after each epoch."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from core.ui.charts import AXES, LATER, LINES, Chart, Palette
 REFERENCES = {"people 83.5%": 0.835, "small CNN 92.5%": 0.925}
 DASHES = ([1, 0], [7, 4], [2, 3])
 HEIGHT = 300  # pixels of the charts on Runs, legend and axes included
-OTHER_MACHINE = "Another machine"  # with a device that this machine doesn't have
 Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for `hue`
 
 
@@ -168,48 +167,3 @@ def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
         + base.tips(tip, **{column: title}),
     )
     return alt.layer(base.lines(chart, points=45)).properties(height=HEIGHT)
-
-
-@base.live
-def frontier(
-    colors: Palette, backends: tuple[str, ...], percent: bool, wide: bool
-) -> Chart:
-    """Runs by their seconds and quality, and the line of those that none beats in both.
-
-    `wide`: the seconds differ so much that their axis is logarithmic. For data with the
-    columns id, run, seconds, quality, backend, when, best (true on the line)
-    and ring, the color of a run that is selected, else empty. A click selects `dot`.
-    """
-    title = "Test accuracy" if percent else "Test R²"
-    scale = (
-        alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
-    )
-    axis = alt.Axis(format="~r")
-    hues = [
-        colors.quiet if name == OTHER_MACHINE else colors.of(name) for name in backends
-    ]
-    chart = alt.Chart(LATER).encode(
-        x=alt.X("seconds:Q").title("Total seconds").scale(scale).axis(axis),
-        y=alt.Y("quality:Q")
-        .title(title)
-        .scale(zero=False, padding=8)
-        .axis(format=base.PERCENT if percent else "~r"),
-    )
-    best = chart.transform_filter("datum.best")
-    line = best.mark_line(interpolate="step-after", color=colors.text, strokeWidth=1.5)
-    dot = alt.selection_point(name="dot", fields=["id"], on="click", toggle=False)
-    color = base.hues("backend", backends, hues, symbolOpacity=1)
-    dots = chart.mark_circle(size=55, cursor="pointer").encode(
-        color=color if len(backends) > 1 else color.legend(None),
-        opacity=base.either("datum.best || datum.ring", 1, 0.45),
-        tooltip=base.tips(run="Run")
-        + base.tips(".2%" if percent else ".3f", quality=title)
-        + base.tips(".1f", seconds="Total seconds")
-        + base.tips(when="When"),
-    )
-    ring = chart.transform_filter("datum.ring").mark_point(
-        size=190, strokeWidth=3, filled=False, opacity=1
-    )
-    rings = ring.encode(stroke=alt.Stroke("ring:N").scale(None))
-    layers = (line.encode(order="seconds:Q"), dots.add_params(dot), rings)
-    return alt.layer(*layers).properties(height=HEIGHT)

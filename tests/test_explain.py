@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core.explain.explain import MOST_CHARACTERS, Answer, explain, known, told
+from core.explain import MOST_CHARACTERS, Answer, explain, known, told
 
 
 def entries(file: str) -> list[tuple[str, str]]:
     """The right causes, with what was pasted."""
-    threads = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
+    folder = Path(__file__).with_name("explain")
+    threads = tomllib.loads(folder.joinpath(file).read_text("utf-8"))
     return [(cause, text) for cause in threads for text in threads[cause].values()]
 
 
@@ -228,6 +229,6 @@ def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path, file):
 
 
 def test_it_needs_nothing_but_python():
-    script = "import core.explain.explain as e; e.explain('CUDA'); import sys; "
+    script = "import core.explain as e; e.explain('CUDA'); import sys; "
     script += "assert not {'torch', 'streamlit', 'pandas', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-S", "-c", script], check=True)
