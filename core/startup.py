@@ -28,7 +28,7 @@ from core.measure.environment import Machine
 from core.serving import garbage
 from core.ui import dataset, last_measurement, runs, wall
 from core.ui.lab import all_labs
-from core.ui.server import engine
+from core.ui.server import ask_once, engine
 
 LOOK_SECONDS = 0.2
 IDLE_SECONDS = 20.0  # without any job, before something is measured
@@ -71,9 +71,9 @@ def ask(here: Machine) -> None:
         *([machine.simulated_answers] if here.simulates else []),
         default_device_page.default_device,
         partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", device),
-        partial(model_to.attempt, device, model_to.MOVES),
-        partial(batch_steps.batch, task, "ann", device, 1),
-        *(partial(evaluation.pictures, each, (0,)) for each in IMAGE_TASKS),
+        partial(ask_once, model_to.ATTEMPT, device, model_to.MOVES),
+        partial(ask_once, batch_steps.BATCH, task, "ann", device, 0, 1),
+        *(partial(ask_once, evaluation.IMAGES, each, (0,)) for each in IMAGE_TASKS),
         *(partial(wall.images, each) for each in IMAGE_TASKS),
     )
     for question in questions:

@@ -79,6 +79,12 @@ def ask(
     )
 
 
+@st.cache_data(max_entries=512, show_spinner=False)
+def ask_once(address: str, *arguments: Any) -> Any:
+    """The answer of `ask`, for every visitor who asks the same from then on."""
+    return ask(address, *arguments)
+
+
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
     """The result of a function, in a process of its own.
 

@@ -4,7 +4,8 @@ import pytest
 
 from core.errors import ExplainedError
 from core.jobs.engine import Engine
-from core.lessons.model import batch_steps_page, default_device_page, model_to_page
+from core.lessons.model import default_device_page, model_to_page
+from core.ui import server
 from tests.pages.walk import metrics, open_page, open_tab, press, texts
 
 
@@ -87,8 +88,8 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     def ask(*_args, **_options):
         raise ExplainedError("The worker gave no answer.")
 
-    for name in (model_to_page.ask, batch_steps_page.batch, model_to_page.attempt):
-        name.clear()
+    for cached in (model_to_page.ask, server.ask_once):
+        cached.clear()
     monkeypatch.setattr(Engine, "ask", ask)
     at, unanswered = open_page("pages/2_Model.py"), 0
     for tab in ("One batch, step by step", "Move a model", "In place, or a copy?"):

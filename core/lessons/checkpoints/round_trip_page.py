@@ -21,7 +21,7 @@ from core.ui import charts, controls, figures, format, simulated
 from core.ui.charts import LATER, LINES, Chart, Palette
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
 from core.words import Words
 
@@ -83,19 +83,15 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
     panel.follow(_trip)
 
 
-@st.cache_data(ttl=600, show_spinner=False)
-def load_elsewhere(device: str) -> dict[str, str]:
-    """The same for every visitor."""
-    return engine().ask("core.lessons.checkpoints.round_trip:load_elsewhere", device)
-
-
 def _elsewhere(device: str) -> None:
     """A file that was saved on the device, where there is no such device."""
     st.subheader(words("elsewhere.heading"))
     outline = simulated.outline("elsewhere", explained=True, device=device)
     with outline, explained("The file was not loaded"):
         st.markdown(words("elsewhere.text", device=device))
-        for name, end in load_elsewhere(device).items():
+        ends: dict[str, str]
+        ends = ask_once("core.lessons.checkpoints.round_trip:load_elsewhere", device)
+        for name, end in ends.items():
             code, answer = st.columns([3, 2])
             with code:
                 show(f"core.lessons.checkpoints.round_trip:{name}")

@@ -18,7 +18,7 @@ from core.measure.speedup import CLOSE, paired, spanned
 from core.ui import charts, format, guess, simulated
 from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
 from core.words import Words
 
@@ -32,21 +32,16 @@ MEMORY_GUESSES = (
 CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
-@st.cache_data(ttl=600, show_spinner=False)
-def forward_memory() -> dict[str, int]:
-    """The same for every visitor."""
-    address = "core.lessons.evaluate.evaluation:forward_memory"
-    return engine().ask(address, SIMULATED)
-
-
 def draw_forward_memory() -> None:
     """What `no_grad` saves, by the accounts of the simulated accelerator."""
+    address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
     with outline, explained("The memory was not counted"):
-        kept = {mode: format.size(size) for mode, size in forward_memory().items()}
+        peaks: dict[str, int] = ask_once(address, SIMULATED)
+        kept = {mode: format.size(size) for mode, size in peaks.items()}
         st.markdown(words("forward.kept", **kept))
         with st.expander("The code that ran", icon=":material/code:"):
-            show("core.lessons.evaluate.evaluation:forward_memory")
+            show(address)
 
 
 class Modes(Lab):

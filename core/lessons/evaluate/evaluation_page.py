@@ -19,7 +19,7 @@ from core.ui import last_measurement as measured
 from core.ui.charts import Chart
 from core.ui.course import page
 from core.ui.runs import Run, run
-from core.ui.server import ask, engine, explained, store, visitor
+from core.ui.server import ask, ask_once, engine, explained, store, visitor
 from core.ui.source import code_tabs
 from core.words import Words
 
@@ -28,6 +28,7 @@ CONFUSION = words("answers.confusion")
 MISLABELED = words("answers.mislabeled")
 
 EVALUATE = "core.lessons.evaluate.evaluation:evaluate"
+IMAGES = "core.lessons.evaluate.evaluation:images"
 KINDS.add(EVALUATE)
 PICTURES = 12
 OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
@@ -60,13 +61,6 @@ def _ask(run_id: str) -> Job:
     job = replace(job, value=found, stopped=now, machine=machine)
     keep(store().measurements, job)
     return job
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def pictures(task: str, indices: tuple[int, ...]) -> np.ndarray:
-    """Test images by their numbers: uint8 (n, 28, 28)."""
-    pixels, _ = ask("core.lessons.evaluate.evaluation:images", task, indices)
-    return pixels
 
 
 def before_any_run() -> None:
@@ -128,7 +122,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     names = [each.name for each in found.classes]
     images = None
     with explained("The images could not be loaded"):
-        images = pictures(shown.config.task, tuple(indices))
+        images, _ = ask_once(IMAGES, shown.config.task, tuple(indices))
     if images is None:
         return
     with st.grid(columns=6, min_column_width=100):
@@ -192,7 +186,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
     if not indices:
         return
     with explained("The images could not be loaded"):
-        images = pictures(shown.config.task, tuple(indices))
+        images, _ = ask_once(IMAGES, shown.config.task, tuple(indices))
         sure = [found.confidences[each] for each in indices]
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {taken}, {told}"

@@ -12,11 +12,13 @@ from core.lessons.model import transfers_page
 from core.lessons.model.model_result import Held, SteppedBatch
 from core.ui import charts, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
-from core.ui.server import ask, explained
+from core.ui.server import ask_once, explained
 from core.ui.source import body
 from core.words import Words
 
 words = Words(__file__)
+
+BATCH = "core.lessons.model.batch_steps:inspect_batch"
 
 MOST_BATCHES = 100  # as core.lessons.model.batch_steps has them
 
@@ -29,14 +31,6 @@ WIDTH, BOX, TOP, ROW = 460, 196, 40, 32
 HEIGHT = TOP + ROW * len(ROWS) + 8
 DEVICE_X = WIDTH - BOX
 MOVE_SECONDS = 0.9  # length of the animation
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def batch(task: str, model: str, device: str, number: int) -> SteppedBatch:
-    """The same for every visitor."""
-    return ask(
-        "core.lessons.model.batch_steps:inspect_batch", task, model, device, 0, number
-    )
 
 
 def draw(task: str, model: str, device: str) -> None:
@@ -53,7 +47,7 @@ def stepper(task: str, model: str, device: str) -> None:
     number = st.session_state.setdefault("batch_number", 1)  # from 1
     place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
     with explained("The step could not be made"):
-        stepped = batch(task, model, device, number)
+        stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         _buttons(number, place)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
         names[place] = f"**{names[place]}**"

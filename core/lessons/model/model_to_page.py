@@ -18,12 +18,13 @@ from core.lessons.model.model_result import (
     OptimizerFinding,
 )
 from core.measure.environment import Environment, Machine
-from core.ui import controls, figures, format, playground, server, simulated
+from core.ui import controls, figures, format, playground, simulated
 from core.ui.job_panel import JobPanel, slot
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.ui.source import code_tabs, marked, show, source
 from core.words import Words
 
+ATTEMPT = "core.lessons.model.model_to:attempt"
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
@@ -215,12 +216,6 @@ def outcome(finding: OptimizerFinding) -> str:
     return "It works" if finding.weights_changed else "The step changes nothing"
 
 
-@st.cache_data(max_entries=64, ttl=600, show_spinner=False)
-def attempt(device: str, moved: tuple[str, ...]) -> Forgotten:
-    """The same for every visitor."""
-    return server.ask("core.lessons.model.model_to:attempt", device, moved)
-
-
 @st.fragment
 def forget(device: str) -> None:
     """The four moves of a training step, each of which may be forgotten on purpose."""
@@ -233,7 +228,7 @@ def forget(device: str) -> None:
         )
     outline = simulated.outline("forget", device=device)
     with outline, explained("The step did not run"):
-        end = attempt(device, moved)
+        end: Forgotten = ask_once(ATTEMPT, device, moved)
         code, answer = st.columns([6, 5])
         with code:
             st.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))

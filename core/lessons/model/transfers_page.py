@@ -15,7 +15,7 @@ from core.measure.speedup import agree, spanned
 from core.ui import charts, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
 from core.words import Words
 
@@ -48,15 +48,10 @@ def in_words(crossed: Crossing) -> str:
     return f"**{copies}**, {format.size(crossed.bytes)} in all. The host {waits}"
 
 
-@st.cache_data(ttl=600, show_spinner=False)
-def counted() -> dict[tuple[str, str], Crossing]:
-    """The same for every visitor."""
-    return engine().ask("core.lessons.model.transfers:count", SIMULATED)
-
-
 def draw_counted() -> None:
     """Whether the host waits for each kind of copy on the simulated accelerator."""
-    copies = counted()
+    copies: dict[tuple[str, str], Crossing]
+    copies = ask_once("core.lessons.model.transfers:count", SIMULATED)
     table: dict[str, dict[str, str]] = {}
     for (direction, memory), crossed in copies.items():
         row = table.setdefault(memory, {"Host memory": memory})

@@ -15,7 +15,7 @@ from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, format, guess, wall
 from core.ui.job_panel import reported
 from core.ui.lab import Lab
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.words import Words
 
 BATCH_SIZE, MODEL, EPOCHS = 64, "ann", 1
@@ -60,7 +60,8 @@ class DataParallelLab(Lab):
             return
         count, task, *_ = arguments
         with explained("The images could not be loaded"):
-            shares = first_batch(task, count)
+            address = "core.lessons.scale.sampler:first_batch"
+            shares: list[np.ndarray] = ask_once(address, task, count, BATCH_SIZE)
             for rank, (column, images) in enumerate(
                 zip(st.columns(count), shares, strict=True)
             ):
@@ -163,9 +164,3 @@ def loss_lines(colors: charts.Palette, ranks: int) -> charts.Chart:
         + charts.tips(".4f", loss="Loss"),
     )
     return charts.lines(chart, 1.6).properties(height=charts.TALL)
-
-
-@st.cache_data(show_spinner=False, max_entries=8)
-def first_batch(task: str, count: int) -> list[np.ndarray]:
-    address = "core.lessons.scale.sampler:first_batch"
-    return engine().ask(address, task, count, BATCH_SIZE)

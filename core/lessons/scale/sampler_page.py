@@ -8,7 +8,7 @@ from core.lessons.scale.scale_result import Orders
 from core.ui import charts, guess
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES
-from core.ui.server import engine, explained
+from core.ui.server import ask_once, explained
 from core.ui.source import code_tabs
 from core.words import Words
 
@@ -25,7 +25,7 @@ def draw() -> None:
     if guess.missing(guessed):
         return
     with explained("The orders can't be drawn"):
-        orders = both_orders(IMAGES)
+        orders: Orders = ask_once("core.lessons.scale.sampler:both", IMAGES)
         chart, beside = st.columns(SIDES)
         chart.altair_chart(
             panels(orders),
@@ -41,11 +41,6 @@ def draw() -> None:
             st.markdown(in_words(orders))
         with st.expander("The code that ran", icon=":material/code:"):
             code_tabs(("The orders", "core.lessons.scale.sampler:orders"))
-
-
-@st.cache_data(show_spinner=False, max_entries=4)
-def both_orders(images: int) -> Orders:
-    return engine().ask("core.lessons.scale.sampler:both", images)
 
 
 def panels(orders: Orders) -> charts.Chart:
