@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from core.config import RunConfig
 from core.measure.environment import Environment
@@ -118,6 +118,39 @@ class Epoch:
     test_rmse: float | None = None
     wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
     percent: bytes = b""  # uint8 (WALL, 10): how likely each class is for these
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run as far as it has come: its reports, added up."""
+
+    started: Started | None = None
+    losses: tuple[LossPoint, ...] = ()
+    history: tuple[Epoch, ...] = ()
+    latest: StepProgress | None = None
+    fit: Fit | None = None  # the newest, of the task regression
+    changes: tuple[Change, ...] = ()  # by hand
+    pause: Pause | None = None  # the newest; None: it has never paused
+
+    def after(self, event: object) -> Self:
+        """The same object if a run reports no such event."""
+        match event:
+            case StepProgress():
+                return replace(self, losses=self.losses + event.losses, latest=event)
+            case Epoch():
+                return replace(self, history=(*self.history, event))
+            case Started():
+                return replace(self, started=event)
+            case Fit():
+                return replace(self, fit=event)
+            case Change():
+                return replace(self, changes=(*self.changes, event))
+            case Pause():
+                return replace(self, pause=event)
+        return self
+
+
+NO_PROGRESS = Progress()
 
 
 def training_speed(history: Sequence[Epoch]) -> float | None:

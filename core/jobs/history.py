@@ -7,6 +7,7 @@ come. Only `wait` blocks on the database.
 import logging
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
@@ -14,10 +15,10 @@ from typing import Any, NamedTuple
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.admission import work
-from core.jobs.job import ENDED, Job, PickedUp, Progress, Stored
+from core.jobs.job import ENDED, Job, PickedUp, Stored
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import StoreError
-from core.store.runs import KeptRun, interrupted
+from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
 from core.store.writer import Write
 
@@ -174,26 +175,27 @@ class History:
         return found
 
 
-def _job(kept: KeptRun) -> Job:
+def _job(stored: StoredRun) -> Job:
     """A job as it was when it ended."""
-    row, value, latest = kept.summary, kept.value, None
+    row, value, progress = stored.summary, stored.value, stored.progress
     if value is None and row.step:
-        seconds = kept.losses[-1].seconds if kept.losses else 0.0
-        latest = StepProgress(row.step, kept.losses, 0.0, seconds)
-    fit = value.fit if isinstance(value, RunResult) else kept.fit
+        losses = progress.losses
+        seconds = losses[-1].seconds if losses else 0.0
+        latest = StepProgress(row.step, losses, 0.0, seconds)
+        progress = replace(progress, latest=latest)
+    if isinstance(value, RunResult):
+        progress = replace(progress, fit=value.fit)
     status, message = row.status, row.message
     if status not in ENDED:  # at a start the database could not be read
         status, message = "interrupted", interrupted(row.step, row.steps)
     return Job(
         row.id,
         row.address,
-        kept.arguments,
+        stored.arguments,
         row.lane,
         row.visitor or "",
         status,
-        progress=Progress(
-            kept.start, kept.losses, kept.history, latest, fit, kept.changes
-        ),
+        progress=progress,
         value=value,
         message=message,
         submitted=row.submitted,

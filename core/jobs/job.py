@@ -8,19 +8,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any
 
 from core.errors import CancelledError, ExplainedError, explain
-from core.results import (
-    Change,
-    Epoch,
-    Fit,
-    LossPoint,
-    Pause,
-    RunResult,
-    Started,
-    StepProgress,
-)
+from core.results import NO_PROGRESS, Progress, RunResult
 from core.watch import UNWATCHED, Watch
 
 logger = logging.getLogger(__name__)
@@ -106,36 +97,6 @@ class Work:
     assumed: float = 60.0  # seconds, if nothing of this kind was ever done
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A run as far as it has come: its reports, added up."""
-
-    started: Started | None = None
-    losses: tuple[LossPoint, ...] = ()
-    history: tuple[Epoch, ...] = ()
-    latest: StepProgress | None = None
-    fit: Fit | None = None  # the newest, of the task regression
-    changes: tuple[Change, ...] = ()  # by hand
-    pause: Pause | None = None  # the newest; None: it has never paused
-
-    def after(self, event: object) -> Self:
-        """The same object if a run reports no such event."""
-        match event:
-            case StepProgress():
-                return replace(self, losses=self.losses + event.losses, latest=event)
-            case Epoch():
-                return replace(self, history=(*self.history, event))
-            case Started():
-                return replace(self, started=event)
-            case Fit():
-                return replace(self, fit=event)
-            case Change():
-                return replace(self, changes=(*self.changes, event))
-            case Pause():
-                return replace(self, pause=event)
-        return self
-
-
 @dataclass(frozen=True, eq=False)
 class Job:
     """A snapshot of a piece of work: the same object until something changes."""
@@ -147,7 +108,7 @@ class Job:
     owner: str = ""  # the visitor who started it; "": the server itself
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
-    progress: Progress = Progress()  # only training runs have any
+    progress: Progress = NO_PROGRESS  # only training runs have any
     events: tuple[Any, ...] = ()  # other reports
     value: Any = None  # the function's return value
     message: str = ""  # why it failed, or has to wait

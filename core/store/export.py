@@ -96,13 +96,14 @@ def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
     value = PLAIN.unstructure(run.value)
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if k not in ("history", "losses")}
+    progress = run.progress
     whole = {
         **row,
         "arguments": run.arguments,
-        "start": run.start,
-        "epochs": run.history,
-        "curve": [point._asdict() for point in run.losses],
-        "fit": run.fit,
+        "start": progress.started,
+        "epochs": progress.history,
+        "curve": [point._asdict() for point in progress.losses],
+        "fit": progress.fit,
         "result": value,
     }
     return without_times(PLAIN.unstructure(whole)) if summary.is_simulated else whole

@@ -15,7 +15,16 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session, undefer
 
 from core.config import RunConfig
-from core.results import Change, Epoch, Fit, LossPoint, RunResult, Started
+from core.results import (
+    NO_PROGRESS,
+    Change,
+    Epoch,
+    Fit,
+    LossPoint,
+    Progress,
+    RunResult,
+    Started,
+)
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.tables import (
@@ -39,22 +48,13 @@ LONGEST_NAME = 80  # characters
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class StoredRun:
     """A run with all that is stored of it."""
 
     summary: RunSummary
     arguments: tuple[Any, ...]
-    start: Started | None = None  # None: it never began, or is no training run
-    history: tuple[Epoch, ...] = ()
-    losses: tuple[LossPoint, ...] = ()
+    progress: Progress = NO_PROGRESS  # with a fit while there is no value that has it
     value: Any = None  # the function's return value, if it has finished
-    fit: Fit | None = None  # the newest one of an unfinished regression
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """By hand."""
-        changes = self.summary.changes or {}
-        return tuple(Change(int(step), rate) for step, rate in changes.items())
 
 
 class Runs(Rows):
@@ -188,7 +188,7 @@ class Runs(Rows):
         size = sum(len(value) for value in columns if isinstance(value, str | bytes))
         return self.writer.put(work, size)
 
-    def recover(self) -> list[KeptRun]:
+    def recover(self) -> list[StoredRun]:
         """At a start: interrupt what ran; returns what waits, in its order.
 
         A waiting row that this version can't read fails. Raises StoreError.
@@ -207,7 +207,7 @@ class Runs(Rows):
         waiting = []
         for row in self.read(query):
             try:
-                waiting.append(KeptRun(row, codec.loads(row.arguments, "This run")))
+                waiting.append(StoredRun(row, codec.loads(row.arguments, "This run")))
             except DamagedError as error:
                 self.end(row.id, "failed", message=str(error))
         return waiting
@@ -242,7 +242,7 @@ class Runs(Rows):
                 query = query.where(getattr(RunSummary, name) == value)
         return self.read(query)
 
-    def get(self, run_id: str, with_checkpoint: bool = True) -> KeptRun | None:
+    def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
         """The whole run; None if no run has that id.
 
         Raises StoreError, or DamagedError if it can't be read.
@@ -269,7 +269,10 @@ class Runs(Rows):
         if isinstance(value, RunResult):
             state_dict = weights.state_dict if weights else b""
             value = replace(value, history=epochs, losses=losses, checkpoint=state_dict)
-        return KeptRun(run, arguments, start, epochs, losses, value, fit)
+        by_hand = (run.changes or {}).items()
+        changes = tuple(Change(int(step), rate) for step, rate in by_hand)
+        progress = Progress(start, losses, epochs, fit=fit, changes=changes)
+        return StoredRun(run, arguments, progress, value)
 
     def checkpoint(self, run_id: str) -> bytes | None:
         """The state_dict as torch.save wrote it; None if the run has none."""

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from math import ceil, log
@@ -15,18 +15,7 @@ import pyarrow as pa
 
 from core.config import IMAGE_TASKS, RECIPES, SIMULATED, RunConfig
 from core.jobs.job import Job, Stored
-from core.results import (
-    DRAWN_STEPS,
-    FIRST_STEPS,
-    Change,
-    Epoch,
-    Fit,
-    LossPoint,
-    Pause,
-    RunResult,
-    Started,
-    StepProgress,
-)
+from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
@@ -62,17 +51,12 @@ ROOM = 1.2  # times the loss that nearly all steps stay below: where an axis is 
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Progress):
     """A training job and its progress."""
 
-    job: Job
-    started: Started | None
-    losses: tuple[LossPoint, ...]
-    history: tuple[Epoch, ...]
-    latest: StepProgress | None
-    fit: Fit | None  # the newest, of the task regression
-    changes: tuple[Change, ...] = ()  # by hand
-    pause: Pause | None = None  # the newest
+    job: Job = field(kw_only=True)
+    # As a job: the same object while nothing is new.
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     @property
     def id(self) -> str:
@@ -195,7 +179,7 @@ def why_none(job_id: str) -> str:
 @lru_cache(maxsize=256)  # so that all who watch a run share its curve
 def view(job: Job) -> Run:
     """A training job with its progress: the same object while nothing is new."""
-    return Run(job, **vars(job.progress))
+    return Run(job=job, **vars(job.progress))
 
 
 def forget() -> None:

@@ -167,7 +167,7 @@ def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
 
 def kept_losses(store: Store, job_id: str) -> tuple[LossPoint, ...]:
     kept = store.runs.get(job_id)
-    return kept.losses if kept else ()
+    return kept.progress.losses if kept else ()
 
 
 @pytest.mark.slow

@@ -37,4 +37,4 @@ def run(
         checkpoint=b"",
     )
     job = Job(name, runs.RUN, (config,), "train", "me", "finished", value=result)
-    return Run(job, None, (), history, None, None)
+    return Run(history=history, job=job)

@@ -116,7 +116,7 @@ def test_every_run_of_today_opens_as_it_was(today, upgraded):
             assert run.settings.keys() == vars(RunConfig()).keys() - ADDED
             statuses.add(row["status"])
         if row["start"]:
-            assert is_kept(kept.start, row["start"])
+            assert is_kept(kept.progress.started, row["start"])
         if not row["value"]:
             assert kept.value is None
         elif not isinstance(kept.value, RunResult):
@@ -130,12 +130,12 @@ def test_the_curves_epochs_and_checkpoints_of_today_are_there(today, upgraded):
     for run_id, state_dict in checkpoints:
         kept = upgraded.runs.get(run_id)
         assert kept.value.checkpoint == state_dict
-        assert len(kept.losses) == kept.summary.steps
+        assert len(kept.progress.losses) == kept.summary.steps
         query = "SELECT value FROM epochs WHERE run_id = ? ORDER BY epoch"
         texts = [text for (text,) in today.execute(query, [run_id])]
-        assert all(map(is_kept, kept.history, texts))
-        assert len(texts) == len(kept.history) == 2
-        assert kept.value.history == kept.history
+        assert all(map(is_kept, kept.progress.history, texts))
+        assert len(texts) == len(kept.progress.history) == 2
+        assert kept.value.history == kept.progress.history
 
 
 def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):

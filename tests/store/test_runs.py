@@ -31,7 +31,12 @@ def test_a_finished_run_is_after_a_restart_as_it_was(url, open_store):
     kept = store.runs.get("a")
     assert kept.value == RESULT
     assert kept.arguments == (CONFIG,)
-    assert (kept.start, kept.history, kept.losses) == (STARTED, HISTORY, LOSSES)
+    progress = kept.progress
+    assert (progress.started, progress.history, progress.losses) == (
+        STARTED,
+        HISTORY,
+        LOSSES,
+    )
     assert store.runs.checkpoint("a") == RESULT.checkpoint
     run = kept.summary
     assert run.config == CONFIG
@@ -69,8 +74,8 @@ def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_
     kept = store.runs.get("a")
     assert kept.summary.status == "interrupted"
     assert "at step 64 of 100" in kept.summary.message
-    assert (kept.history, kept.losses) == (HISTORY[:1], LOSSES[:64])
-    assert (kept.start, kept.value) == (STARTED, None)
+    assert (kept.progress.history, kept.progress.losses) == (HISTORY[:1], LOSSES[:64])
+    assert (kept.progress.started, kept.value) == (STARTED, None)
     store.runs.end("a", "finished", RESULT)  # too late
     store.writer.flush()
     assert store.runs.get("a").value is None
@@ -93,7 +98,7 @@ def test_a_run_that_diverged_keeps_a_loss_that_is_no_number(store):
     begin(store, "a")
     store.runs.epoch("a", replace(HISTORY[0], loss=math.nan, test_loss=math.inf))
     store.writer.flush()
-    (epoch,) = store.runs.get("a").history
+    (epoch,) = store.runs.get("a").progress.history
     assert math.isnan(epoch.loss)
     assert epoch.test_loss == math.inf
 
@@ -105,11 +110,11 @@ def test_a_regression_keeps_its_fit_once(store):
     begin(store, "a", config)
     store.runs.progress("a", 100, LOSSES, result.fit)
     store.writer.flush()
-    assert store.runs.get("a").fit == result.fit
+    assert store.runs.get("a").progress.fit == result.fit
     store.runs.end("a", "finished", result)
     store.writer.flush()
     kept = store.runs.get("a")
-    assert (kept.value, kept.fit) == (result, None)
+    assert (kept.value, kept.progress.fit) == (result, None)
     assert (kept.summary.r2, kept.summary.accuracy) == (0.9, None)
 
 
