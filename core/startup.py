@@ -82,9 +82,10 @@ def ask(here: Machine) -> None:
 
 
 def measure(here: Machine) -> None:
-    """Measure what is quick and has no figures of this torch yet.
+    """Measure in idle time what is quick and has no figures of this torch yet.
 
-    Not on workers that other apps may share: those can't be given way to.
+    These are the labs with `idle`, and a run for Home. Nothing is measured on workers
+    that other apps may share: those can't be given way to.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:

@@ -78,7 +78,7 @@ class Engine:
             scheduler,
             on_event=self._jobs.receive,
             on_end=self._when_ended,
-            on_lost=self._when_lost,
+            on_lost=self._when_worker_died,
             on_look=self._when_looked,
         )
         self.hosts = self._connection.hosts
@@ -364,8 +364,8 @@ class Engine:
             self._end(job_id, outcome)
         self._dispatch()
 
-    def _when_lost(self, job_id: str, reason: str) -> None:
-        """A job that no worker had begun waits again, before the others."""
+    def _when_worker_died(self, job_id: str, reason: str) -> None:
+        """By kill -9, say: its job fails, or waits again if it had not begun."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None:  # it was forgotten

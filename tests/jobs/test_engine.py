@@ -468,7 +468,7 @@ def test_a_forgotten_job_that_was_lost_keeps_no_place(engine):
     job_id = engine.submit(RUN, LONG, owner="me")
     running(engine, job_id)
     engine._jobs.remove(job_id)
-    engine._when_lost(job_id, "its worker is gone")
+    engine._when_worker_died(job_id, "its worker is gone")
     assert engine._queue.of("me") == 0
     engine._connection.cancel(job_id)
     assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"

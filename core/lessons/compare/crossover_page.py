@@ -15,7 +15,7 @@ from core.lessons.compare.crossover_result import (
     WIDTHS,
     Cell,
     Crossover,
-    equal_points,
+    crossover_points,
 )
 from core.lessons.compare.race_page import Pair, choose_pair, chosen_pair, pair_hues
 from core.measure.environment import Machine
@@ -135,7 +135,7 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         found.append(_square("cell", *place, **texts))
         if speedup.winner is None:
             found += _hatching(*place)
-    points = equal_points(cells)
+    points = crossover_points(cells)
     # One line where each row of the map is crossed at most once; else points alone.
     in_rows = [y for _, y in points if y in {width for _, width in ratios}]
     joined = len(in_rows) == len(set(in_rows))

@@ -59,8 +59,8 @@ class Crossover:
         ]
 
 
-def equal_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
-    """Where both are equally fast, as powers of two: (batch size, width).
+def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
+    """The crossover: where both are equally fast, as powers of 2 (batch size, width).
 
     The logarithm of the ratio is taken as linear in the logarithm of the batch size
     between two neighbours in a row, and in that of the width between two in a column.

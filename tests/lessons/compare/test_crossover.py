@@ -8,7 +8,7 @@ from core.lessons.compare.crossover_result import (
     BATCH_SIZES,
     WIDTHS,
     Cell,
-    equal_points,
+    crossover_points,
 )
 from core.watch import Watch
 
@@ -83,7 +83,7 @@ def test_a_step_trains():
     ids=["along-batches", "along-widths", "one-always-wins"],
 )
 def test_the_line_of_equality_is_interpolated(cells, line):
-    assert list(map(pytest.approx, equal_points(cells))) == line
+    assert list(map(pytest.approx, crossover_points(cells))) == line
 
 
 def test_the_map_guesses_its_blanks_and_hatches_its_ties():
