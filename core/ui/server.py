@@ -79,7 +79,7 @@ def ask(
     )
 
 
-@st.cache_data(max_entries=512, show_spinner=False)
+@st.cache_data(max_size="100MB", show_spinner=False)
 def ask_once(address: str, *arguments: Any) -> Any:
     """The answer of `ask`, for every visitor who asks the same from then on."""
     return ask(address, *arguments)

@@ -14,7 +14,7 @@ from core.runs import finished_run_page as finished_run
 from core.ui import charts, controls, figures, format, frame
 from core.ui.charts import Chart
 from core.ui.runs import Run
-from core.ui.server import ask, engine, explained
+from core.ui.server import ask_once, engine, explained
 from core.words import Words
 
 words = Words(__file__)
@@ -22,12 +22,6 @@ words = Words(__file__)
 BAR_HEIGHT = 100  # pixels: as long as a name that is turned
 LABELED = 0.16  # share of the file above which a tensor's name and shape fit
 TURNED = 0.04  # share above which its name fits, turned to read upward
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _asked(address: str, *arguments: Any) -> Any:
-    """The answer of a quick function of the worker, asked once."""
-    return ask(address, *arguments)
 
 
 def draw(run: Run | None) -> None:
@@ -40,7 +34,7 @@ def draw(run: Run | None) -> None:
     with explained("The checkpoint could not be read"):
         if run is None:
             address = "core.lessons.checkpoints.round_trip:untrained"
-            file, tensors = _asked(address, "ann")
+            file, tensors = ask_once(address, "ann")
             st.markdown(words("save.untrained"))
             contents(len(file), tensors)
             tensor_table(tensors)
@@ -52,8 +46,8 @@ def _download(run: Run) -> None:
     assert run.result is not None
     stored: Stored = run.checkpoint
     checkpoint = engine().read(stored)
-    tensors = _asked("core.lessons.checkpoints.round_trip:inspect", stored)
-    safetensors = _asked("core.lessons.checkpoints.round_trip:to_safetensors", stored)
+    tensors = ask_once("core.lessons.checkpoints.round_trip:inspect", stored)
+    safetensors = ask_once("core.lessons.checkpoints.round_trip:to_safetensors", stored)
     contents(len(checkpoint), tensors)
     with st.container(horizontal=True):
         for ending, content, kind in (

@@ -15,7 +15,7 @@ from core.results import RunResult
 from core.ui import charts, controls, wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
-from core.ui.server import ask, explained
+from core.ui.server import ask, ask_once, explained
 from core.words import Words
 
 words = Words(__file__)
@@ -85,7 +85,7 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
         )
     task = result.config.task
     address = "core.lessons.evaluate.evaluation:images"
-    (image,), (label,) = ask(address, task, (int(number),))
+    (image,), (label,) = ask_once(address, task, (int(number),))
     return image, f"Test image {number:,}: **{CLASSES[label]}**"
 
 
