@@ -46,7 +46,7 @@ def page(who: str, given: Mapping[str, Any]) -> str:
                 listing.figure(run),
                 format.duration(run.seconds) if run.seconds else "–",
             )
-            for run in runs.kept(who, status="finished")
+            for run in runs.stored_runs(who, status="finished")
         ],
         findings=[row for lab in all_labs() if (row := finding(lab, who, given))],
     )

@@ -56,7 +56,7 @@ def draw_empty() -> None:
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
-    newest = runs.kept(runs.others(), limit=1, status="finished")
+    newest = runs.stored_runs(runs.others(), limit=1, status="finished")
     summary = next(iter(newest), None)
     run = runs.run(summary.id) if summary else None
     if summary is None or run is None:

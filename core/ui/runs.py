@@ -198,7 +198,7 @@ def newest(owner: str, task: str | None = None) -> str | None:
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
-    before = kept(owner, limit=1, **({"task": task} if task else {}))
+    before = stored_runs(owner, limit=1, **({"task": task} if task else {}))
     return before[0].id if before else None
 
 
@@ -234,7 +234,7 @@ def somebodys(*tasks: str) -> Run | None:
 
 def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
     """Ids of finished runs in the database, the newest first."""
-    rows = kept(owner, limit=5, status="finished")
+    rows = stored_runs(owner, limit=5, status="finished")
     yield from (row.id for row in rows if row.task in tasks)
 
 
@@ -242,7 +242,7 @@ def number(run_id: str, owner: str) -> int:
     """Its number among its owner's runs, from 1: its name and its color for life."""
     numbers = _numbers(owner)
     if run_id not in numbers:
-        rows = kept(owner, limit=None, hidden=True) if owner else []
+        rows = stored_runs(owner, limit=None, hidden=True) if owner else []
         jobs = (job.id for job in engine().jobs(RUN, owner))
         for each_id in (*(row.id for row in reversed(rows)), *jobs, run_id):
             numbers.setdefault(each_id, len(numbers) + 1)
@@ -317,7 +317,7 @@ def finished() -> list[RunSummary]:
     """Finished runs on images: this visitor's first, then of `others`, newest first."""
     me, rows = visitor(), dict[str, RunSummary]()
     for owner in (me, others()):
-        stored = kept(owner, status="finished")
+        stored = stored_runs(owner, status="finished")
         rows |= {row.id: row for row in stored if row.accuracy is not None}
         for job in engine().jobs(RUN, owner):  # the database may be away
             if isinstance(job.value, RunResult) and job.value.config.has_images:
@@ -325,7 +325,7 @@ def finished() -> list[RunSummary]:
     return sorted(rows.values(), key=lambda row: (row.visitor != me, -row.submitted))
 
 
-def kept(
+def stored_runs(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
     """Runs in the database, the newest first; none where it can't be read."""
