@@ -21,7 +21,7 @@ def given(monkeypatch) -> dict:
     """What the visitor has answered; the race of this machine is somebody else's."""
     job = Job("id", RACE, ARGUMENTS, "train", "ada", "finished", value=samples.RACE)
     monkeypatch.setattr(last_measurement, "newest", {RACE: job}.get)
-    monkeypatch.setattr(keepsake.runs, "kept", lambda *_, **__: [])
+    monkeypatch.setattr(keepsake.runs, "stored_runs", lambda *_, **__: [])
     here = SimpleNamespace(machine=lambda: samples.machine("CUDA"))
     monkeypatch.setattr(keepsake, "engine", lambda: here)
     return {}

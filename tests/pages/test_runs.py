@@ -152,7 +152,7 @@ def test_nobody_sees_the_runs_of_others(train):
 
 @pytest.mark.usefixtures("me")
 def test_a_fresh_server_shows_no_curve(monkeypatch):
-    monkeypatch.setattr(listing.runs, "kept", lambda *_, **__: [])
+    monkeypatch.setattr(listing.runs, "stored_runs", lambda *_, **__: [])
     at = open_page(PAGE)
     assert "You haven't trained here yet" in texts(at.markdown)
     assert not at.get("vega_lite_chart")

@@ -80,7 +80,7 @@ def test_a_run_has_its_number_for_life(job, monkeypatch):
     runs._numbers.cache_clear()
     ids = ["a", "b", "c"]
     kept = [SimpleNamespace(id=each) for each in reversed(ids)]
-    monkeypatch.setattr(runs, "kept", lambda *_, **__: kept)
+    monkeypatch.setattr(runs, "stored_runs", lambda *_, **__: kept)
     monkeypatch.setattr(runs, "engine", lambda: SimpleNamespace(jobs=lambda *_: [job]))
     assert [runs.number(each, "me") for each in reversed(ids)] == [3, 2, 1]
     kept[:] = [SimpleNamespace(id=each) for each in ("d", "c")]
