@@ -7,227 +7,160 @@ from core.script.exercises import MOST_CHARACTERS, judge, load
 from core.ui.course import LESSONS
 
 EXERCISES = load()
+CODE = {title: each.code for title, each in EXERCISES.items()}
+SOLUTION = {title: each.solution for title, each in EXERCISES.items()}
 pytestmark = pytest.mark.usefixtures("unhurried")
-ALSO_RIGHT = [
-    ("Device", 'd = "cuda" if torch.cuda.is_available() else "cpu"\nm = Net().to(d)'),
-    (
-        "Device",
+ALSO_RIGHT = {
+    "Device": [
+        'd = "cuda" if torch.cuda.is_available() else "cpu"\nm = Net().to(d)',
         "if torch.accelerator.is_available():\n"
         "    device = torch.accelerator.current_accelerator()\n"
         'else:\n    device = torch.device("cpu")\nmodel = Net().to(device)',
-    ),
-    (
-        "Model",
+        'device = torch.device("cuda")\nif not torch.cuda.is_available():\n'
+        '    device = torch.device("cpu")\nmodel = Net().to(device)',
+        'try:\n    torch.zeros(1, device="cuda")\n    device = "cuda"\n'
+        'except (AssertionError, RuntimeError):\n    device = "cpu"\n'
+        "model = Net().to(device)",
+    ],
+    "Model": [
         "model = Net().to(device)\nx = torch.rand(64, 784)\ny = model(x.to(device))",
-    ),
-    (
-        "Model",
         "model = Net()\nmodel.to(device)\nx = torch.rand(64, 784, device=device)\n"
         "y = model(x)",
-    ),
-    (
-        "Evaluate",
+        "torch.set_default_device(device)\nmodel = Net()\nx = torch.rand(64, 784)\n"
+        "y = model(x)",
+    ],
+    "Evaluate": [
         "def accuracy(model, test_loader, device):\n    correct = 0\n"
         "    model.train(False)\n    with torch.no_grad():\n"
         "        for images, labels in test_loader:\n"
         "            predicted = model(images.to(device)).argmax(dim=1)\n"
         "            correct += (predicted == labels.to(device)).sum()\n"
         "    return correct.item() / len(test_loader.dataset)",
-    ),
-    (
-        "Compare",
-        "torch.cuda.synchronize()\nt = time.time()\nstart = time.perf_counter()\n"
-        "y = model(x)\ntorch.cuda.synchronize()\nprint(time.perf_counter() - start)",
-    ),
-    (
-        "Speed",
-        EXERCISES["Speed"]
-        .code.replace("total = 0", "losses = []")
-        .replace("total += loss.item()", "losses.append(loss.detach())")
-        .replace("total / len(loader)", "torch.stack(losses).mean().item()"),
-    ),
-    (
-        "Scale",
-        EXERCISES["Scale"]
-        .code.replace("sampler=sampler", "sampler=DistributedSampler(dataset)")
-        .replace(
-            "    for inputs", "    loader.sampler.set_epoch(epoch)\n    for inputs"
-        ),
-    ),
-    (
-        "Checkpoints",
-        "model = Net()\nmodel.load_state_dict(torch.load('net.pt', device))",
-    ),
-    (
-        "Mistakes",
-        EXERCISES["Mistakes"].code.replace(
-            "criterion(probabilities", "criterion(outputs"
-        ),
-    ),
-    (
-        "Mistakes",
-        EXERCISES["Mistakes"]
-        .code.replace("CrossEntropyLoss", "NLLLoss")
-        .replace("softmax", "log_softmax"),
-    ),
-    (
-        "Checkpoints",
-        EXERCISES["Checkpoints"].solution.replace(
-            '"cpu"', '"cuda" if torch.cuda.is_available() else "cpu"'
-        ),
-    ),
-    (
-        "Evaluate",
-        EXERCISES["Evaluate"].solution.replace(
+        SOLUTION["Evaluate"].replace(
             "predicted = outputs.argmax(dim=1)", "_, predicted = torch.max(outputs, 1)"
         ),
-    ),
-    (
-        "Evaluate",
-        EXERCISES["Evaluate"]
-        .code.replace("correct = 0", "torch.set_grad_enabled(False)\n    correct = 0")
+        CODE["Evaluate"]
+        .replace("correct = 0", "torch.set_grad_enabled(False)\n    correct = 0")
         .replace("correct = 0", "model.train(False)\n    correct = 0"),
-    ),
-    (
-        "Device",
-        'device = torch.device("cuda")\nif not torch.cuda.is_available():\n'
-        '    device = torch.device("cpu")\nmodel = Net().to(device)',
-    ),
-    (
-        "Device",
-        'try:\n    torch.zeros(1, device="cuda")\n    device = "cuda"\n'
-        'except (AssertionError, RuntimeError):\n    device = "cpu"\n'
-        "model = Net().to(device)",
-    ),
-    (
-        "Model",
-        "torch.set_default_device(device)\nmodel = Net()\nx = torch.rand(64, 784)\n"
-        "y = model(x)",
-    ),
-    (
-        "Speed",
-        EXERCISES["Speed"].code.replace(
-            "    total += loss.item()",
-            "    with torch.no_grad():\n        total += loss",
-        ),
-    ),
-    (
-        "Compare",
+    ],
+    "Compare": [
+        "torch.cuda.synchronize()\nt = time.time()\nstart = time.perf_counter()\n"
+        "y = model(x)\ntorch.cuda.synchronize()\nprint(time.perf_counter() - start)",
         "def sync():\n    torch.accelerator.synchronize()\n\nsync()\n"
         "began = time.perf_counter()\ny = model(x)\nsync()\n"
         "seconds = time.perf_counter() - began",
-    ),
-    (
-        "Compare",
         "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\n"
         "start.record()\ny = model(x)\nend.record()\ntorch.cuda.synchronize()\n"
         "seconds = start.elapsed_time(end) / 1000",
-    ),
-]
-STILL_WRONG = [
-    (
-        "Device",
-        'device = torch.device("cpu")\nmodel = Net().to(device)',
-        "the model is on",
-    ),
-    (
-        "Device",
-        'd = torch.accelerator.current_accelerator() or "cpu"\nmodel = Net().to(d)',
-        "On a machine without a GPU: Line 2",
-    ),
-    ("Device", 'x = "is_available cpu"\nmodel = Net()', "the model is on"),
-    (
-        "Model",
-        "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
-        "Line 1 has to change",
-    ),
-    (
-        "Model",
-        EXERCISES["Model"].code.replace("x.to(device)", "pass"),
-        "Line 3 has to change",
-    ),
-    (
-        "Model",
-        EXERCISES["Model"].code.replace("x.to(device)", 'x = x.to("cpu")'),
-        "Line 5",
-    ),
-    (
-        "Model",
-        EXERCISES["Model"].code.replace("x.to(device)", "x = x.cuda()"),
-        "without a GPU",
-    ),
-    (
-        "Train",
-        EXERCISES["Train"].solution.replace("    optimizer.zero_grad()\n", ""),
-        "final weights are wrong",
-    ),
-    (
-        "Train",
-        EXERCISES["Train"].solution.replace(
-            "    optimizer.zero_grad()\n    loss.backward()\n",
-            "    loss.backward()\n    optimizer.zero_grad()\n",
+    ],
+    "Speed": [
+        CODE["Speed"]
+        .replace("total = 0", "losses = []")
+        .replace("total += loss.item()", "losses.append(loss.detach())")
+        .replace("total / len(loader)", "torch.stack(losses).mean().item()"),
+        CODE["Speed"].replace(
+            "    total += loss.item()",
+            "    with torch.no_grad():\n        total += loss",
         ),
-        "the model learns nothing",
-    ),
-    (
-        "Evaluate",
-        EXERCISES["Evaluate"].solution.replace("@torch.inference_mode()\n", ""),
-        "Autograd still recorded",
-    ),
-    (
-        "Evaluate",
-        EXERCISES["Evaluate"].solution.replace("model.eval()", "eval('1')"),
-        "training mode",
-    ),
-    (
-        "Compare",
-        EXERCISES["Compare"].solution.split("\n", 2)[2],
-        "Half right",
-    ),
-    (
-        "Speed",
-        EXERCISES["Speed"].code.replace("loss.item()", "loss"),
-        "keeps the graph",
-    ),
-    (
-        "Speed",
-        EXERCISES["Speed"].code.replace("    total += loss.item()\n", ""),
-        "Add the loss",
-    ),
-    (
-        "Scale",
-        EXERCISES["Scale"].solution.replace("set_epoch(epoch)", "set_epoch(0)"),
-        "different orders",
-    ),
-    (
-        "Scale",
-        EXERCISES["Scale"].code.replace(
-            "        train_step", "        sampler.set_epoch(epoch)\n        train_step"
+    ],
+    "Scale": [
+        CODE["Scale"]
+        .replace("sampler=sampler", "sampler=DistributedSampler(dataset)")
+        .replace(
+            "    for inputs", "    loader.sampler.set_epoch(epoch)\n    for inputs"
         ),
-        "Before each epoch",
-    ),
-    *(
+    ],
+    "Checkpoints": [
+        "model = Net()\nmodel.load_state_dict(torch.load('net.pt', device))",
+        SOLUTION["Checkpoints"].replace(
+            '"cpu"', '"cuda" if torch.cuda.is_available() else "cpu"'
+        ),
+    ],
+    "Mistakes": [
+        CODE["Mistakes"].replace("criterion(probabilities", "criterion(outputs"),
+        CODE["Mistakes"]
+        .replace("CrossEntropyLoss", "NLLLoss")
+        .replace("softmax", "log_softmax"),
+    ],
+}
+STILL_WRONG = {
+    "Device": [
         (
-            "Checkpoints",
-            EXERCISES["Checkpoints"].solution.replace('"cpu"', place),
-            "without a GPU: Line 2",
-        )
-        for place in ('"cuda"', "None")
-    ),
-    (
-        "Checkpoints",
-        EXERCISES["Checkpoints"].solution.replace('"cpu"', '"mps"'),
-        "Line 2",
-    ),
-    (
-        "Mistakes",
-        EXERCISES["Mistakes"].code.replace(
-            "outputs.softmax(dim=1)",
-            "torch.exp(outputs) / torch.exp(outputs).sum(1, keepdim=True)",
+            'device = torch.device("cpu")\nmodel = Net().to(device)',
+            "the model is on",
         ),
-        "not the cross entropy",
-    ),
-]
+        (
+            'd = torch.accelerator.current_accelerator() or "cpu"\nmodel = Net().to(d)',
+            "On a machine without a GPU: Line 2",
+        ),
+        ('x = "is_available cpu"\nmodel = Net()', "the model is on"),
+    ],
+    "Model": [
+        (
+            "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
+            "Line 1 has to change",
+        ),
+        (CODE["Model"].replace("x.to(device)", "pass"), "Line 3 has to change"),
+        (CODE["Model"].replace("x.to(device)", 'x = x.to("cpu")'), "Line 5"),
+        (CODE["Model"].replace("x.to(device)", "x = x.cuda()"), "without a GPU"),
+    ],
+    "Train": [
+        (
+            SOLUTION["Train"].replace("    optimizer.zero_grad()\n", ""),
+            "final weights are wrong",
+        ),
+        (
+            SOLUTION["Train"].replace(
+                "    optimizer.zero_grad()\n    loss.backward()\n",
+                "    loss.backward()\n    optimizer.zero_grad()\n",
+            ),
+            "the model learns nothing",
+        ),
+    ],
+    "Evaluate": [
+        (
+            SOLUTION["Evaluate"].replace("@torch.inference_mode()\n", ""),
+            "Autograd still recorded",
+        ),
+        (SOLUTION["Evaluate"].replace("model.eval()", "eval('1')"), "training mode"),
+    ],
+    "Compare": [
+        (SOLUTION["Compare"].split("\n", 2)[2], "Half right"),
+    ],
+    "Speed": [
+        (CODE["Speed"].replace("loss.item()", "loss"), "keeps the graph"),
+        (CODE["Speed"].replace("    total += loss.item()\n", ""), "Add the loss"),
+    ],
+    "Scale": [
+        (
+            SOLUTION["Scale"].replace("set_epoch(epoch)", "set_epoch(0)"),
+            "different orders",
+        ),
+        (
+            CODE["Scale"].replace(
+                "        train_step",
+                "        sampler.set_epoch(epoch)\n        train_step",
+            ),
+            "Before each epoch",
+        ),
+    ],
+    "Checkpoints": [
+        (SOLUTION["Checkpoints"].replace('"cpu"', '"mps"'), "Line 2"),
+        *(
+            (SOLUTION["Checkpoints"].replace('"cpu"', place), "without a GPU: Line 2")
+            for place in ('"cuda"', "None")
+        ),
+    ],
+    "Mistakes": [
+        (
+            CODE["Mistakes"].replace(
+                "outputs.softmax(dim=1)",
+                "torch.exp(outputs) / torch.exp(outputs).sum(1, keepdim=True)",
+            ),
+            "not the cross entropy",
+        ),
+    ],
+}
 FORGED = [  # none of these mends anything
     "print('Right: the script asks once what is there')",
     "facts = {'made': True, 'place': ['cuda:0']}",
@@ -255,12 +188,18 @@ def test_the_solution_solves_and_the_lines_do_not(title):
     assert not judge(title, exercise.code, False).solved
 
 
-@pytest.mark.parametrize(("title", "text"), ALSO_RIGHT)
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [(title, each) for title in ALSO_RIGHT for each in ALSO_RIGHT[title]],
+)
 def test_other_solutions_solve_too(title, text):
     assert judge(title, text, False).say == EXERCISES[title].right
 
 
-@pytest.mark.parametrize(("title", "text", "said"), STILL_WRONG)
+@pytest.mark.parametrize(
+    ("title", "text", "said"),
+    [(title, *each) for title in STILL_WRONG for each in STILL_WRONG[title]],
+)
 def test_what_is_still_wrong_is_said(title, text, said):
     verdict = judge(title, text, False)
     assert not verdict.solved
