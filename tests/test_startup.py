@@ -123,7 +123,6 @@ def new(engine: Engine) -> Callable[[], list[Job]]:
 
 @pytest.mark.slow
 def test_a_person_is_served_before_what_is_done_in_idle_time(engine, work_off):
-    """It is canceled halfway when they come, and done once they are gone."""
     done = new(engine)
     work_off((COUNT, (200,)))  # five seconds
     wait(lambda: len(done()) == 1)
@@ -142,7 +141,6 @@ def test_a_person_is_served_before_what_is_done_in_idle_time(engine, work_off):
 
 @pytest.mark.slow
 def test_nothing_begins_while_somebody_has_a_job(engine, work_off):
-    """Neither while it runs nor right after it; then each is done once."""
     mine = engine.submit(COUNT, 30, owner="ada")
     done = new(engine)
     thread = work_off(

@@ -45,7 +45,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
     ],
 )
 def test_a_measurement_is_cancelled(measure, before):
-    """After so many answers that it is to go on."""
     answers = iter([False] * before + [True])
     with pytest.raises(CancelledError):
         measure(watch=Watch(cancelled=answers.__next__))

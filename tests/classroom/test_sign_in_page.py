@@ -80,7 +80,6 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
 
 
 def test_nothing_but_the_password_signs_in(app, monkeypatch):
-    """Not a made-up or old cookie, another site's form, or one without a visitor."""
     browser = browser_of(app, "student")
     browser.post(ENTER, password=WRONG)
     assert said("student") == sign_in.WRONG

@@ -1,10 +1,6 @@
 """The app below a path of its own, and inside another site's page."""
 
-import os
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,17 +14,24 @@ from playwright.sync_api import Page, expect
 from core import models, state_dict
 from core.serving.visitor_cookie import COOKIE
 from core.store.tables import Class
-from core.ui.your_data import WRONG
-from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
+from tests.e2e import caddy
+from tests.e2e.walk import (
+    SHORT,
+    SLOW,
+    enter_wrong_code,
+    key,
+    model_comes_back,
+    ready,
+    result,
+    start,
+    upload,
+)
 from tools.server import free_port, open_class, start_server
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.skipif(
-        shutil.which("caddy") is None and os.environ.get("CI") != "true",
-        reason="no Caddy here",
-    ),
+    caddy.needed,
 ]
 
 PATH = "user/ada/proxy/8501"
@@ -38,25 +41,11 @@ PASSWORD = "correct horse battery"
 @contextmanager
 def proxy(folder: Path, settings: str) -> Iterator[None]:
     """Caddy with these settings of its sites."""
-    file, log = folder / "Caddyfile", folder / "caddy.log"
-    options = f"admin off\n skip_install_trust\n http_port {free_port()}"
+    options = "admin off\n skip_install_trust\n http_port {$HTTP_PORT}"
+    file = folder / "Caddyfile"
     file.write_text(f"{{\n {options}\n}}\n{settings}")
-    with log.open("w") as output:
-        caddy = subprocess.Popen(
-            ["caddy", "run", "--config", file],
-            env={**os.environ, "HOME": str(folder)},
-            stderr=output,
-        )
-    deadline = time.monotonic() + 60
-    while "serving initial configuration" not in log.read_text():
-        assert caddy.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
-    try:
+    with caddy.running(file, folder):
         yield
-    finally:
-        caddy.terminate()
-        caddy.wait(60)
 
 
 @contextmanager
@@ -95,7 +84,6 @@ def mounted(request, tmp_path) -> Iterator[tuple[str, Class]]:
 
 
 def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
-    """Pages, links, a run, forms, files, the class's door and a probe."""
     site, monday = mounted
     contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}))
     contexts[0].set_default_timeout(SLOW)
@@ -115,18 +103,9 @@ def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
     expect(page).to_have_url(f"{site}/Evaluate{query}{run}", timeout=SLOW)
 
     page.goto(f"{site}/Checkpoints")
-    with page.expect_download() as file:
-        key(ready(page), "download_pt").click()
-    file.value.save_as(tmp_path / "model.pt")
-    page.get_by_role("tab", name="Load").click()
-    chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
-    chooser.set_input_files(tmp_path / "model.pt")
-    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+    model_comes_back(page, tmp_path)
     page.goto(f"{site}/Runs")
-    ready(page).get_by_role("button", name="Continue in another browser").click()
-    page.get_by_label("A code from another browser").fill("no code")
-    page.get_by_role("button", name="Use this code").click()
-    expect(page.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+    enter_wrong_code(page)
     assert page.url.startswith(f"{site}/Runs")
 
     page.goto(f"{site}/Teacher")
@@ -187,16 +166,12 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
         expect(key(frame, "download_pt")).to_be_visible(timeout=SLOW)
         model = state_dict.save(models.build("ann"))
         (tmp_path / "model.pt").write_bytes(model)
-        frame.get_by_role("tab", name="Load").click()
-        chooser = frame.locator(".st-key-upload_checkpoint input[type=file]")
-        chooser.set_input_files(tmp_path / "model.pt")
-        expect(frame.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+        upload(frame, tmp_path / "model.pt")
         frame = embedded("Runs")
         frame.get_by_role("button", name="Continue in another browser").click()
         code = frame.get_by_test_id("stCode").inner_text().strip()
-        frame.get_by_label("A code from another browser").fill("no code")
-        frame.get_by_role("button", name="Use this code").click()
-        expect(frame.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+        frame = embedded("Runs")
+        enter_wrong_code(frame)
         frame.get_by_role("button", name="Continue in another browser").click()
         expect(frame.get_by_test_id("stCode")).to_have_text(code)
         (cookie,) = (each for each in context.cookies() if each["name"] == COOKIE)

@@ -1,9 +1,6 @@
 import asyncio
 import http.client
-import os
-import shutil
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
@@ -14,9 +11,17 @@ from playwright.sync_api import expect
 
 from core.jobs.cluster import ROOT
 from core.serving.visitor_cookie import COOKIE
-from core.ui.your_data import WRONG
 from tests import event_loop
-from tests.e2e.walk import SHORT, SLOW, key, ready, result, start
+from tests.e2e import caddy
+from tests.e2e.walk import (
+    SHORT,
+    SLOW,
+    enter_wrong_code,
+    model_comes_back,
+    ready,
+    result,
+    start,
+)
 from tools.load.record import Record
 from tools.load.tab import XSRF, Browser, Tab
 from tools.server import Server, free_port
@@ -24,10 +29,7 @@ from tools.server import Server, free_port
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.skipif(
-        shutil.which("caddy") is None and os.environ.get("CI") != "true",
-        reason="no Caddy here",
-    ),
+    caddy.needed,
 ]
 
 SELF_SIGNED = ssl._create_unverified_context()  # Caddy is its own authority here
@@ -42,23 +44,9 @@ PRIVATE = [
 def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address that people open, as deploy/Caddyfile serves it."""
     address, folder = f"localhost:{free_port()}", tmp_path_factory.mktemp("caddy")
-    env = {
-        **os.environ,
-        **{"SITE": address, "APP": urlsplit(server.url).netloc},
-        **{"ADMIN": "off", "HTTP_PORT": str(free_port()), "HOME": str(folder)},
-    }
-    command = ["caddy", "run", "--config", "deploy/Caddyfile"]
-    log = folder / "log"
-    with log.open("w") as output:
-        caddy = subprocess.Popen(command, cwd=ROOT, env=env, stderr=output)
-    deadline = time.monotonic() + 60
-    while "serving initial configuration" not in log.read_text():
-        assert caddy.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
-    yield f"https://{address}"
-    caddy.terminate()
-    caddy.wait(60)
+    places = {"SITE": address, "APP": urlsplit(server.url).netloc}
+    with caddy.running(ROOT / "deploy/Caddyfile", folder, **places):
+        yield f"https://{address}"
 
 
 def get(address: str, **more) -> requests.Response:
@@ -80,18 +68,9 @@ def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path
     (cookie,) = (each for each in page.context.cookies(site) if each["name"] == COOKIE)
     assert (cookie["secure"], cookie["httpOnly"]) == (True, True)
     page.goto(f"{site}/Runs")
-    ready(page).get_by_role("button", name="Continue in another browser").click()
-    page.get_by_label("A code from another browser").fill("no code")
-    page.get_by_role("button", name="Use this code").click()
-    expect(page.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
+    enter_wrong_code(page)
     page.goto(f"{site}/Checkpoints")
-    with page.expect_download() as file:
-        key(ready(page), "download_pt").click()
-    file.value.save_as(tmp_path / "model.pt")
-    page.get_by_role("tab", name="Load").click()
-    chooser = page.locator(".st-key-upload_checkpoint input[type=file]")
-    chooser.set_input_files(tmp_path / "model.pt")
-    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+    model_comes_back(page, tmp_path)
     page.goto(f"{site}/Model")
     ready(page)
     assert refused == []

@@ -1,8 +1,11 @@
 """How tests read and press a page in a browser."""
 
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
+
+from core.ui.your_data import WRONG
 
 VIEWS = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
@@ -50,6 +53,28 @@ def progress(page: Page):
 def result(page: Page):
     """The sentence that a finished run ends with."""
     return page.get_by_text("of the test images are classified correctly")
+
+
+def model_comes_back(page: Page, folder: Path) -> None:
+    """On Checkpoints: the run's model is downloaded, and opens when it is uploaded."""
+    with page.expect_download() as file:
+        key(ready(page), "download_pt").click()
+    file.value.save_as(folder / "model.pt")
+    upload(page, folder / "model.pt")
+
+
+def upload(page: Page, file: Path) -> None:
+    page.get_by_role("tab", name="Load").click()
+    page.locator(".st-key-upload_checkpoint input[type=file]").set_input_files(file)
+    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+
+
+def enter_wrong_code(page: Page) -> None:
+    """On Runs, into the form of the visitor's code."""
+    ready(page).get_by_role("button", name="Continue in another browser").click()
+    page.get_by_label("A code from another browser").fill("no code")
+    page.get_by_role("button", name="Use this code").click()
+    expect(page.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
 
 
 def sideways(page: Page) -> int:

@@ -74,7 +74,6 @@ class Server:
 
 @pytest.mark.parametrize("seconds", [None, 5, 60])
 def test_a_class_fits(seconds):
-    """A hundred people, each with one run of up to a minute, known or not."""
     server = Server()
     if seconds is not None:
         server.did(DEFAULT, seconds)
@@ -84,7 +83,6 @@ def test_a_class_fits(seconds):
 
 
 def test_a_person_has_so_many_and_the_next_is_let_in():
-    """Waiting and running jobs count, in all lanes; ended ones do not."""
     server = Server(max_jobs_per_person=2)
     running = server.submit("ada")
     server.queue.take(running)
@@ -125,7 +123,6 @@ def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known):
 
 
 def test_a_run_that_would_be_cut_is_refused_at_once():
-    """Where the like took longer than a job may; so nobody waits for nothing."""
     server = Server(max_job_seconds=100)
     server.did(DEFAULT, 130)
     said = server.refused("ada")
@@ -228,7 +225,6 @@ def test_only_what_came_to_its_end_is_an_estimate():
 
 
 def test_what_is_unknown_weighs_by_its_size():
-    """A long run weighs more than a short one before any was made."""
     short, long = (job(replace(CONFIG, epochs=epochs)) for epochs in (5, 50))
     assert Estimates().weight(long) == 10 * Estimates().weight(short) == 60
     assert Estimates().weight(job(address=RACE)) == 60
@@ -254,7 +250,6 @@ def test_two_workers_share_the_wait():
 
 @pytest.mark.usefixtures("clock")
 def test_one_job_of_unknown_length_makes_the_wait_unknown():
-    """So does one that runs for longer than its like did."""
     known, other = seen(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
     running = job(CONFIG, started=NOW - 4)
     assert known.until_turn([running], [other]) is None
@@ -294,7 +289,6 @@ class Crowd:
 
 @pytest.mark.parametrize(("of_all", "of_one"), [(4, 2), (2, 1)])
 def test_one_person_does_not_take_all_turns(of_all, of_one):
-    """However much they ask, the next person is answered beside them."""
     crowd = Crowd(Questions(of_all, of_one))
     for owner in ("eve", "eve", "eve", "ada"):
         crowd.come(owner)
@@ -303,7 +297,6 @@ def test_one_person_does_not_take_all_turns(of_all, of_one):
 
 
 def test_a_turn_that_does_not_come_is_a_sentence():
-    """And what was asked in vain holds up nobody."""
     questions = Questions(1, 1)
     with questions.turn("ada", 5):
         for owner in ("ada", "bob"):

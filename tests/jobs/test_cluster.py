@@ -33,7 +33,6 @@ def mine(tmp_path) -> Path:
 
 
 def test_the_script_changes_nothing_that_is_good(tmp_path):
-    """Run again it adds machines, and mends one that a broken run has left."""
     made = make(tmp_path, "one", "two")
     before = {file: file.read_bytes() for file in made.rglob("*.pem")}
     assert {file.name for file in made.glob("one/*")} == {*CERTIFICATES}
@@ -89,7 +88,6 @@ def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
     ],
 )
 def test_all_three_end_with_a_sentence(command, tmp_path):
-    """And status 1, where what they were given is not good."""
     env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
     said = python(*command.split(), env=env, status=1).stderr
     assert said.count("\n") == 1
@@ -97,7 +95,6 @@ def test_all_three_end_with_a_sentence(command, tmp_path):
 
 
 def test_settings_of_dask_do_as_well(mine):
-    """Without a folder; the address has to fit them too."""
     comm = "distributed.comm"
     tls = {f"{comm}.tls.ca-file": str(mine / "ca.pem")}
     with dask.config.set({f"{comm}.require-encryption": True, **tls}):

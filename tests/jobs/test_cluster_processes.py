@@ -74,7 +74,6 @@ def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
 
 
 def test_workers_started_by_hand_can_do_everything(app):
-    """What needs child processes too: a sandbox, and a DataLoader with workers."""
     assert app.ask("core.jobs.sandbox:call", "os:getpid") > 0
     assert finish(app, app.submit(f"{HERE}:batches_of_a_loader")).value == 4
 
@@ -145,7 +144,6 @@ def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
 
 
 def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
-    """It says what for, is not given up, and begins when the other has ended."""
     monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", 0.1)
     first = begun(app, app.submit(COUNT, LONG))
     other = Engine(elsewhere.address)
@@ -167,7 +165,6 @@ def test_a_run_whose_app_is_gone_ends(app, elsewhere):
 
 
 def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
-    """It waits for that while others pass, and not for ever once that has gone."""
     elsewhere.add("other", "workers", "--lanes train --name other")
     wait(lambda: "other" in [host.name for host in app.hosts()])
     there = replace(LONG_RUN, host="other")
@@ -211,7 +208,6 @@ def hear_nothing(file: str) -> None:
 
 
 def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
-    """And with its children: it is cancelled, and the next job has a new worker."""
     monkeypatch.setattr(dask_connection, "DEAF_SECONDS", 0.5)
     deaf, child = deaf_job(app, tmp_path / "pid")
     following = app.submit(COUNT, SHORT)
@@ -273,7 +269,6 @@ def knock(address: str, folder: str | None = None) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates")
 def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
-    """They work for whoever has a certificate too; one that leaves may come back."""
     app = Engine()
 
     def names() -> list[str]:

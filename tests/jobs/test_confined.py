@@ -136,7 +136,6 @@ def test_it_answers(confine: bool, size: int) -> None:
     ],
 )
 def test_how_it_ends_is_told(confine: bool, code: str, status: int) -> None:
-    """Also where it doesn't read its request, and prints no text."""
     ended = asked(code, b"x" * 10**6, confine)
     assert ended == Ended(status, bytes(range(256)), b"", b"")
 

@@ -31,7 +31,6 @@ def long_ago(job: Job, **more: object) -> Job:
 
 
 def test_a_job_that_waits_for_its_turn_has_no_obstacle(there, monkeypatch):
-    """Also for a machine that is there, or as long as no scheduler answers."""
     assert (
         there.obstacle(long_ago(ANY)) == there.obstacle(long_ago(HERE)) == ("", False)
     )
@@ -41,7 +40,6 @@ def test_a_job_that_waits_for_its_turn_has_no_obstacle(there, monkeypatch):
 
 @pytest.mark.parametrize("status", ["queued", "starting"])
 def test_a_machine_that_is_away_is_waited_for_a_while(there, status):
-    """From when it went, or from when the job came: whichever is later."""
     job = long_ago(THERE, status=status)
     assert not there.obstacle(job)[1], "it went just now"
     there.hosts._since -= NO_WORKER_SECONDS + 1

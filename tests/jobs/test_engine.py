@@ -96,7 +96,6 @@ def test_a_cancelled_run_keeps_what_it_learned(engine, busy):
 
 
 def test_a_run_is_steered_by_its_owner_alone(engine, busy):
-    """It obeys while it goes on; paused, it stands still and can be cancelled."""
     job_id = engine.submit(RUN, LONG, owner="ada")
 
     def progress():
@@ -244,7 +243,6 @@ def spoil() -> int:
 
 @pytest.mark.slow
 def test_a_spoiled_device_harms_no_other_run(own_engine):
-    """The next run finds out, and is made by another process."""
     spoiled = finish(own_engine, own_engine.submit("tests.jobs.test_engine:spoil"))
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
     assert train_worker(own_engine).pid != spoiled.value
@@ -291,7 +289,6 @@ time.sleep(600)
 
 
 def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
-    """It keeps what it learned, and the next one runs."""
     job_id = engine.submit(RUN, LONG)
     running(engine, job_id)
     with monkeypatch.context() as strict:
@@ -315,7 +312,6 @@ class Class(Gate):
 
 
 def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
-    """Nothing is handed out but to the lab, and then all is, as it came."""
     monkeypatch.setattr(engine.admission, "gate", Class())
     monkeypatch.setattr(Class, "paused", True)
     ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "bo")]
@@ -349,7 +345,6 @@ def test_a_run_over_the_time_of_a_class_is_ended(engine, monkeypatch):
 
 
 def test_the_turns_are_fair(engine, busy):
-    """Two of one person and one of another are served in turn."""
     ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "ana", "bo")]
     assert [engine.job(job_id).place for job_id in ids] == [1, 3, 2]
     engine.cancel(busy)
@@ -359,7 +354,6 @@ def test_the_turns_are_fair(engine, busy):
 
 @pytest.mark.usefixtures("busy")
 def test_what_is_refused_is_not_queued(engine, monkeypatch):
-    """A sentence instead of a place; what waits is not touched."""
     monkeypatch.setattr(engine.admission, "limits", Limits(max_jobs_per_person=1))
     waiting = engine.submit(QUICK, owner="eve")
     with pytest.raises(ExplainedError, match="You have 1 job waiting or running"):
@@ -370,7 +364,6 @@ def test_what_is_refused_is_not_queued(engine, monkeypatch):
 
 
 def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
-    """Before that nothing is said; then what is left of the run before it."""
     known = Estimates()
     monkeypatch.setattr(engine.admission, "estimates", known)
     waiting, behind = engine.submit(RUN, SHORT), engine.submit(QUICK)
@@ -388,7 +381,6 @@ def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
 
 
 def test_a_checkpoint_is_put_aside_and_reaches_the_workers(engine):
-    """A job and a question that name it get its bytes; one that is gone is told."""
     run = finish(engine, engine.submit(RUN, SHORT))
     assert run.value.checkpoint == b""
     stored = Stored(run.id)
@@ -412,7 +404,6 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def test_one_person_leaves_room_in_the_lab(engine, tmp_path):
-    """While much is asked that takes long, other people are answered at once."""
     ana = {"owner": "ana"}
     jobs = [engine.submit(HOLD, str(tmp_path), lane="lab", **ana) for _ in range(2)]
     ask = partial(engine.ask, HOLD, str(tmp_path), seconds=120, **ana)
@@ -426,8 +417,6 @@ def test_one_person_leaves_room_in_the_lab(engine, tmp_path):
 
 
 def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
-    """While two files are opened and ten more wait, questions are answered."""
-
     def upload(number: int) -> tuple[float, float]:
         more = {"lane": "upload", "owner": f"eve {number}", "seconds": 120}
         return engine.ask(HOLD, str(tmp_path), **more)
@@ -447,7 +436,6 @@ def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
 
 
 def test_who_is_forgotten_has_no_jobs(engine):
-    """What runs ends within a batch, what waits never begins; others' jobs go on."""
     done = engine.submit(RUN, SHORT, owner="me")
     stored = finish(engine, done).id
     runs, waits = (engine.submit(RUN, LONG, owner="me") for _ in range(2))
@@ -464,7 +452,6 @@ def test_who_is_forgotten_has_no_jobs(engine):
 
 
 def test_a_forgotten_job_that_was_lost_keeps_no_place(engine):
-    """A worker that is lost with one is free for the next."""
     job_id = engine.submit(RUN, LONG, owner="me")
     running(engine, job_id)
     engine._jobs.remove(job_id)

@@ -52,7 +52,6 @@ def reported(history: History, job_id: str) -> Job:
 
 
 def test_a_job_that_ended_comes_back_as_it_was(store):
-    """With its settings, its start, its result; the checkpoint only where asked for."""
     first = History(store)
     first.wait(first.queue(job("a"), 0))
     reported(first, "a")
@@ -101,7 +100,6 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
 
 
 def test_what_waits_comes_back_in_its_order_and_round(store):
-    """With the same ids, owners and arguments; what can't be kept is not an error."""
     first = History(store)
     waiting = [(job("a"), 3), (job("b", Stored("x"), 7, "cpu", owner="bob"), 1)]
     for each, round in waiting:
@@ -114,7 +112,6 @@ def test_what_waits_comes_back_in_its_order_and_round(store):
 
 
 def test_what_is_deleted_is_gone_from_memory_too(store):
-    """Also what has just ended, and what somebody has looked at."""
     kept = History(store)
     kept.wait(kept.queue(job("a"), 0))
     kept.end(replace(job("a"), status="finished"), RESULT)
@@ -136,7 +133,6 @@ def test_what_is_deleted_is_gone_from_memory_too(store):
 def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
     engine, url, request, monkeypatch, failure, cause
 ):
-    """It fails in the middle: a sentence says why, and the run comes to its end."""
     monkeypatch.setattr(history, "PROGRESS_SECONDS", 0.1)
     monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
     server = None

@@ -35,7 +35,6 @@ def told(word: float, name: str = "lab", **lanes: int) -> dict:
 
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
-    """For as long as the scheduler says so."""
     here = Hosts(nothing)
     here.hear({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
     assert here.capacity == here.answering() == {"train": 2, "lab": 4}
@@ -69,7 +68,6 @@ def test_a_worker_that_says_nothing_is_not_there(clock):
 
 
 def test_workers_of_one_machine_are_known_by_its_name(clock):
-    """It is heard while one of them is, and one that is heard speaks for it."""
     here = Hosts(nothing)
 
     def look(word: float) -> list[tuple]:
@@ -95,7 +93,6 @@ def test_an_app_with_workers_of_its_own_has_one_machine():
 
 
 def test_who_speaks_sees_all_devices_together(clock):
-    """Where a machine has no lab that is heard, each that trains knows its GPU."""
     here = Hosts(nothing)
     trains = {f"t{n}": told(1, f"b-train-{n}", train=1) for n in range(2)}
 
@@ -125,7 +122,6 @@ def known(describe: Callable[[str], Machine], **speakers: str) -> Hosts:
 
 
 def test_a_machine_that_does_not_answer_holds_up_no_page():
-    """The others are described; it is, once it answers, and is asked only once."""
     asked, may_answer = [], threading.Event()
 
     def ask(address: str) -> Machine:
@@ -143,7 +139,6 @@ def test_a_machine_that_does_not_answer_holds_up_no_page():
 
 
 def test_a_machine_is_asked_anew_by_its_next_worker():
-    """Where asking failed, and where the worker is another: it may have changed."""
     asked = []
 
     def ask(address: str) -> Machine:

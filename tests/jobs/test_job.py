@@ -59,7 +59,6 @@ def test_a_job_runs_once_its_worker_says_so(jobs):
 
 
 def test_a_job_takes_from_when_its_worker_says_so_to_its_end(jobs, monkeypatch):
-    """Also where no page looked in between; a job that never ran took no time."""
     now = [100.0]
     monkeypatch.setattr(job.time, "time", lambda: now[0])
     jobs.start("a")
@@ -87,7 +86,6 @@ def test_jobs_are_found_by_function_and_owner(jobs):
 
 @pytest.mark.usefixtures("few")
 def test_ones_oldest_is_forgotten_for_ones_newest(jobs):
-    """Those of others and of other functions stay, and all that go on."""
     race = ended(jobs, "ada", RACE)
     runs = [ended(jobs, owner) for owner in ("bob", "ada", "ada", "ada")]
     assert jobs.ids(RUN) == ["a", "b", runs[0], *runs[2:]]
@@ -96,13 +94,11 @@ def test_ones_oldest_is_forgotten_for_ones_newest(jobs):
 
 @pytest.mark.usefixtures("few")
 def test_who_has_most_loses_the_oldest(jobs):
-    """Where there are too many in all, a person who has few keeps them."""
     runs = [ended(jobs, owner) for owner in ("bob", "ada", "ada", "cid")]
     assert jobs.ids(RUN) == ["a", "b", runs[0], *runs[2:]]
 
 
 def test_a_run_is_the_sum_of_its_reports(jobs):
-    """Each counts once, whenever pages look; other reports stay as they are."""
     started = Started(PROCESSOR, 1, 10, 100, 10)
     epoch = Epoch(1, 2, 1.0, 0.9, 0.8, 10.0, 1e3, 0.5, 0.6)
     reports = (started, step(1), Fit(1, (0.0,), None), step(2), epoch, Fit(2, (), None))
@@ -148,7 +144,6 @@ def test_events_that_are_read_later_stay(jobs, status):
 
 
 def test_what_is_filed_is_told_once():
-    """With the job that it has changed; nothing is told after the end."""
     told = []
     jobs = Jobs(lambda job, event: told.append((job.id, job.events, event)))
     jobs.add(Job("a", RUN, (), "train", "ada"))

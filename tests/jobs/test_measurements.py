@@ -46,7 +46,6 @@ def url(tmp_path) -> str:
 
 @pytest.mark.parametrize("address", RESULTS)
 def test_what_was_measured_is_the_same_after_a_restart(url, address):
-    """Its figures, with what it was asked, by whom, when, and on what."""
     store = Store(url)
     before = job(address, RESULTS[address])
     measured.keep(store.measurements, before)
@@ -71,7 +70,6 @@ def test_what_was_measured_is_the_same_after_a_restart(url, address):
 
 
 def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
-    """Nor what is no measurement, what nobody knows the machine of, no plain data."""
     store = Store(url)
     for each in (
         job(RACE, samples.RACE, "cancelled"),
@@ -91,7 +89,6 @@ def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
 
 @pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
 def test_what_a_person_measured_is_never_the_servers(url, owner, after):
-    """Also once that person is forgotten: their row is gone, the figures stay."""
     store = Store(url)
     measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
     store.writer.write(lambda each: each.execute(delete(Visitor)))
@@ -101,7 +98,6 @@ def test_what_a_person_measured_is_never_the_servers(url, owner, after):
 
 
 def test_a_run_is_what_is_measured_of_it():
-    """A page about one run is shown no figures of another."""
     assert measured.subject((Stored("run"), RunConfig())) == "run"
     assert measured.subject((RunConfig(), 3)) == ""
 

@@ -76,7 +76,6 @@ class Story:
 
 
 def test_first_come_first_served():
-    """One worker gets one job after the other, each when the one before has ended."""
     waiting = queue("train", "train", "train")
     assert hand_out(waiting, train=1) == ["0"]
     assert hand_out(waiting, train=1) == []
@@ -86,7 +85,6 @@ def test_first_come_first_served():
 
 
 def test_whose_turn_was_longest_ago_goes_next():
-    """A1 A2 B1 C1 C2 A3 is served A1 B1 C1 A2 C2 A3, and the places say so."""
     waiting, names = Queue(), ["A1", "A2", "B1", "C1", "C2", "A3"]
     for name in names:
         come(waiting, name)
@@ -105,7 +103,6 @@ def test_a_newcomer_enters_at_the_current_round():
 
 
 def test_who_gives_up_waiting_has_lost_no_turn():
-    """A job that was cancelled before its turn does not count as one."""
     waiting = Queue()
     for name in ("X1", "A1", "B1"):
         come(waiting, name)
@@ -117,7 +114,6 @@ def test_who_gives_up_waiting_has_lost_no_turn():
 
 
 def test_a_job_that_is_put_back_is_next():
-    """Nobody goes before it who waited behind it, and it does not count twice."""
     waiting = Queue()
     for name in ("A1", "B1", "A2", "B2"):
         come(waiting, name)
@@ -210,7 +206,6 @@ def test_nobody_is_remembered_for_longer_than_it_matters():
 
 
 def test_lanes_do_not_wait_for_each_other():
-    """A place counts within a lane, and a lane that is full holds up no other."""
     waiting = queue("train", "lab", "train", "lab")
     assert [waiting.place(each) for each in "0123"] == [1, 1, 2, 2]
     assert hand_out(waiting, train=1, lab=2) == ["0", "1", "3"]
@@ -218,7 +213,6 @@ def test_lanes_do_not_wait_for_each_other():
 
 
 def test_a_lane_that_is_paused_keeps_its_places():
-    """The others go on."""
     waiting = queue("train", "lab", "train")
     assert waiting.next({"train": 1, "lab": 1}, ["train"]).id == "1"
     assert [waiting.place(each) for each in "012"] == [1, 1, 2]
@@ -253,7 +247,6 @@ def test_more_workers_take_more_jobs():
 
 
 def test_a_job_for_one_machine_waits_for_that():
-    """Others pass, until a worker of it is free: also of a job that any could do."""
     config, free = RunConfig(host="b"), {"train": 3, "on a": 2, "on b": 1}
     waiting = Queue()
     for name, arguments in (("0", ()), ("1", (config,)), ("2", (config,)), ("3", ())):

@@ -124,7 +124,6 @@ def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
 @pytest.mark.parametrize("hostile", [False, True])
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")
 def test_children_end_with_their_parent(hostile):
-    """If the process that waits is killed, its child and the child's children end."""
     sandbox.warm_up()
     before = descendants()
     start = sandbox._context().Process
@@ -189,7 +188,6 @@ def has_landlock() -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    """A hostile child changes no file, starts no program, connects to nobody."""
     if not has_landlock():
         pytest.skip("this kernel has no Landlock, or an old one")
     (tmp_path / "other").write_text("as it was")
@@ -229,7 +227,6 @@ def seen_by_drivers() -> dict[str, str | None]:
 
 
 def test_drivers_find_no_device() -> None:
-    """Every hostile child has them hidden, and no other child has."""
     address = "tests.jobs.test_sandbox:seen_by_drivers"
     assert sandbox.call(address, hostile=True) == sandbox.NO_DEVICES
     assert sandbox.call(address) == {
@@ -243,7 +240,6 @@ def accelerators() -> int:
 
 @pytest.mark.gpu
 def test_torch_finds_no_accelerator() -> None:
-    """In one and the same forking server, hostile children see none, others all."""
     address = "tests.jobs.test_sandbox:accelerators"
     assert sandbox.call(address, hostile=True) == 0
     assert sandbox.call(address) == accelerators()

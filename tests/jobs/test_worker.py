@@ -62,7 +62,6 @@ def test_the_pages_of_the_server_go_before_its_workers(engine):
 
 
 def test_what_is_logged_in_a_job_has_its_id(engine):
-    """Also in a process that the job starts; not so what its thread does next."""
     job_id = engine.submit("tests.jobs.test_worker:lines", lane="lab")
     said = finish(engine, job_id).value
     assert [json.loads(line)["run"] for line in said] == [job_id] * 2

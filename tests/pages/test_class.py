@@ -122,7 +122,6 @@ def test_members_are_told_that_a_class_was_closed_or_deleted(opened, engine):
 
 
 def test_members_see_everybodys_best_and_their_own_place(opened):
-    """And what the class guessed, once they have guessed themselves."""
     made = opened(target=0.79, fixed={"task": "sprites"})
     first, second = join(made), join(made)
     assert "reach 79% on Sprites in the fewest seconds" in said(first)

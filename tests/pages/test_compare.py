@@ -196,7 +196,6 @@ def test_every_line_beside_a_lesson_is_one_that_ran():
 
 
 def test_a_class_sees_the_gpus_that_were_shared(room):
-    """Nothing is shared by itself."""
     made = room.create(TEACHER, "Monday", 30, Rules())
     room.start(TEACHER, made.id)
     at = open_page("pages/7_Compare.py", tab="Your GPU")

@@ -11,15 +11,10 @@ from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
 from core.lessons.speed.climb_result import Climb
 from core.ui import runs
-from core.ui.course import CLASS, LESSONS, RUNS, TEACHER
+from core.ui.course import LESSONS
 from tests import samples
 from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
 from tests.ui.vega import missing
-
-
-def test_every_page_but_a_few_is_a_lesson_and_every_lesson_a_page():
-    assert [each.file for each in (*LESSONS, RUNS, CLASS, TEACHER)] == PAGES
-
 
 SETUPS = (samples.RACE.config, (("memory", "cuda"),))
 COMPARE, SPEED = "pages/7_Compare.py", "pages/8_Speed.py"

@@ -94,7 +94,6 @@ def test_the_result_is_put_into_words(lab, sentences):
 
 @pytest.mark.parametrize("lab", RESULTS)
 def test_figures_say_where_they_come_from(lab, monkeypatch):
-    """Ranks, backend and device, also where they are those of this machine."""
     monkeypatch.setattr(figures, "elsewhere", lambda *_: "")
     caption = texts(show_result(lab).caption)
     assert re.search(r"\branks\b", caption)

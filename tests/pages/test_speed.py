@@ -205,7 +205,6 @@ def test_one_switch_shows_all_results_and_only_then_there_are_files():
 
 
 def test_without_the_textbook_the_others_have_their_figures():
-    """And no verdict, since there is nothing to compare them with."""
     results = samples.CLIMBED.results
     failed = [Result(r.rung, "", message="It broke.") for r in results[:4]]
     alone = replace(results[4], base="", base_seconds=())
@@ -250,7 +249,6 @@ def test_the_direct_comparison_does_not_tell_which_rung_is_best():
 
 
 def test_a_climb_is_started_cancelled_and_resumed(engine):
-    """Resuming hands over what was measured; another model begins anew."""
     path = "core.lessons.speed.climb:climb"
     at = open_page("pages/8_Speed.py")
     at.selectbox(key="ladder_task").set_value("sprites").run()

@@ -435,7 +435,6 @@ def test_regression_is_trained_to_the_end(engine, criterion):
 
 
 def test_tasks_bring_what_fits_them():
-    """Between tasks on images, all settings stay."""
     query = {"task": "sprites", "model": "cnn", "augment": "true", "epochs": "3"}
     at = open_page("pages/3_Train.py", **query)
     at.get_by_key("task").set_value("fashion-mnist").run()

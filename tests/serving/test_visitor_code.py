@@ -37,7 +37,6 @@ def test_on_a_laptop_code_runs_by_itself(is_own, headers, monkeypatch) -> None:
 
 
 def test_where_the_app_listens_is_what_counts() -> None:
-    """In a process of its own: this one may listen somewhere already."""
     python(
         "-c",
         """

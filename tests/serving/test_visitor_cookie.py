@@ -39,7 +39,6 @@ def browser() -> Client:
 
 
 def test_a_first_page_sets_a_cookie_for_180_days(browser):
-    """Not for scripts and other sites, and never from a shared cache."""
     browser.get("/Train")
     given = browser.given
     assert read(given.value)

@@ -25,7 +25,6 @@ def page() -> None:
 
 @pytest.mark.parametrize("cookie", ["me", ""])
 def test_with_a_cookie_answers_are_found_again_in_another_tab(monkeypatch, cookie):
-    """A switch's also above the place where it is drawn."""
     monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
     at = AppTest.from_function(page, default_timeout=60).run()
     assert (at.radio[0].value, at.toggle[0].value) == (None, False)

@@ -15,7 +15,6 @@ def page(ran: bool = True) -> None:
 
 
 def test_a_result_is_hidden_until_there_is_a_guess():
-    """One that is changed is judged anew."""
     at = AppTest.from_function(page, default_timeout=60).run()
     assert "hidden until you guess" in texts(at.info)
     at.radio[0].set_value("Wheat").run()
@@ -25,7 +24,6 @@ def test_a_result_is_hidden_until_there_is_a_guess():
 
 
 def test_nobody_has_to_guess():
-    """One click shows the result, asks no more, and judges nothing."""
     at = AppTest.from_function(page, default_timeout=60).run()
     at.button(key="show_loaf").click().run()
     assert not at.radio

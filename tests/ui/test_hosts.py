@@ -42,7 +42,6 @@ def test_one_machine_is_not_spoken_of(there):
 
 
 def test_there_is_a_choice_where_there_are_several(there):
-    """Any, and each by its name; also one that was asked for and is not there."""
     there.append(ONE)
     assert (hosts.options(""), hosts.options("gone")) == ([], ["", "gone"])
     there.extend((NEW, Host("asks_only", "d", 0, True)))
@@ -51,7 +50,6 @@ def test_there_is_a_choice_where_there_are_several(there):
 
 
 def test_any_machine_has_what_all_of_them_have(there):
-    """Each by itself has its own devices; one that has not said keeps none back."""
     there.extend((ONE, NEW))
     kinds = [each.device for each in ONE.machine.devices]
     assert kinds == ["cuda", "cpu"]
@@ -63,7 +61,6 @@ def test_any_machine_has_what_all_of_them_have(there):
 
 
 def test_several_machines_are_all_told(there):
-    """Also one that has not said what it is, and one that doesn't answer any more."""
     there.extend((ONE, NEW, SILENT))
     assert hosts.names() == "3 machines: `one`, `new_1`, `silent`"
     assert table().markdown[0].value.splitlines()[2:] == [

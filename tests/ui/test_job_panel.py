@@ -111,7 +111,6 @@ def test_a_double_click_starts_one_job(use):
 
 
 def test_the_page_is_about_some_of_the_jobs(use):
-    """The newest of those is the panel's, however new the others are."""
     use(job("a", "finished", 1), job("b", "finished", 1), job("c", "running", 2))
     panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
     assert panel.job is not None
@@ -127,7 +126,6 @@ def test_without_a_job_it_says_what_will_appear(use):
 
 
 def test_who_has_measured_nothing_sees_what_others_have(use):
-    """When it was, and by whom; with a job of one's own it is that one."""
     somebodys = Job("x", ADDRESS, (2,), "train", "ada", "finished", value=samples.RACE)
     use(before=somebodys)
     at = drawn()
@@ -171,7 +169,6 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
 
 
 def test_the_jobs_are_looked_up_no_more_than_needed(use):
-    """Once for the buttons, which are of one mind, and once for what is below them."""
     engine = use(job("a", "running", 1))
     looks, jobs = [], engine.jobs
     engine.jobs = lambda *of: looks.append(of) or jobs(*of)
@@ -194,13 +191,11 @@ def test_events_are_told_apart_by_their_kind():
     ],
 )
 def test_the_wait_is_told_where_it_is_known(use, seconds, said):
-    """Beside the place; where the server can't know it, nothing is said of it."""
     use(job("a", "queued", 1, place=1)).seconds = seconds
     assert said in slots(drawn())[0]
 
 
 def test_a_refused_job_is_told_where_it_was_pressed(use):
-    """Once; the button is there for another try."""
     engine = use()
     engine.refuses = "You have 4 jobs waiting or running."
     at = drawn().button(key="start").click().run()

@@ -36,7 +36,6 @@ def here(engine, monkeypatch):
 
 
 def test_what_a_visitor_measures_is_there_for_the_next_one(engine, monkeypatch):
-    """Once the job has ended, on the machine where the worker stands."""
     wait(lambda: engine.machine() is not None)
     done = finish(engine, engine.submit(COPIES, "cpu", owner="ada"))
 
@@ -53,7 +52,6 @@ def test_what_a_visitor_measures_is_there_for_the_next_one(engine, monkeypatch):
 
 
 def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
-    """Each machine has its own; one that is not known yet, or has none, shows none."""
     measurements = server.store().measurements
     for machine, steps in (("one", 3), ("two", 4)):
         value = replace(samples.RACE, steps=steps)
@@ -68,7 +66,6 @@ def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
 
 
 def test_what_another_version_told_of_it_is_no_traceback(here):
-    """A measurement of which the page can't say enough counts as none."""
     here("older")
     kept = {"machine": "older", "provenance": samples.CARD}
     server.store().measurements.keep(RACE, samples.RACE, **kept)
@@ -77,8 +74,6 @@ def test_what_another_version_told_of_it_is_no_traceback(here):
 
 
 def test_a_page_opens_empty_where_the_database_is_away(here, monkeypatch):
-    """What is wrong is told by the page's frame; here there is nothing to show."""
-
     def fail(*_arguments: object) -> None:
         raise StoreError("gone")
 
@@ -97,7 +92,6 @@ def test_a_page_opens_empty_where_the_database_is_away(here, monkeypatch):
     ],
 )
 def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
-    """An older torch stays with its figures; nobody's name is told."""
     monkeypatch.setattr(measured, "visitor", lambda: "me")
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."

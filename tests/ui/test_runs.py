@@ -40,7 +40,6 @@ def after(steps: int) -> Job:
 
 
 def test_all_who_watch_share_one_curve(job):
-    """Looks at the same job are the same object, with its curve drawn up once."""
     first = runs.view(job)
     assert runs.view(job) is first
     assert runs.view(job.after(events()[1])) is not first
@@ -76,7 +75,6 @@ def test_the_time_left_is_told_once_enough_is_done():
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):
-    """Also when it is asked for before an older one, or an older one is deleted."""
     runs._numbers.cache_clear()
     ids = ["a", "b", "c"]
     kept = [SimpleNamespace(id=each) for each in reversed(ids)]

@@ -39,7 +39,6 @@ def test_a_person_with_two_tabs_is_one_until_both_are_closed():
 
 
 def test_a_stale_answer_is_shown_while_it_is_asked_anew():
-    """Whoever looks does not wait, and the next look finds the new answer."""
     asked, may_answer = [], threading.Event()
 
     def question() -> int:
@@ -96,7 +95,6 @@ def test_all_who_wait_hear_the_same_failure_and_the_next_asks_again():
 
 
 def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
-    """Where asking anew fails, the next who looks is told so."""
     answers = iter(["old"])
 
     def question() -> str:

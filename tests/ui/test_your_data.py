@@ -69,7 +69,6 @@ def test_a_visitor_sees_their_code_and_once_what_came_of_a_form(store, monkeypat
 
 @pytest.mark.usefixtures("two_people")
 def test_downloads_hold_all_data_of_the_visitor_and_no_others(store, monkeypatch):
-    """Hidden runs too; no spreadsheet runs what a name says."""
     files = {}
     monkeypatch.setattr(
         your_data.controls,
@@ -162,7 +161,6 @@ def code_of(browser: Client, store: Store) -> str:
 
 
 def test_a_code_brings_a_visitor_back_in_another_browser(app, store, browsers):
-    """With a cookie of another visitor, whose runs stay theirs, or without one."""
     here, there = browsers
     who, other = me(here), me(there)
     finished(store, "mine", who)
@@ -211,7 +209,6 @@ def test_only_a_form_of_this_site_does_anything(store, browsers, path):
 
 
 def test_after_deleting_the_browser_is_a_new_visitor(store, browsers, forgotten):
-    """Jobs end first; others keep their data; the old cookie is invalid."""
     browser, other = browsers
     who, cookie = me(browser), browser.cookies[COOKIE]
     for each in (who, me(other)):

@@ -36,7 +36,6 @@ def test_a_gain_is_the_ratio_of_epochs_timed_in_turn():
 
 
 def test_a_gain_counts_samples():
-    """An epoch that leaves a tenth of the images out is not faster for that."""
     shorter = after((3.6, 3.6, 3.6), samples=5760)
     assert shorter.gain(FIRST).ratio == pytest.approx(1)
 
@@ -214,7 +213,6 @@ def test_a_climb_without_a_rung_says_so():
 
 
 def test_the_best_rung_is_the_one_that_the_gains_lead_to():
-    """Not the one whose epochs fell into a quiet moment."""
     quiet = {"seconds": (0.1,) * 3, "base_seconds": (0.1,) * 3}
     lucky = [
         replace(result, **quiet if result.rung == "no_waiting" else {})
