@@ -95,7 +95,11 @@ def test_what_is_said_has_its_spread(capsys):
     ratio = {"median": 6.8, "least": 6.5, "most": 7.0}
     epoch = {"seconds": 0.5, "speedup": ratio, "times_floor": ratio, "n": 5}
     reached = {
-        "ann": {"target": 0.9, "speedups": {"fast": ratio, "recipe": None}, "n": 3}
+        "ann": {
+            "target": 0.9,
+            "speedups": {"fast over default": ratio, "recipe over fast": None},
+            "n": 3,
+        }
     }
     bench.say({"epoch": {"a": epoch}, "time_to_accuracy": reached, "verdicts": []})
     said = capsys.readouterr().out
@@ -110,7 +114,7 @@ def few_images(monkeypatch):
     train, test = sprites.draw(160, seed=0), sprites.draw(40, seed=1)
     few = datasets.Dataset("", (), datasets.Split(*train), datasets.Split(*test))
     monkeypatch.setattr(datasets, "load", lambda _: few)
-    monkeypatch.setattr(bench, "MOST_EPOCHS", 2)
+    monkeypatch.setattr(bench, "MOST_EPOCHS", dict.fromkeys(bench.TARGETS, 2))
 
 
 @pytest.mark.usefixtures("few_images", "one_thread")
@@ -119,7 +123,7 @@ def few_images(monkeypatch):
 def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target):
     monkeypatch.setitem(bench.TARGETS, model, target)
     found = bench.time_to_accuracy(model, torch.device("cpu"), range(2))
-    runs = {name: found[name] for name in ("textbook", *found["speedups"])}
+    runs = {name: found[name] for name in ("textbook", "default", "fast", "recipe")}
     epochs = {name: {run["epochs"] for run in made} for name, made in runs.items()}
     assert epochs == {
         "textbook": {1 if target < 1 else 2},
@@ -130,11 +134,13 @@ def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target)
     for made in runs.values():
         assert [run["seed"] for run in made] == [0, 1] == list(range(found["n"]))
         assert all(0 <= run["test_accuracy"] <= 1 < 1 + run["seconds"] for run in made)
-    for name, ratio in found["speedups"].items():
+    assert len(found["speedups"]) == 5
+    for pair, ratio in found["speedups"].items():
         if target > 1:
             assert ratio is None
         else:
-            pairs = zip(runs["textbook"], runs[name], strict=True)
+            name, _, base = pair.partition(" over ")
+            pairs = zip(runs[base], runs[name], strict=True)
             ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
             assert [ratio["least"], ratio["most"]] == ratios
     assert json.dumps(found)

@@ -1,6 +1,7 @@
 """Accuracy against seconds, as the Speed page shows it."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import altair as alt
 import pandas as pd
@@ -21,6 +22,8 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import engine
 
+LEGEND = 70  # pixels
+
 
 class SecondsToAccuracy(Lab):
     key, order, file = "run_time_to_accuracy", 0, "time-to-accuracy"
@@ -31,6 +34,10 @@ class SecondsToAccuracy(Lab):
         ("The test", "core.lessons.speed.recipe:accuracy"),
         ("The clock", "core.lessons.speed.time_to_accuracy:tested"),
     )
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {way: texts["title"] for way, texts in self.words["ways"].items()}
 
     def asks(self, *_: object) -> Guess:
         return Guess(
@@ -60,26 +67,30 @@ class SecondsToAccuracy(Lab):
         return TimeToAccuracy(tests, job.arguments[0], machine.devices[0], date="")
 
     def chart(self, result: TimeToAccuracy) -> None:
-        colors, titles = charts.palette(), self.words["ways"]
+        colors, titles = charts.palette(), self.titles
         tests = pd.DataFrame(map(asdict, result.tests)).assign(
             change=lambda tests: tests["way"].map(titles)
         )
+        top = max(TARGET, tests["accuracy"].max()) + 0.003
+        near = alt.Scale(domain=[TARGET - 0.04, top], nice=False)
         chart = alt.Chart(tests).encode(
             x=alt.X("seconds:Q").title(charts.AXES["seconds"]).scale(zero=True),
-            y=alt.Y("accuracy:Q").title("Test accuracy").scale(zero=False, padding=8),
+            y=alt.Y("accuracy:Q")
+            .title("Test accuracy")
+            .scale(near)
+            .axis(format=charts.PERCENT),
             color=charts.hues(
-                "change", titles.values(), colors.runs, columns=1, **charts.LINES
+                "change", titles.values(), colors.runs, columns=2, **charts.LINES
             ),
-            tooltip=charts.tips(change="With", epoch="Epoch")
+            tooltip=charts.tips(change="Change", epoch="Epoch")
             + charts.tips(".1f", seconds="Seconds")
             + charts.tips(".2%", accuracy="Test accuracy"),
         )
-        chart = chart.encode(y=chart.encoding.y.axis(format=charts.PERCENT))
         target = alt.Chart(pd.DataFrame({"accuracy": [TARGET]})).encode(y="accuracy:Q")
         rule = target.mark_rule(strokeDash=[4, 4], color=colors.quiet)
         st.altair_chart(
-            alt.layer(rule, charts.lines(chart, points=45)).properties(
-                height=charts.TALL
+            alt.layer(rule, charts.lines(chart, points=45, clip=True)).properties(
+                height=charts.TALL + LEGEND
             ),
             alt="Test accuracy after each epoch of each way, against seconds",
         )
@@ -95,7 +106,8 @@ class SecondsToAccuracy(Lab):
         return Finding(text, answers[place])
 
     def lines(self, result: TimeToAccuracy) -> list[str]:
-        lines = [self.words["one_seed"].format(seed=result.seed)]
+        changes = self.words["ways"]
+        lines = [f"**{self.titles[w]}**: {changes[w]['change']}" for w in result.ways]
         if "half" not in result.ways:
             lines.append(self.words["no_half"])
         return lines
@@ -104,16 +116,20 @@ class SecondsToAccuracy(Lab):
         figures.table(
             (
                 (
-                    self.words["ways"][way],
+                    self.titles[way],
                     format.precise(result.epoch_seconds(way)),
                     format.precise(s) if (s := result.reached(way)) else "not reached",
                     f"{result.best(way):.2%}",
                 )
                 for way in result.ways
             ),
-            ("With", "Seconds an epoch", f"Until {TARGET:.1%}", "Best accuracy"),
+            ("Change", "Seconds an epoch", f"Until {TARGET:.1%}", "Best accuracy"),
             alt="Seconds an epoch, seconds to the target and best accuracy of each way",
         )
+        recipe = Path(__file__).with_name("recipe.py")
+        code, key = recipe.read_bytes(), f"recipe{self.suffix}"
+        controls.download("The recipe, one file", code, recipe.name, key)
 
     def caption(self, result: TimeToAccuracy) -> str:
-        return self.words["how"].format(task=format.NAMES[result.task])
+        task = format.NAMES[result.task]
+        return self.words["how"].format(task=task, seed=result.seed)
