@@ -46,7 +46,7 @@ def train(me, store) -> Iterator[Callable[..., str]]:
         return made[-1]
 
     yield one
-    for owner in (me, "somebody else"):
+    for owner in (me, "somebody else", ""):
         store.runs.delete(made, owner)
 
 
@@ -143,6 +143,7 @@ def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, me):
 
 def test_nobody_sees_the_runs_of_others(train):
     train(owner="somebody else")
+    train(owner="")  # the server
     at = open_page(PAGE)
     assert not at.dataframe
     assert "You haven't trained here yet" in texts(at.markdown)
