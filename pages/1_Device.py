@@ -18,7 +18,7 @@ with (
     explained("The worker could not inspect the machine"),
     st.spinner("The worker is inspecting the machine"),
 ):
-    facts, devices, answers = machine.facts(), machine.devices(), machine.answers()
+    facts, devices = machine.facts(), machine.devices()
 if facts is None:
     frame.end("Device")
     st.stop()
@@ -33,6 +33,11 @@ machine.watch(facts)
 
 
 def ask() -> None:
+    answers = None
+    with explained("The worker could not ask for a device"):
+        answers = machine.answers()
+    if answers is None:
+        return
     machine.idioms(answers)
     machine.trap(answers)
     here = engine().machine()

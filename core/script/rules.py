@@ -47,11 +47,11 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
     def is_asked_for(node: ast.AST) -> bool:
         around = list(script.up(node))
         tests = [e.test for e in around if isinstance(e, ast.If | ast.IfExp)]
-        is_tried = any(isinstance(e, ast.Try) for e in around)
+        is_tried = any(isinstance(e, ast.Try) and e.handlers for e in around)
         return is_tried or any(GPU.search(ast.unparse(test)) for test in tests)
 
     # Some write "cuda" first: `if not torch.cuda.is_available(): device = "cpu"`.
-    changed = {name for name, _, at in script.assigned if is_asked_for(at)}
+    changed = {name for name, _, at in script.assigned if name and is_asked_for(at)}
     first = {value for name, value, _ in script.assigned if name in changed}
     written = [node for node in written if not (node in first or is_asked_for(node))]
     if lines := sorted(node.lineno for node in written):

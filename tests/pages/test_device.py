@@ -125,12 +125,15 @@ def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, 
             assert (why_not in texts(open_page(page).caption)) == told
 
 
-def test_a_worker_that_does_not_answer_is_a_sentence(monkeypatch, device_page):
+@pytest.mark.parametrize("question", ["facts", "answers"])
+def test_a_worker_that_does_not_answer_is_a_sentence(
+    monkeypatch, device_page, question
+):
     def silent() -> None:
         raise ExplainedError("The worker gave no answer in 60 seconds.")
 
     device_page()
-    monkeypatch.setattr(machine, "facts", KeptAnswer(silent, 60))
+    monkeypatch.setattr(machine, question, KeptAnswer(silent, 60))
     at = open_page("pages/1_Device.py")
     assert "no answer" in texts(at.error)
     assert at.get("page_link")

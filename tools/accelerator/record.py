@@ -17,7 +17,7 @@ SECONDS = {
     "memory": 60.0,
     "vectorize": 60.0,
     "copies": 40.0,
-    "time_to_accuracy": 300.0,
+    "time_to_accuracy": 420.0,
 }
 REPEATS = 5
 

@@ -65,8 +65,8 @@ def whitening(images: Tensor) -> Tensor:
 
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the device computes in 16 bits: emulated, they are slower than 32."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type in ("cuda", "xpu"):
+        return getattr(torch, device.type).is_bf16_supported(including_emulation=False)
     features = getattr(torch.cpu, "get_capabilities", dict[str, bool])()
     names = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, Arm
     return device.type == "cpu" and any(map(features.get, names))

@@ -55,10 +55,7 @@ class SecondsToAccuracy(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         tests, planned = len(reported(job, Tested)), len(WAYS) * job.arguments[2]
-        return (
-            f"Training: {format.counted(tests, 'test')} of {planned}",
-            tests / planned,
-        )
+        return f"Training: {format.counted(tests, 'test')} so far", tests / planned
 
     def gather(self, job: Job) -> TimeToAccuracy | None:
         tests, machine = tuple(reported(job, Tested)), engine().machine()
