@@ -70,12 +70,11 @@ class SecondsToAccuracy(Lab):
         )
         top = max(TARGET, tests["accuracy"].max()) + 0.003
         near = alt.Scale(domain=[TARGET - 0.04, top], nice=False)
+        accuracy = alt.Y("accuracy:Q").title("Test accuracy").scale(near)
+        accuracy = accuracy.axis(format=charts.PERCENT)
         chart = alt.Chart(tests).encode(
             x=alt.X("seconds:Q").title(charts.AXES["seconds"]).scale(zero=True),
-            y=alt.Y("accuracy:Q")
-            .title("Test accuracy")
-            .scale(near)
-            .axis(format=charts.PERCENT),
+            y=accuracy,
             color=charts.hues(
                 "change", titles.values(), colors.runs, columns=2, **charts.LINES
             ),
@@ -83,7 +82,7 @@ class SecondsToAccuracy(Lab):
             + charts.tips(".1f", seconds="Seconds")
             + charts.tips(".2%", accuracy="Test accuracy"),
         )
-        target = alt.Chart(pd.DataFrame({"accuracy": [TARGET]})).encode(y="accuracy:Q")
+        target = alt.Chart(pd.DataFrame({"accuracy": [TARGET]})).encode(y=accuracy)
         rule = target.mark_rule(strokeDash=[4, 4], color=colors.quiet)
         st.altair_chart(
             alt.layer(rule, charts.lines(chart, points=45, clip=True)).properties(
