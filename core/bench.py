@@ -171,8 +171,8 @@ def recipe_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     images, labels = data.train.images, data.train.labels
     network = recipe.build(plan, images).to(device)
-    run_through(recipe.train(plan, network, images, labels))
-    accuracy = recipe.accuracy(plan, network, data.test.images, data.test.labels)
+    run_through(recipe.train(plan, network, (images, labels)))
+    accuracy = recipe.accuracy(plan, network, (data.test.images, data.test.labels))
     return dict(epochs=plan.epochs, test_accuracy=accuracy)
 
 

@@ -79,10 +79,15 @@ def ask(
     )
 
 
-@st.cache_data(max_size="100MB", show_spinner=False)
 def ask_once(address: str, *arguments: Any) -> Any:
     """The answer of `ask`, for every visitor who asks the same from then on."""
-    return ask(address, *arguments)
+    return cached_ask()(address, *arguments)
+
+
+@cache
+def cached_ask() -> Any:
+    """Made when it is first needed: before the server runs, Streamlit would warn."""
+    return st.cache_data(max_size="100MB", show_spinner=False)(ask)
 
 
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:

@@ -88,7 +88,7 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     def ask(*_args, **_options):
         raise ExplainedError("The worker gave no answer.")
 
-    for cached in (model_to_page.ask, server.ask_once):
+    for cached in (model_to_page.ask, server.cached_ask()):
         cached.clear()
     monkeypatch.setattr(Engine, "ask", ask)
     at, unanswered = open_page("pages/2_Model.py"), 0

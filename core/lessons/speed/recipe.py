@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 
+Data = tuple[Tensor, Tensor]  # images uint8 (N, 1, 28, 28), and labels (N,)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -29,7 +31,7 @@ class Recipe:
     center: float = 0.0  # pixels are 0..255; this one becomes 0
     spread: float = 255.0  # and so many more become 1
     flips: bool = True  # train on mirror images of half of the images
-    mirror: bool = True  # to test, add the outputs for an image and its mirror image
+    mirror: bool = True  # to test, add the outputs for the mirror image
 
 
 CNN = Recipe()
@@ -68,8 +70,8 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type in ("cuda", "xpu"):
         return getattr(torch, device.type).is_bf16_supported(including_emulation=False)
     features = getattr(torch.cpu, "get_capabilities", dict[str, bool])()
-    names = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, Arm
-    return device.type == "cpu" and any(map(features.get, names))
+    x86, arm = ("avx512_bf16", "amx_bf16"), ("bf16",)
+    return device.type == "cpu" and any(map(features.get, x86 + arm))
 
 
 def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
@@ -79,16 +81,15 @@ def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
         return model((pixels - recipe.center) / recipe.spread).float()
 
 
-def train(
-    recipe: Recipe, model: nn.Module, images: Tensor, labels: Tensor
-) -> Iterator[Tensor]:
-    """Train on uint8 images (N, 1, 28, 28), where the model is; yields each loss."""
+def train(recipe: Recipe, model: nn.Module, data: Data) -> Iterator[Tensor]:
+    """Make all steps of a training; yields each loss."""
     device, size = next(model.parameters()).device, recipe.batch_size
-    images, labels = images.to(device), labels.to(device)
+    images, labels = (part.to(device) for part in data)
     criterion = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)
     optimizer = AdamW(model.parameters(), weight_decay=0.05, fused=True)
     steps = max(recipe.epochs * -(-len(labels) // size), 5)
-    schedule = OneCycleLR(optimizer, recipe.learning_rate, steps, pct_start=0.25)
+    rate = recipe.learning_rate
+    schedule = OneCycleLR(optimizer, rate, steps, pct_start=0.25)
     for _ in range(recipe.epochs):
         for batch in torch.randperm(len(labels)).to(device).split(size):
             pixels = images[batch].float()
@@ -104,18 +105,18 @@ def train(
 
 
 @torch.inference_mode()
-def accuracy(recipe: Recipe, model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The share of uint8 images (N, 1, 28, 28) that the model classifies correctly."""
+def accuracy(recipe: Recipe, model: nn.Module, data: Data) -> float:
+    """The share of the images that the model classifies correctly."""
     model.eval()
     device, correct = next(model.parameters()).device, 0
-    for part, targets in zip(images.split(1000), labels.split(1000), strict=True):
-        pixels = part.to(device).float()
+    for images, labels in zip(*(t.split(1000) for t in data), strict=True):
+        pixels = images.to(device).float()
         logits = outputs(recipe, model, pixels)
         if recipe.mirror:
             logits += outputs(recipe, model, pixels.flip(-1))
-        correct += int((logits.argmax(dim=1).cpu() == targets).sum())
+        correct += int((logits.argmax(dim=1).cpu() == labels).sum())
     model.train()
-    return correct / len(labels)
+    return correct / len(data[1])
 
 
 def main() -> None:
@@ -135,9 +136,9 @@ def main() -> None:
     training, test = [(s.data.unsqueeze(1), s.targets) for s in sets]
     torch.manual_seed(given.seed)
     model = build(recipe, training[0]).to(given.device)
-    for _ in train(recipe, model, *training):
+    for _ in train(recipe, model, training):
         pass
-    share, seconds = accuracy(recipe, model, *test), time.perf_counter() - began
+    share, seconds = accuracy(recipe, model, test), time.perf_counter() - began
     print(f"{share:.2%} of the test images are right after {seconds:.1f} seconds")
 
 

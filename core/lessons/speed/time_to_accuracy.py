@@ -39,7 +39,7 @@ def measure(
     tests = []
     few = data.train.first(WHOLE.batch_size)
     warmed = recipe.build(WHOLE, few.images).to(device)
-    deque(recipe.train(WHOLE, warmed, few.images, few.labels), maxlen=0)
+    deque(recipe.train(WHOLE, warmed, (few.images, few.labels)), maxlen=0)
     for ways in TRAININGS:
         if "half" in ways and not recipe.has_bfloat16(device):
             continue
@@ -60,7 +60,7 @@ def tested(
     """Train once, and test each way after each epoch; tests stop the clock."""
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(SEED)
-    images, labels = data.train.images, data.train.labels
+    images, labels, test = data.train.images, data.train.labels, data.test
     plan = replace(next(iter(ways.values())), epochs=epochs)
     model: nn.Module
     steps: Iterable[object]
@@ -69,8 +69,9 @@ def tested(
         epoch = rungs.textbook(data.train, model, device, Kept())
         steps = chain.from_iterable(epoch() for _ in range(epochs))
     else:
-        model, batch_size = recipe.build(plan, images).to(device), plan.batch_size
-        steps = recipe.train(plan, model, images, labels)
+        model = recipe.build(plan, images).to(device)
+        batch_size = plan.batch_size
+        steps = recipe.train(plan, model, (images, labels))
     in_epoch = -(-len(labels) // batch_size)
     for step, _ in enumerate(watch.each(steps), 1):
         if step % in_epoch:
@@ -79,7 +80,7 @@ def tested(
         trained = time.perf_counter() - began - testing
         for way, tester in ways.items():
             start = time.perf_counter()
-            share = recipe.accuracy(tester, model, data.test.images, data.test.labels)
+            share = recipe.accuracy(tester, model, (test.images, test.labels))
             seconds = time.perf_counter() - start
             testing += seconds
             yield Tested(way, step // in_epoch, trained + seconds, share)

@@ -51,13 +51,16 @@ def prefixed(prefix: str) -> dict[str, Tensor]:
     ("content", "note"),
     [
         (weights(), ""),
-        ({"state_dict": weights(), "epoch": 3}, "`state_dict`; beside it"),
+        (
+            {"state_dict": weights(), "epoch": 3},
+            "these entries beside it were not used",
+        ),
         ({"model_state_dict": weights()}, "`model_state_dict`"),
         ({"model": {"state_dict": weights()}}, "`state_dict`"),
         (prefixed("module."), "DataParallel"),
         (prefixed("_orig_mod."), "torch.compile"),
         (prefixed("module._orig_mod."), "torch.compile"),
-        ({**weights(), "epoch": 3}, "left out: `epoch`"),
+        ({**weights(), "epoch": 3}, "not tensors: `epoch`"),
         ({n: t.double() for n, t in weights().items()}, "float64 numbers"),
         ({n: nn.Parameter(t) for n, t in weights().items()}, ""),
     ],

@@ -91,8 +91,8 @@ def test_a_mirror_image_has_the_answer_of_its_image():
     model = recipe.build(Recipe(), FEW.train.images).eval()
     images, labels = FEW.test.images, FEW.test.labels
     for test in (Recipe(), Recipe(half=False)):
-        share = recipe.accuracy(test, model, images, labels)
-        assert recipe.accuracy(test, model, images.flip(-1), labels) == share
+        share = recipe.accuracy(test, model, (images, labels))
+        assert recipe.accuracy(test, model, (images.flip(-1), labels)) == share
     assert model.training
 
 
@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_weights():
             recipe.build(Recipe(), FEW.train.images),
             replace(Recipe(half=half), epochs=1),
         )
-        for _ in recipe.train(some, model, FEW.train.images, FEW.train.labels):
+        for _ in recipe.train(some, model, (FEW.train.images, FEW.train.labels)):
             pass
         return torch.cat([w.detach().flatten() for w in model.parameters()])
 
