@@ -128,7 +128,7 @@ def test_the_work_pauses_behind_another_tab_and_ends_with_the_page(gpu_page):
         Object.defineProperty(document, "hidden", { value: true, configurable: true })
         document.dispatchEvent(new Event("visibilitychange"))
     }""")
-    expect(page.get_by_text("Paused, since this tab is in the background")).to_be_visible()
+    expect(page.get_by_text("Paused, since this tab is in")).to_be_visible()
     page.evaluate("""() => {
         delete document.hidden
         document.dispatchEvent(new Event("visibilitychange"))
