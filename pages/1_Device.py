@@ -33,19 +33,16 @@ machine.watch(facts)
 
 
 def ask() -> None:
-    answers = None
     with explained("The worker could not ask for a device"):
         answers = machine.answers()
-    if answers is None:
-        return
-    machine.idioms(answers)
-    machine.trap(answers)
-    here = engine().machine()
-    if here and here.simulates:
-        with explained("The simulated accelerator did not answer"):
-            machine.simulated_idioms(answers, machine.simulated_answers())
-    elif here:
-        simulated.tell(here)
+        machine.idioms(answers)
+        machine.trap(answers)
+        here = engine().machine()
+        if here and here.simulates:
+            with explained("The simulated accelerator did not answer"):
+                machine.simulated_idioms(answers, machine.simulated_answers())
+        elif here:
+            simulated.tell(here)
 
 
 def why() -> None:

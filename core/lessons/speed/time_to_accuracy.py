@@ -65,8 +65,9 @@ def tested(
     model: nn.Module
     steps: Iterable[object]
     if "textbook" in ways:
-        model, batch_size = models.CNN().to(device), 64
-        epoch = rungs.textbook(data.train, model, device, Kept())
+        model, kept = models.CNN().to(device), Kept()
+        batch_size = kept.batch_size
+        epoch = rungs.textbook(data.train, model, device, kept)
         steps = chain.from_iterable(epoch() for _ in range(epochs))
     else:
         model = recipe.build(plan, images).to(device)
