@@ -84,7 +84,7 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
             SHADER.replace("CHANGED", "code + 'nonsense'"),
             "compiler refused the program",
         ),
-        (SHADER.replace("CHANGED", "code.replace('sum +=', 'sum -=')"), "No result of"),
+        (SHADER.replace("CHANGED", "code.replace('sum +=', 'sum -=')"), "None of this"),
         (
             "GPUDevice.prototype.createComputePipelineAsync = "
             "function () { this.destroy(); return new Promise(() => {}) }",

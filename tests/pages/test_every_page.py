@@ -76,7 +76,7 @@ SPOILERS = (  # what is not told before the guess
     *("Checkpointing leaves", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *(
-        "With all changes the CNN has",
+        "With all changes, the CNN reaches",
         "For a single point **",
         "10,000 pieces take",
         "`.item()` in every step takes",

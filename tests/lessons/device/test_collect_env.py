@@ -45,7 +45,7 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         (LINUX + "CUDA_VISIBLE_DEVICES=-1\n", "hidden", "CUDA_VISIBLE_DEVICES=-1"),
         (CPU_BUILD, "cpu_build", "built without CUDA"),
         (WINDOWS, "cpu_build", "On Windows"),
-        (NO_GPU, "no_gpu", "names no GPU"),
+        (NO_GPU, "no_gpu", "doesn't mention a GPU"),
         (NO_GPU + BUS, "no_driver", "no driver"),
         (NO_GPU + BUS + "RuntimeError: Found no NVIDIA driver", "no_driver", "Found"),
         (NO_GPU.replace("-generic", "-microsoft-WSL2"), "wsl_without_driver", "WSL"),
