@@ -53,8 +53,8 @@ MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 # Names of machines. Pages show them as they are, so none may be read as a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
-    "a name, no link, of at most 63 letters, digits, spaces, hyphens, dots and "
-    "underscores"
+    "a name of at most 63 letters, digits, spaces, hyphens, dots and underscores, "
+    "and not a link"
 )
 MOST_NOTICES = 5  # for one address
 
@@ -245,7 +245,7 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
         yield (
             f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
             f"would be {epochs * per_epoch:,} {noun} of {task}; a run may have "
-            f"{limit:,}." + " A larger batch size allows more." * (noun == "steps")
+            f"{limit:,}." + " Larger batches allow more epochs." * (noun == "steps")
         )
 
 

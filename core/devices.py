@@ -87,8 +87,8 @@ def resolve_timed(name: str) -> torch.device:
     """Like `resolve`, for figures in seconds, which the simulated one has none of."""
     if name == SIMULATED:
         raise UntimedError(
-            "The simulated accelerator has the rules of a GPU and not its speed, so "
-            "nothing is timed on it."
+            "The simulated accelerator follows the rules of a GPU, but not its speed, "
+            "so nothing is timed on it."
         )
     return resolve(name)
 

@@ -51,8 +51,8 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help=f"about as accurate, sooner: {' and '.join(FAST)} have a fast setting; "
-        "what else is given overrides it",
+        help=f"about as accurate in less time, for {' and '.join(FAST)}; options that "
+        "you give override it",
     )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     given = vars(parser.parse_args(arguments))

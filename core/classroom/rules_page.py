@@ -51,7 +51,7 @@ def draw(chosen: Class) -> None:
 
 
 def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
-    st.markdown("**What each may do**")
+    st.markdown("**What each person may do**")
     values: dict[str, Any] = {}
     with st.grid(columns=2, min_column_width=140):
         for name, label in LIMITS.items():

@@ -271,7 +271,7 @@ def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
 
 def log(chosen: Class) -> None:
     """Acts of teachers, the newest first; also those that no class is left of."""
-    all_classes = st.toggle("Of all classes, the deleted too", key="log_of_all")
+    all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [
             (f"{datetime.fromtimestamp(a.at):%Y-%m-%d %H:%M:%S}", a.who, a.what)

@@ -29,7 +29,7 @@ LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are simi
 SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 NO_TURN = (
-    "The lab gave no answer in time: it is busy with other people's questions. "
+    "The lab didn't answer in time: it is busy with other people's questions. "
     "Try again in a moment."
 )
 TOO_MANY = (
@@ -114,8 +114,8 @@ class Admission:
         if queue.of(job.turn_of) >= most:
             raise ExplainedError(
                 f"You have {most} {'job' if most == 1 else 'jobs'} waiting or "
-                "running, and nobody may have more here. Wait for one of them to "
-                "end, or cancel one."
+                "running, the most that one person may have here. Wait for one of "
+                "them to end, or cancel one."
             )
         expected = self.estimates.seconds(job)
         if expected is not None and expected > limits.max_job_seconds:
@@ -126,16 +126,16 @@ class Admission:
             )
         if len(waiting) >= limits.max_waiting_jobs:
             raise ExplainedError(
-                f"{len(waiting)} jobs are waiting already, and the queue takes no "
-                "more. Try again in a minute."
+                f"{len(waiting)} jobs are waiting already, and the queue is full. "
+                "Try again in a minute."
             )
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
         if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
             raise ExplainedError(
                 f"With this, more than {spoken(limits.max_waiting_seconds)} of work "
-                f"would be waiting. What takes up to {spoken(SHORT_SECONDS)} still "
-                "finds room: choose less to do, such as fewer epochs, or come back "
+                f"would be waiting. Jobs of up to {spoken(SHORT_SECONDS)} are still "
+                "accepted: choose less to do, such as fewer epochs, or come back "
                 "later."
             )
         self.gate.admit(job, expected)
@@ -144,8 +144,8 @@ class Admission:
 def overdue(seconds: float) -> str:
     """Why a job that ran for longer than it may has ended."""
     return (
-        f"It was ended after {spoken(seconds)}, the longest that a job may take here. "
-        "Choose less to do, such as fewer epochs."
+        f"It was stopped after {spoken(seconds)}, the longest that a job may take "
+        "here. Choose less to do, such as fewer epochs."
     )
 
 

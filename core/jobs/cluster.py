@@ -123,13 +123,13 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     is_tls = address and address.startswith("tls://")
     if address and secured.require_encryption and not is_tls:
         raise ExplainedError(
-            f"With certificates the scheduler's address begins with tls://: "
+            f"With certificates, the scheduler's address must begin with tls://, and "
             f"{address} does not."
         )
     if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
         raise ExplainedError(
-            f"The scheduler at {address} asks for a certificate. Name the folder with "
-            "this machine's in DASK_CERTIFICATES; deploy/certificates makes it."
+            f"The scheduler at {address} asks for a certificate. Set DASK_CERTIFICATES "
+            "to the folder with this machine's; deploy/certificates makes the folder."
         )
     return secured
 
@@ -144,8 +144,8 @@ def _tls(folder: str) -> Security:
             )
     if os.name == "posix" and key.stat().st_mode & 0o077:
         raise ExplainedError(
-            f"Others on this machine can read the key {key}. If nobody has: "
-            f"chmod 600 {key}; else make new certificates."
+            f"Others on this machine can read the key {key}. If nobody has read it: "
+            f"chmod 600 {key}; otherwise make new certificates."
         )
     roles = ("scheduler", "worker", "client")
     secured = Security(
@@ -287,20 +287,20 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--certificates",
         metavar="FOLDER",
-        help="of this machine, from deploy/certificates: it speaks TLS only then; "
+        help="this machine's, from deploy/certificates: then it speaks only TLS; "
         "default: DASK_CERTIFICATES",
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="A scheduler and workers, to end with standard input.",
+        description="A scheduler and workers. They stop when standard input closes.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
     alone = commands.add_parser("scheduler", help="only a scheduler", parents=[shared])
     alone.add_argument(
         "--host",
-        help="the interface it listens on; else this machine's own, or with "
-        "certificates all",
+        help="the interface it listens on; default: the loopback interface, or all "
+        "interfaces with certificates",
     )
     alone.add_argument("--port", type=int, default=PORT)
     hands = commands.add_parser(
@@ -308,7 +308,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     hands.add_argument(
         "address",
-        help="of the scheduler: tcp://HOST:PORT, with certificates tls://",
+        help="the scheduler's, tcp://HOST:PORT, or tls:// with certificates",
     )
     hands.add_argument(
         "--lanes",

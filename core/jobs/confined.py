@@ -134,7 +134,7 @@ class Confined:
         if status and self._confine and 128 < status <= 192:
             status = 128 - status  # how bubblewrap tells of a signal
         if not why and status and status < 0:
-            why = f"It was ended by a signal: {signal.strsignal(-status)}."
+            why = f"It was stopped by a signal: {signal.strsignal(-status)}."
         elif not why and status and any(w in said["errors"] for w in OUT_OF_MEMORY):
             why = self._too_much
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
@@ -159,21 +159,21 @@ class Confined:
     def _excess(self, said: dict[str, bytes], deadline: float) -> str:
         for name, most in self._most.items():
             if len(said[name]) > most:
-                return f"It wrote more than {most // 1000:,} kB and was ended."
+                return f"It wrote more than {most // 1000:,} kB and was stopped."
         if time.monotonic() > deadline:
-            return f"It took more than {self._seconds:g} seconds and was ended."
+            return f"It took more than {self._seconds:g} seconds and was stopped."
         memory = threads = 0
         for process in self._members():
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
                 threads += process.num_threads()
         if threads > MOST_THREADS:
-            return f"It had more than {MOST_THREADS} threads and was ended."
+            return f"It had more than {MOST_THREADS} threads and was stopped."
         return self._too_much if memory > self._memory else ""
 
     @property
     def _too_much(self) -> str:
-        return f"It took more than {self._memory / 1e9:g} GB of memory and was ended."
+        return f"It took more than {self._memory / 1e9:g} GB of memory and was stopped."
 
     def _members(self) -> list[psutil.Process]:
         """The process and those that it has started; none once it has ended."""

@@ -158,7 +158,7 @@ class Connection:
                 self._on_look()
             except Exception as error:  # the scheduler went away in the meantime
                 if not self._closed.is_set():
-                    logger.warning("the workers could not be looked at: %r", error)
+                    logger.warning("could not inspect the workers: %r", error)
             self._closed.wait(RETRY_SECONDS if self.problem else LOOK_SECONDS)
         self.close()  # a connection may have been made in the meantime
         self._loop.stop()
@@ -339,7 +339,7 @@ class Connection:
 
     def _kill(self, client: Client, address: str) -> None:
         """End a worker and its tasks; its nanny starts another."""
-        logger.warning("the worker at %s hears nothing, and is ended", address)
+        logger.warning("the worker at %s does not respond, so it is killed", address)
         client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:
@@ -369,8 +369,8 @@ class Connection:
             outcome: Outcome = future.result(timeout=left)
         except TimeoutError:
             raise ExplainedError(
-                f"The worker gave no answer in {seconds:.0f} seconds. Try again: the "
-                "worker may still be starting, or busy for somebody else."
+                f"The worker did not answer within {seconds:.0f} seconds. Try again: "
+                "the worker may still be starting, or busy for somebody else."
             ) from None
         except KilledWorker:
             raise ExplainedError(LOST_WORKER) from None

@@ -260,7 +260,7 @@ class Engine:
         try:
             self._on_end(ended)
         except Exception:  # no fault of the job
-            logger.exception("the end of job %s was not taken notice of", job_id)
+            logger.exception("the end of job %s could not be recorded", job_id)
 
     def ask(
         self,

@@ -66,7 +66,7 @@ class History:
         try:
             return self._store.runs.enqueue(*call, job.lane, round, job.submitted)
         except TypeError as error:
-            logger.warning("job %s is not kept: %s", job.id, error)
+            logger.warning("job %s was not saved: %s", job.id, error)
             return None
 
     def wait(self, write: Write | None) -> None:
@@ -134,7 +134,7 @@ class History:
         try:
             runs = self._store.runs.recover()
         except StoreError as error:
-            logger.warning("waiting jobs don't come back: %s", error)
+            logger.warning("waiting jobs could not be restored: %s", error)
             return []
         waiting = []
         for run in runs:

@@ -132,7 +132,7 @@ class Hosts:
         try:
             machine = self._describe(address)
         except Exception as error:  # it is gone, or the next call asks again
-            logger.warning("a machine does not describe itself: %s", error)
+            logger.warning("could not describe a machine: %s", error)
         with self._lock:
             if machine is None:
                 self._described.pop(address, None)

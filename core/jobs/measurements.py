@@ -44,7 +44,7 @@ def keep(measurements: Measurements, job: Job) -> None:
             measured_at=job.stopped,
         )
     except TypeError as error:
-        logger.warning("what %s has measured is not kept: %s", job.address, error)
+        logger.warning("the measurement of %s was not saved: %s", job.address, error)
 
 
 def subject(arguments: Iterable[Any]) -> str:

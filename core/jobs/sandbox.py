@@ -59,7 +59,7 @@ def call(
     try:
         if not child.pipe.poll(seconds):
             raise ChildDiedError(
-                f"It took more than {seconds:.0f} seconds and was ended."
+                f"It took more than {seconds:.0f} seconds and was stopped."
             )
         outcome: Outcome = child.receive()
     finally:

@@ -84,8 +84,8 @@ class Speedup:
             return f"**Can't tell which is faster**: {between}, {among}."
         if not self.steady:
             return (
-                f"**{between[:1].upper()}{between[1:]}**, {among}. They differ too "
-                "much for a single figure: something else was probably running."
+                f"**{between[:1].upper()}{between[1:]}**, {among}. The ratios differ "
+                "too much for a single figure: something else was probably running."
             )
         text = f"{other} ran {times(over.ratio)} times as fast as {one}"
         return f"**{text[:1].upper()}{text[1:]}** ({low} to {high} {among})."

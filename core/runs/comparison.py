@@ -115,7 +115,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         varied = f"{gain.interval[1] / gain.ratio:.1f}×"
         speed = (
             f"Can't tell which is faster: {one} took {took} {to}, {two} {longer}, and "
-            f"epochs of different moments may vary by {varied}."
+            f"epochs timed at different moments may differ by {varied}."
         )
         if gain.winner is not None:
             winner, when = first, f" {APART}"

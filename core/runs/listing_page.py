@@ -258,7 +258,8 @@ def restore(listed: Sequence[RunSummary]) -> str:
     if not missing:
         return ""
     subject = f"{format.counted(missing, 'run')} in this address"
-    return f"{subject} {'are' if missing > 1 else 'is'} not yours, or was deleted."
+    ending = "are not yours, or were" if missing > 1 else "is not yours, or was"
+    return f"{subject} {ending} deleted."
 
 
 def remember() -> None:

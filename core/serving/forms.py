@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 LONGEST = 1000  # bytes of a form; a code has 23
 MOST_SENTENCES = 1000  # kept for visitors whose page hasn't come
-OTHER_SITE = "This form was not sent from a page of this app. Open the app, try there."
+OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
 
 
 class Sentence(NamedTuple):

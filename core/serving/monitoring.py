@@ -44,9 +44,9 @@ ANSWER_SECONDS = 2.0  # for the database, and for the workers
 MOST_SECONDS = 5.0  # for a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database does not answer."
-NO_SCHEDULER = "The scheduler does not answer. The app looks for it until it does."
+NO_SCHEDULER = "The scheduler does not answer. The app keeps trying to reach it."
 NO_WORKER = "No training worker is connected. Jobs wait until there is one."
-HANGS = "The app has given no answer in time."
+HANGS = "The app did not answer in time."
 
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
@@ -64,15 +64,15 @@ WAITED = Histogram(
 )
 RAN = Histogram(
     "job_run_seconds",
-    "From when a worker has the job until it has ended",
+    "From when a worker has the job until the job ends",
     ["kind", "status"],
     buckets=LONG,
     **OURS,
 )
-UNANSWERED = EventCounter("unanswered_errors", "Pasted errors nobody knows", **OURS)
+UNANSWERED = EventCounter("unanswered_errors", "Pasted errors without a match", **OURS)
 LOOKS = Histogram(
     "look_seconds",
-    "From what a browser asks to the end of the answer; of a whole page, or a part",
+    "From a browser's request to the end of the answer, for a whole page or a part",
     ["of"],
     buckets=SHORT,
     **OURS,
@@ -220,9 +220,9 @@ class State(Collector):
 def _devices(engine: Engine) -> Iterator[Metric]:
     """Memory and use of the devices of all machines that answer."""
     names = "machine", "device"
-    used = _gauge("device_memory_used_bytes", "Of a device's memory", *names)
+    used = _gauge("device_memory_used_bytes", "Used memory of a device", *names)
     total = _gauge("device_memory_total_bytes", "A device's memory", *names)
-    busy = _gauge("device_busy_ratio", "Of the last moment, with a kernel", *names)
+    busy = _gauge("device_busy_ratio", "Share of the last moment with a kernel", *names)
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
     loads = {  # devices as a process that sees all of a machine's GPUs would name them
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load

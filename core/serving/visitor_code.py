@@ -18,10 +18,10 @@ LOOK_AGAIN_SECONDS = 60.0
 # A proxy adds one of these to what it hands on.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
-    "Others can reach this server too, and it is not set up for code that visitors "
+    "Others can reach this server too, and it is not set up to run code that visitors "
     "write."
 )
-SWITCHED_OFF = "Whoever runs this server has switched that off."
+SWITCHED_OFF = "The person who runs this server has turned this off."
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def mode(ask: Callable[..., Any]) -> Mode:
     except ExplainedError as error:  # there are no workers now
         return Mode("off", str(error))
     if sys.platform == "win32":
-        return Mode("off", "On Windows code runs only in WSL: start the app in there.")
+        return Mode("off", "On Windows, code runs only in WSL: start the app there.")
     is_own = is_for_this_machine() and is_direct(st.context.headers)
     return Mode("here") if is_own else Mode("off", NOT_OWN)
 

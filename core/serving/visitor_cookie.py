@@ -51,8 +51,8 @@ def signer() -> TimestampSigner:
     key = os.environ.get("COOKIE_SECRET", "")
     if key and len(key) < KEY_LENGTH:
         raise ExplainedError(
-            f"COOKIE_SECRET has {len(key)} characters, and has to have {KEY_LENGTH} at "
-            "least. Leave it out, and the app makes a key of its own."
+            f"COOKIE_SECRET has {len(key)} characters, but needs at least "
+            f"{KEY_LENGTH}. Without it, the app makes a key of its own."
         )
     try:
         key = key or key_in(KEY_FILE)

@@ -50,13 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m core.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, what in (
-        ("backup", "write all to FILE, also while the app runs"),
+        ("backup", "write everything to FILE, even while the app runs"),
         ("restore", "fill an empty database from FILE"),
     ):
         command = commands.add_parser(name, help=what)
         command.add_argument("file", type=Path, metavar="FILE")
     commands.add_parser("upgrade", help="bring the database to this version of the app")
-    command = commands.add_parser("purge", help="delete what is old")
+    command = commands.add_parser("purge", help="delete old data")
     command.add_argument("--older-than-days", type=_days, required=True, metavar="N")
     given = parser.parse_args(arguments)
     try:
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _days(text: str) -> float:
     days = float(text) if text.replace(".", "", 1).isdigit() else -1.0
     if days < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no number of days")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of days")
     return days
 
 

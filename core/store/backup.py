@@ -78,7 +78,7 @@ def _check_empty(connection: Connection, database: Database) -> None:
             row = connection.execute(select(table).limit(1)).first()
             if row is not None and table.name != "alembic_version":
                 raise StoreError(
-                    f"{database.where} holds rows already. Restore into a new "
+                    f"{database.where} already has rows. Restore into a new "
                     "database, named in DATABASE_URL."
                 )
 

@@ -28,7 +28,7 @@ class StoreError(ExplainedError):
 class DamagedError(StoreError):
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} was kept by another version of this app, and this one can't "
+            f"{what} was saved by another version of this app, and this version can't "
             "read it. Make it again."
         )
 

@@ -36,8 +36,8 @@ OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
 TWO_APPS = (
-    "Another app keeps its runs in {where}, and only one can. Stop that one first, or "
-    "give this one a database of its own in DATABASE_URL."
+    "Another app keeps its runs in {where}, and only one app can. Stop the other app, "
+    "or set DATABASE_URL to a database for this one."
 )
 
 
@@ -57,7 +57,7 @@ def address(given: str | None = None) -> sa.URL:
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
-        raise StoreError(f"DATABASE_URL is no address: write {FORMS}.") from None
+        raise StoreError(f"DATABASE_URL is not an address: write {FORMS}.") from None
     kind = url.get_backend_name()
     in_memory = kind == "sqlite" and url.database in (None, "", ":memory:")
     if kind not in ("sqlite", "postgresql") or in_memory:
@@ -136,8 +136,8 @@ class Database:
                 raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
             raise StoreError(
-                f"The database {self.where} can't be used: {why}. Fix that, or name "
-                "another one in DATABASE_URL."
+                f"The database {self.where} can't be used: {why}. Fix that, or set "
+                "DATABASE_URL to another database."
             ) from error
 
     def _own_file(self) -> None:
@@ -197,7 +197,7 @@ class Database:
                 yield session
         except sa.exc.SQLAlchemyError as error:
             raise StoreError(
-                "What was kept can't be read right now: the database does not answer. "
+                "Saved data can't be read right now: the database does not answer. "
                 "Try again in a minute."
             ) from error
 
@@ -221,9 +221,9 @@ class Database:
                         raise StoreError(f"The upgrade of {self.where} lost rows.")
         except CommandError:
             raise StoreError(
-                f"A newer version of this app made the database {self.where}, or one "
-                "that is too old. Update the app, or name another database in "
-                "DATABASE_URL."
+                f"The database {self.where} was made by a newer version of this app, "
+                "or by one that is too old. Update the app, or set DATABASE_URL to "
+                "another database."
             ) from None
         finally:
             self._foreign_keys(connection, "ON")

@@ -68,9 +68,10 @@ class Writer:
                 return ""
             count = len(self._waiting) - (not self._question.ended)
             sentence = (
-                f"Runs are not being kept right now: {self._cause}. Training goes on; "
-                f"what is new waits in memory ({count} change{'s' * (count != 1)}) and "
-                "will be kept once that is fixed."
+                f"Runs are not being kept right now: {self._cause}. Training "
+                f"continues. New data waits in memory ({count} "
+                f"change{'s' * (count != 1)}) and will be kept once the database works "
+                "again."
             )
             if self._lost:
                 sentence += f" {self._lost} more did not fit and are lost."
@@ -115,7 +116,7 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError("The database is away; this waits until it is back.")
+            raise StoreError("The database can't be reached; this change waits for it.")
         return write.result
 
     def answers(self, seconds: float) -> bool:
@@ -147,7 +148,7 @@ class Writer:
         self._thread.join(PATIENCE_SECONDS)
         if self._waiting:
             logger.error(
-                "%d changes were not kept: %s", len(self._waiting), self._cause
+                "%d changes were not saved: %s", len(self._waiting), self._cause
             )
 
     # In the thread

@@ -97,7 +97,7 @@ def elsewhere(*environments: Environment | None) -> str:
 @contextmanager
 def empty_axes() -> Iterator[None]:
     """In the place of figures that are not there to be seen yet: their axes, pale."""
-    st.markdown(":gray[Empty axes: what is measured appears here.]")
+    st.markdown(":gray[Empty axes: the measurement appears here.]")
     with faded():
         yield
 

@@ -78,7 +78,7 @@ def end(title: str) -> None:
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
-    st.markdown("An exercise and some questions on everything on this page.")
+    st.markdown("Here are an exercise and some questions about this page.")
     practice.exercise(title)
     with st.container(width=PROSE):
         practice.questions(lesson)
@@ -89,7 +89,7 @@ def end(title: str) -> None:
     following = after(lesson)
     if not lesson.further and (following is None or following.further):
         st.markdown(words("end"), width=PROSE)
-        link(HOME, "What you take along", icon=":material/luggage:")
+        link(HOME, "What you take with you", icon=":material/luggage:")
     if following:
         with st.container(border=True, width="content"):
             way = "Going further" if following.further else "Next"

@@ -89,5 +89,5 @@ def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> s
     """A sentence on a guess beside all that fit what was measured."""
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
-    fits = "right" if len(fitting) == 1 else "within what was measured"
+    fits = "right" if len(fitting) == 1 else "within the measured range"
     return f"You guessed {fits}."

@@ -149,7 +149,7 @@ class JobPanel:
 
     def _draw_other(self, job: Job) -> None:
         if not job.ended:
-            text = "is still running with other settings. You can start one after it."
+            text = "is still running with other settings. Start again when it ends."
             st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
 
 

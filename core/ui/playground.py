@@ -127,7 +127,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
         height: Any = 200 if is_long else "content"
         st.code(printed, language=None, wrap_lines=True, height=height)
     _table(
-        "**Tensors and models**, as each line last had them",
+        "**Tensors and models**, as each line last left them",
         ("Line", "Name", "Shape", "dtype", "Device"),
         [
             (

@@ -55,7 +55,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
     written, verdict = answers.given().get(key), answers.given().get(f"{key}_verdict")
     with right:
         if verdict is None:
-            st.markdown("Change the lines, then press **Check it**: they are run.")
+            st.markdown("Change the lines, then press **Check it** to run them.")
         else:
             _explain(verdict["say"], verdict["solved"])
             if verdict["printed"]:

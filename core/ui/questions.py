@@ -85,7 +85,7 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
         for lesson, entries in bank.items():
             if lesson not in lessons:
                 names = ", ".join(lessons)
-                raise ValueError(f"[[{lesson}]] is no lesson; there are {names}")
+                raise ValueError(f"[[{lesson}]] is not a lesson; there are {names}")
             if not isinstance(entries, list):
                 raise ValueError(f"a question of {lesson} begins with [[{lesson}]]")
             questions[lesson] = tuple(

@@ -129,11 +129,11 @@ class Run(Progress):
         if not any(point.loss > far for point in self.losses):
             return ""
         is_lost = len(self.losses) > FIRST_STEPS and loss > far
-        reason = f"the loss is at {loss:.2g}, far above that of guessing"
+        reason = f"the loss is {loss:.2g}, far above the loss of guessing"
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE
-            reason = f"{accuracy:.2%} right, and 10% is chance for ten classes"
+            reason = f"{accuracy:.2%} right, and guessing gets 10% with ten classes"
         elif self.history:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"

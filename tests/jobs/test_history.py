@@ -151,7 +151,7 @@ def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
         own.steer(going, "ada", paused=False)
         done = finish(own, going)
         checkpoint = own.read(Stored(going))
-        assert f"not being kept right now: {cause}. Training goes on" in store.problem
+        assert f"not being kept right now: {cause}. Training continues" in store.problem
     assert store.writer.flush(30)
     assert store.problem == ""
     kept = store.runs.get(going).value
@@ -181,7 +181,7 @@ def test_training_goes_on_without_its_database(engine, url, monkeypatch):
     away = store.database.path.rename(store.database.path.with_suffix(".away"))
     before = own.job(going).progress.latest
     wait(lambda: store.problem)
-    assert "Training goes on" in store.problem
+    assert "Training continues" in store.problem
     with monkeypatch.context() as patch:
         patch.setattr(writer, "PATIENCE_SECONDS", HOUR)
         waiting = own.submit(RUN, SHORT, owner="bob")  # no wait for what can't be now

@@ -130,7 +130,7 @@ def test_a_worker_that_does_not_answer_is_a_sentence(
     monkeypatch, device_page, question
 ):
     def silent() -> None:
-        raise ExplainedError("The worker gave no answer in 60 seconds.")
+        raise ExplainedError("The worker did not answer within 60 s.")
 
     device_page()
     monkeypatch.setattr(machine, question, KeptAnswer(silent, 60))

@@ -49,8 +49,8 @@ def test_a_guess_whose_readings_overlap_with_the_best_is_not_wrong():
     slow, fast = sorted(samples.LOADER.direct, key=lambda cell: cell.workers)
     near = replace(slow, seconds=(*slow.seconds[:2], fast.seconds[2] / 2))
     at = show_lab("loader", replace(samples.LOADER, direct=(near, fast)), 0)
-    assert "Too close to call against no workers" in texts(at.success)
-    assert "You guessed within what was measured" in texts(at.success)
+    assert "too close to call against no workers" in texts(at.success)
+    assert "You guessed within the measured range" in texts(at.success)
 
 
 def test_a_loader_lab_without_time_asks_for_more():
@@ -62,8 +62,8 @@ def test_a_loader_lab_without_time_asks_for_more():
 
 def test_the_memory_lab_compares_peaks_and_gradients():
     said = texts(show_lab("memory", samples.MEMORY, "Under a quarter").markdown)
-    assert "**Checkpointed**: 50% of the peak memory, 1.00 times the time" in said
-    assert "differ by at most 1.0e-08, where the greatest is 0.1" in said
+    assert "**Checkpointed**: 50% of the peak memory, 1.00 times as long" in said
+    assert "differ by at most 1.0e-08; the largest gradient is 0.1" in said
 
 
 def test_what_fits_on_a_simulated_card_is_told_with_its_error_in_both_words():
@@ -82,7 +82,7 @@ def test_where_memory_is_not_counted_time_is_shown():
     at = show_lab("memory", replace(samples.MEMORY, costs=costs), "Under a quarter")
     assert not at.get("vega_lite_chart")
     assert "does not count peak memory" in texts(at.info)
-    assert "**Checkpointed**: 1.00 times the time" in texts(at.markdown)
+    assert "**Checkpointed**: 1.00 times as long" in texts(at.markdown)
 
 
 def test_a_target_is_reached_or_missed():
@@ -95,7 +95,7 @@ def test_a_target_is_reached_or_missed():
     early = [t for t in samples.ACCURACIES.tests if t.epoch == 1]
     missed = replace(samples.ACCURACIES, tests=tuple(early))
     at = show_lab("time_to_accuracy", missed, "Under 15 s")
-    assert "comes to **90.50%**, and not to 92.5%" in texts(at.info)
+    assert "reaches **90.50%**, not 92.5%" in texts(at.info)
 
 
 def test_vectorize_and_copies_say_by_how_much():

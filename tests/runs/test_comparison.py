@@ -35,8 +35,8 @@ def finding(*runs: Run) -> str:
         (
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
             "**Can't tell which is faster: run 1 took 2.0 s to 90%, run 2 2.4 s, and "
-            "epochs of different moments may vary by 1.2×. Run 2 is the most accurate: "
-            "91.00% accuracy in 2.4 s.**",
+            "epochs timed at different moments may differ by 1.2×. Run 2 is the most "
+            "accurate: 91.00% accuracy in 2.4 s.**",
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
@@ -81,7 +81,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
     epoch, _ = now.history
     uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
     now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
-    assert "moments may vary by 3.0×" in finding(before, now)
+    assert "moments may differ by 3.0×" in finding(before, now)
     _, _, gain = comparison.lead([before, now])
     assert gain.winner is None
 
@@ -89,7 +89,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert lost.diverged.startswith("**Diverged**: 10.00% right, and 10% is chance")
+    assert lost.diverged.startswith("**Diverged**: 10.00% right, and guessing gets 10%")
     assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
     assert finding(lost) == "**Run 2 diverged.**"
 

@@ -154,7 +154,7 @@ def test_without_a_place_for_its_key_the_app_starts(tmp_path, monkeypatch, caplo
 
 def test_a_short_secret_is_refused(monkeypatch):
     monkeypatch.setenv("COOKIE_SECRET", "secret")
-    with pytest.raises(ExplainedError, match="6 characters, and has to have 32"):
+    with pytest.raises(ExplainedError, match="6 characters, but needs at least 32"):
         visitor.signer()
 
 

@@ -44,7 +44,7 @@ def test_a_backup_is_not_restored_over_rows(store, url, tmp_path):
     store.writer.flush()
     backup(url, tmp_path / "backup")
     store.close()
-    with pytest.raises(StoreError, match="holds rows already"):
+    with pytest.raises(StoreError, match="already has rows"):
         restore(url, tmp_path / "backup")
 
 
@@ -171,7 +171,11 @@ def test_the_commands_do_what_they_say_in_a_line(
         ("sqlite:////none/x", ["backup", "b"], "There is no database at /none/x."),
         ("sqlite:////proc/none/x", ["upgrade"], "can't be used: "),
         ("sqlite:///x", ["restore", "/none"], "/none can't be read: No such file"),
-        ("sqlite:///x", ["purge", "--older-than-days", "-1"], "is no number of days"),
+        (
+            "sqlite:///x",
+            ["purge", "--older-than-days", "-1"],
+            "is not a number of days",
+        ),
         ("sqlite:///x", ["purge"], "--older-than-days"),
         ("sqlite:///x", [], "command"),
     ],

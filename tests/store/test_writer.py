@@ -62,7 +62,7 @@ def test_what_comes_while_the_database_is_away_is_kept_later(
         store.runs.begin("b")
         # It was only the connection that broke at first.
         wait(lambda: cause in store.problem)
-        assert "Training goes on" in store.problem
+        assert "Training continues" in store.problem
         assert not store.is_there(5)
         monkeypatch.setattr(writer, "PATIENCE_SECONDS", HOUR)
         assert not queue(store, "c", "you")  # who clicks does not wait for a lost cause
@@ -110,7 +110,7 @@ def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url)
     with failure(store, postgres):
         with pytest.raises(StoreError, match="can't be read right now"):
             store.runs.find()
-        with pytest.raises(StoreError, match="this waits until it is back"):
+        with pytest.raises(StoreError, match="this change waits for it"):
             store.visitors.delete("me")
     assert store.runs.find() == []
 

@@ -149,7 +149,7 @@ def test_an_entry_is_a_question(parse):
         ('"this" = "Since."', '"a" = "b"\n"c" = "d"', "Device has 2 right answers"),
         ('"neither" = "No."', "", "Device has fewer than 2 wrong answers"),
         ('"that" =', '"this" =', "Device: the answer 'this' is both right and wrong"),
-        ("[[Device]]", "more = 1\n[[Device]]", "[[more]] is no lesson"),
+        ("[[Device]]", "more = 1\n[[Device]]", "[[more]] is not a lesson"),
         ("[[Device]]", "[Device]", "a question of Device begins with [[Device]]"),
         ('key = "one"', 'key = "one', "can't be read"),
         ("[[Device]]", BANK + "[[Device]]", "two questions have the key 'one'"),

@@ -71,7 +71,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     """
     if len(data) > MAX_BYTES:
         raise _refusal(
-            f"The file has {len(data) / 1e6:,.0f} MB. Files of more than "
+            f"The file is {len(data) / 1e6:,.0f} MB. Files of more than "
             f"{MAX_BYTES / 1e6:.0f} MB are not opened here, since our models take "
             "less than 1 MB"
         )
@@ -112,7 +112,7 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
         raise
     except Exception as error:
         if is_out_of_memory(error):
-            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that it may have"
+            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that it may use"
             raise _refusal(f"Opening it takes more memory than the {limit}") from None
         raise _damaged(f"reading it ended with a {type(error).__name__}") from None
 
@@ -163,15 +163,15 @@ def _checked_zip(data: bytes) -> bytes:
     compressed = any(entry.compress_type for entry in entries)
     for unlike, why in (
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
-        (compressed, "it is compressed, as a zip bomb is"),
-        (len(sizes) < len(entries), "two entries have one name"),
+        (compressed, "it is compressed, like a zip bomb"),
+        (len(sizes) < len(entries), "two entries have the same name"),
         (sum(sizes.values()) > len(data), "it is truncated, or gives wrong sizes"),
-        (outside, "an entry leads out of its folder"),
+        (outside, "an entry's path leads out of its folder"),
         (script, "it was saved by TorchScript and holds a program, not only weights"),
         (not index, "it has no data.pkl"),
     ):
         if unlike:
-            raise _refusal(f"This archive is not one of torch.save: {why}")
+            raise _refusal(f"This archive was not written by torch.save: {why}")
     with zipfile.ZipFile(checked, "w") as target:
         for entry in entries:
             content = archive.read(entry)
@@ -366,7 +366,7 @@ def match(
     if not missing and not unexpected and not misshapen:
         dtypes = {tensor.dtype for tensor in described if "float" in tensor.dtype}
         casts = sorted(dtypes - {"float32"})
-        notes += [f"The {cast} numbers became float32." for cast in casts]
+        notes += [f"The {cast} numbers were converted to float32." for cast in casts]
         fitting = {
             # A plain tensor, whatever the file's had beside its numbers.
             name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())

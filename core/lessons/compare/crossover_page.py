@@ -168,8 +168,9 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (
-        f"**Of {len(cells)} cells {second.name} wins {winners.count(1)}, {first.name} "
-        f"{winners.count(0)}; {winners.count(None)} are too close to call.**"
+        f"**Of {len(cells)} cells, {second.name} wins {winners.count(1)} and "
+        f"{first.name} {winners.count(0)}; {winners.count(None)} are too close to "
+        "call.**"
     )
     on_cpu = [index for index in (0, 1) if pair[index].device == "cpu"]
     index = on_cpu[0] if on_cpu else 0

@@ -56,8 +56,8 @@ class TimingPitfalls(Lab):
         self._draw_calls(lab)
         n = len(lab.readings[0].seconds)
         figures.caption(
-            f"{lab.size:,} × {lab.size:,}, n = {n} calls in each way, each in a new "
-            "process.",
+            f"{lab.size:,} × {lab.size:,}, n = {n} calls timed in each way, and each "
+            "way in a new process.",
             lab,
         )
 

@@ -192,7 +192,7 @@ def driver_too_old(facts: Facts) -> Answer:
     return {
         "driver": f"the NVIDIA driver {_plain(facts.nvidia_driver)}".strip(),
         "major": str(major[0]),
-        "ending": ", with the command." if wheel else ".",
+        "ending": " with this command." if wheel else ".",
         "command": _install(wheel) or "nvidia-smi",
     }
 

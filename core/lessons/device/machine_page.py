@@ -94,7 +94,7 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         )
         figures["Memory used"] = format.size(used)
         figures["Memory free"] = format.size(total - used)
-        shared = ", the CPU's too" if device.shared_memory else ""
+        shared = ", shared with the CPU" if device.shared_memory else ""
         figures["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
         figures["Busy"] = f"{load.busy_percent}% of the time"

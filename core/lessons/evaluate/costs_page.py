@@ -116,8 +116,8 @@ class Modes(Lab):
     def caption(self, costs: tuple[ModeCost, ...]) -> str:
         return (
             f"{costs[0].images:,} test images in batches of 1,000; the thin line spans "
-            f"the least and the most of n = {len(costs[0].seconds)} repeats after one "
-            "warm-up."
+            f"the smallest to the largest of n = {len(costs[0].seconds)} repeats after "
+            "one warm-up."
         )
 
 
@@ -168,8 +168,8 @@ class Precisions(Lab):
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
         return (
             f"All {costs[0].images:,} test images, the model in `eval()`; the thin "
-            f"line spans the least and the most of n = {len(costs[0].seconds)} repeats "
-            "after one warm-up." + " This device has no TF32." * (not has_tf32)
+            f"line spans the smallest to the largest of n = {len(costs[0].seconds)} "
+            "repeats after one warm-up." + " This device has no TF32." * (not has_tf32)
         )
 
 

@@ -103,8 +103,8 @@ def _open(data: bytes) -> Image.Image:
     """The picture in gray, upright, at most WORKING_SIZE large."""
     if len(data) > MOST_BYTES:
         raise ExplainedError(
-            f"The file has {len(data) / 1e6:.0f} MB; the most is "
-            f"{MOST_BYTES / 1e6:.0f} MB. Save it smaller."
+            f"The file is {len(data) / 1e6:.0f} MB, and the limit is "
+            f"{MOST_BYTES / 1e6:.0f} MB. Save the picture smaller."
         )
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)

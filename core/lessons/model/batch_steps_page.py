@@ -63,7 +63,7 @@ def stepper(task: str, model: str, device: str) -> None:
             with right:
                 _memories(stepped, place)
             draw(stepped, place)
-        figures.caption("Seed 0, 64 images a batch, AdamW with its defaults.", stepped)
+        figures.caption("Seed 0, batches of 64, AdamW with its defaults.", stepped)
 
 
 def _buttons(number: int, place: int) -> None:
@@ -216,7 +216,7 @@ def _gradients(stepped: SteppedBatch, place: int) -> None:
 
 
 def _moved(stepped: SteppedBatch, place: int) -> None:
-    _bars(stepped.stages[place].moved, "How far it moved", stepped)
+    _bars(stepped.stages[place].moved, "How much it changed", stepped)
 
 
 def _bars(values: dict[str, float], title: str, stepped: SteppedBatch) -> None:
@@ -285,7 +285,7 @@ def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
         text = f"{held.name} ({format.size(held.bytes)})"
         places[on_host(held, one_memory)].append(text)
     host, device = (", ".join(places[where]) or "nothing" for where in (True, False))
-    return f"In the memory of the host: {host}. In that of the device: {device}."
+    return f"In the host's memory: {host}. In the device's memory: {device}."
 
 
 def picture(

@@ -134,8 +134,8 @@ def time(job: Job, move: Move) -> None:
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
         why = (
-            f": {rate:.2g} GB/s. Small tensors are slow to copy, since each copy costs "
-            "some microseconds before its first byte."
+            f": {rate:.2g} GB/s. Small tensors are slow to copy, since each copy takes "
+            "a few microseconds before its first byte moves."
         )
     st.markdown(
         f"`model.to(device)` takes **{format.precise(seconds)}** "

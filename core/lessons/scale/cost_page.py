@@ -66,7 +66,7 @@ class CostLab(Lab):
             "way",
             limit=190,
             tooltip=charts.tips(way="Way", time="A step, median")
-            + charts.tips(".3g", compute="Of it computing, ms")
+            + charts.tips(".3g", compute="Computing, ms")
             + charts.tips(".3g", low="Middle half from, ms", high="to, ms"),
         )
         x = alt.X("milliseconds:Q").title("Milliseconds per step")
@@ -111,7 +111,7 @@ class CostLab(Lab):
     def caption(self, cost: Cost) -> str:
         return (
             f"{format.NAMES[cost.model]}, {cost.batch_size:,} images in each step, "
-            f"shared by its ranks; {cost.backend} on {cost.environment.device_name}, "
+            f"shared by the ranks; {cost.backend} on {cost.environment.device_name}, "
             f"{format.counted(cost.cores, 'core')}. Median of n = "
             f"{len(cost.steps[0].seconds)} {self.words['repeats']}"
         )

@@ -151,7 +151,7 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
     rank, outcome = next(failed, (0, Outcome("failed")))
     if not dead:
-        return f"Rank {rank} of {count} could not go on: {outcome.message}"
+        return f"Rank {rank} of {count} could not continue: {outcome.message}"
     gone, how = next(iter(dead.items()))
     text = f"Rank {gone} of {count} died. {how}"
     if outcome.message:

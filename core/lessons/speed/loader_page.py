@@ -104,7 +104,7 @@ class Loader(Lab):
         in_turn = bool(lab.direct)
         close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
         if others := [in_words(w) for w in close if w != best.workers]:
-            text += f" Too close to call against {format.enumerated(others)}."
+            text += f" It is too close to call against {format.enumerated(others)}."
         return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:
@@ -115,7 +115,7 @@ class Loader(Lab):
         if best != worst:
             lines.append(
                 f"The fastest cell, {setting(best)}, loads **{rate(best)} samples/s**; "
-                f"the slowest, {setting(worst)}, {rate(worst)}."
+                f"the slowest, {setting(worst)}, loads {rate(worst)}."
             )
         row = loader_result.at_textbook_batch(lab.cells)
         in_turn = loader_result.at_textbook_batch(lab.direct)
@@ -133,7 +133,7 @@ class Loader(Lab):
         if ratios := loader_result.pinning(lab.cells):
             lines.append(
                 f"“Always pin”: {format.times(median(ratios))} times as fast as "
-                f"without, the median of {len(ratios)} pairs of cells "
+                f"without pinned memory, the median of {len(ratios)} pairs of cells "
                 f"({format.times(min(ratios))} to {format.times(max(ratios))})."
             )
         row |= in_turn
@@ -164,7 +164,7 @@ class Loader(Lab):
         again = ""
         if lab.direct:
             n = len(lab.direct[0].seconds)
-            again = f", and of {n} readings in turn where workers are compared"
+            again = f" ({n} in turn where numbers of workers are compared)"
         return (left_out if missing else "") + (
             "Only loading and moving is measured. While a model trains, workers "
             f"load the next batches. {format.NAMES[lab.task]} as PIL images, "
@@ -203,12 +203,12 @@ def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
         return f"{text}."
     best = loader_result.fastest(in_turn.values())
     if cell == best:
-        return f"{text}: the fastest here."
+        return f"{text}: this is the fastest here."
     over = cell.over(best)
     if over.winner is None:
         return f"{text}, too close to the fastest to tell which is better."
     share = f"**{over.ratio:.0%}**"
-    return f"{text}, {share} of the speed with {in_words(best.workers)}."
+    return f"{text}: {share} of the speed with {in_words(best.workers)}."
 
 
 def setting(cell: LoaderCell) -> str:

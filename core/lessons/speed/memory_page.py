@@ -69,7 +69,7 @@ class Memory(Lab):
             return None
         share = checkpointed / plain
         right = GUESSES[(share < 0.75) + (share < 0.25)]
-        return Finding(f"Checkpointing leaves **{share:.0%}** of it.", right)
+        return Finding(f"Checkpointing leaves **{share:.0%}** of the peak.", right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
         """What each way costs and saves, against the plain one of its kind."""
@@ -138,7 +138,7 @@ class Memory(Lab):
     def caption(self, lab: MemoryLab) -> str:
         return (
             f"{lab.layers} linear layers, {lab.width} wide, batch {lab.batch_size:,}; "
-            "tensors alive at once, beyond model and batch. Time: median of n = "
+            "memory of all tensors but the model and the batch. Time: median of n = "
             f"{len(lab.costs[0].seconds)} repeats in turn after a warm-up."
         )
 
@@ -182,7 +182,7 @@ def mebibytes(size: int) -> str:
 
 
 def against(cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"{paired(cost.seconds, plain.seconds).by} times the time"
+    time = f"{paired(cost.seconds, plain.seconds).by} times as long"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"
@@ -192,6 +192,6 @@ def gradients(cost: MemoryCost) -> str:
     if cost.difference == 0:
         return "The gradients are the same, bit for bit."
     return (
-        f"The gradients differ by at most {cost.difference:.1e}, where the greatest is "
-        f"{cost.greatest:.2g}: the same sums, added in another order."
+        f"The gradients differ by at most {cost.difference:.1e}; the largest gradient "
+        f"is {cost.greatest:.2g}. The same numbers are added in a different order."
     )

@@ -90,7 +90,7 @@ class Vectorize(Lab):
             f"Every call has a fixed cost: this expression with {torch_way} takes "
             f"{format.precise(seconds)} even for one point. It pays off when it "
             "replaces many passes through a loop.",
-            "All results agree: the greatest difference from the loop is "
+            "All results agree: the largest difference from the loop is "
             f"{worst:.1e}. Arrays and tensors are float32; Python's numbers are "
             "float64.",
         ]

@@ -79,7 +79,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "an index hidden by the case of its name": (
         lambda: archive({"m/DATA.PKL": b"]" * 3_000_000, "m/data.pkl": b"}."}),
-        "two entries have one name",
+        "two entries have the same name",
     ),
     "huge index": (
         lambda: archive({"m/data.pkl": b"]" * 3_000_000}),

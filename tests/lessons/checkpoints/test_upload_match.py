@@ -77,7 +77,7 @@ def test_the_usual_ways_of_saving_fit(content: Any, note: str) -> None:
 def test_half_floats_are_cast(dtype: torch.dtype) -> None:
     rounded = {name: tensor.to(dtype) for name, tensor in weights().items()}
     found = opened(saved(rounded))
-    assert "became float32" in found.notes[0]
+    assert "converted to float32" in found.notes[0]
     for name, tensor in state(found).items():
         assert torch.equal(tensor, rounded[name].float())
 

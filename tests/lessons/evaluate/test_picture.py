@@ -156,7 +156,7 @@ def bomb() -> bytes:
         (encoded(np.full((50, 50), 128, dtype=np.uint8)), "nothing to see"),
         (encoded(np.zeros((1, 1), dtype=np.uint8)), "nothing to see"),
         (encoded(photo(sprite()), "JPEG")[:2000], "damaged"),
-        (b"x" * (picture.MOST_BYTES + 1), "the most is 10 MB"),
+        (b"x" * (picture.MOST_BYTES + 1), "the limit is 10 MB"),
         (bomb(), "50 million pixels"),
         (encoded(line(380, 2)), "long and thin"),
         (encoded(line(2, 380)), "long and thin"),

@@ -23,7 +23,7 @@ def picture(now: tuple[Held, ...], before: tuple[Held, ...] = ()) -> ET.Element:
 
 def test_a_tensor_stands_where_it_is():
     said = batch_steps_page.in_words((MODEL, *BATCH, *STATE), one_memory=False)
-    host, device = said.split("In that of the device")
+    host, device = said.split("In the device's memory")
     assert "step counts (24 B)" in host
     assert "model" not in host
     assert "targets (512 B)" in device
@@ -47,6 +47,7 @@ def test_what_is_gone_leaves_its_place():
 
 def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
     here = Held("model", "cpu", 438_000)
-    assert "of the host: nothing" in batch_steps_page.in_words((here,), one_memory=True)
+    said = batch_steps_page.in_words((here,), one_memory=True)
+    assert "host's memory: nothing" in said
     drawn = batch_steps_page.picture((here,), (here,), "One", True, LIGHT, True)
     assert "stroke-dasharray" in drawn
