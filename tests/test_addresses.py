@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.config import MODELS
+from core.halves import read
 from core.lessons.mistakes.catalogue import MISTAKES
 from core.lessons.speed.climb_result import RUNGS
 from core.ui import format
@@ -74,7 +75,7 @@ def defined(module: str) -> set[str]:
     """What a module defines: "function", "Class", "Class.method", "CONSTANT"."""
     file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     found: set[str] = set()
-    for node in ast.parse(file.read_text("utf-8")).body if file.exists() else []:
+    for node in ast.parse(read(module)).body if file.exists() else []:
         if isinstance(node, Definition):
             found.add(node.name)
         if isinstance(node, ast.ClassDef):

@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from core.dryrun.report import Request
+from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
 from core.serving.visitor_code import mode
@@ -21,7 +22,6 @@ from core.ui import code_editor, figures, format
 from core.ui.server import ask, engine, explained
 from core.words import Words
 
-ROOT = Path(__file__).parents[2]
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"
 MOST_CHARACTERS, MOST_LINES = 10_000, 8  # of the code; of output before it scrolls
@@ -45,7 +45,7 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 def program(address: str) -> str:
     """The function with what it needs and the lines that call it; "" without those."""
     module, _, name = address.partition(":")
-    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    text = read(module)
     call = CALLS.get(address, CALLS["device"].format(name=name)).strip()
     body = ast.parse(text).body
     function = next((e for e in body if getattr(e, "name", None) == name), None)

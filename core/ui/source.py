@@ -9,13 +9,12 @@ import re
 import textwrap
 from collections.abc import Callable, Container
 from functools import cache
-from pathlib import Path
 
 import streamlit as st
 
+from core.halves import read
 from core.ui import playground
 
-ROOT = Path(__file__).parents[2]
 # A text, an address, or a function that draws.
 Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
@@ -25,7 +24,7 @@ ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 def source(address: str) -> str:
     """The text of a function, class or method; LookupError if there is none."""
     module, _, name = address.partition(":")
-    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    text = read(module)
     inside: list[ast.stmt] = ast.parse(text).body
     node: ast.stmt | None = None
     for part in name.split("."):

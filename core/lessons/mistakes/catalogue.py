@@ -32,7 +32,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: `broken_<slug>` makes it, and `fixed_<slug>` beside it does not."""
+    """One mistake: `broken_<slug>` makes it, `fixed_<slug>` does not (core.halves)."""
 
     module: str  # in core.lessons.mistakes.examples
     slug: str
@@ -50,9 +50,10 @@ class Mistake:
     def loud(self) -> bool:
         return self.figure is None
 
-    def address(self, half: str) -> str:
-        """Where its "broken" or "fixed" half is in the code."""
-        return f"core.lessons.mistakes.examples.{self.module}:{half}_{self.slug}"
+    def address(self, half: str = "") -> str:
+        """Where it is in the code, or its "broken" or "fixed" half."""
+        name = f"{half}_{self.slug}".removeprefix("_")
+        return f"core.lessons.mistakes.examples.{self.module}:{name}"
 
 
 def _mistakes() -> Iterator[Mistake]:

@@ -5,7 +5,6 @@ import textwrap
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from difflib import SequenceMatcher
 from typing import Any
 
 import altair as alt
@@ -15,6 +14,7 @@ import streamlit as st
 from core.config import SIMULATED
 from core.dryrun.report import Request
 from core.errors import quoted
+from core.halves import lines_of
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
@@ -33,7 +33,7 @@ from core.ui import answers, charts, course, format, guess, playground, simulate
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel
 from core.ui.server import engine
-from core.ui.source import body, code_tabs, marked, show
+from core.ui.source import body, code_tabs, marked, show, source
 from core.words import Words
 
 words = Words(__file__)
@@ -373,15 +373,12 @@ def arrowed(code: str, failure: Failure | None) -> str:
 
 
 def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
-    """The code of a half, with a sign at what raised, or at what the fix changes."""
-    code = body(mistake.address(half.lower()))
+    """The code of a half, with a sign at what raised, or at what is of it alone."""
     if half == BROKEN and mistake.loud:
-        return arrowed(code, failure)
-    other = body(mistake.address("fixed" if half == BROKEN else "broken"))
-    lines = code.splitlines()
-    changes = SequenceMatcher(None, other.splitlines(), lines, False).get_opcodes()
-    at = [n + 1 for tag, *_, a, b in changes if tag != "equal" for n in range(a, b)]
-    return marked(code, at, SIGNS[half])
+        return arrowed(body(mistake.address("broken")), failure)
+    _, *lines = lines_of(source(mistake.address()), half.lower())
+    code = textwrap.dedent("\n".join(line for line, _ in lines))
+    return marked(code, [n for n, (_, own) in enumerate(lines, 1) if own], SIGNS[half])
 
 
 def _ask_line(mistake: Mistake, told: bool) -> int | None:

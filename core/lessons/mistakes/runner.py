@@ -1,6 +1,5 @@
 """Run a mistake, each half in a process of its own, and tell how it ended."""
 
-import inspect
 import multiprocessing
 import os
 import re
@@ -156,13 +155,9 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
 
 def guilty_line(error: Exception, function: Callable) -> int | None:
     """The last line of the function's body, from 1, that the error came by."""
-    lines, first = inspect.getsourcelines(function)
-    own = [
-        line - first
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == function.__code__.co_filename
-        and line in range(first, first + len(lines))
-    ]
+    file = function.__code__.co_filename
+    frames = traceback.walk_tb(error.__traceback__)
+    own = [line - 1 for frame, line in frames if frame.f_code.co_filename == file]
     return own[-1] if own else None
 
 

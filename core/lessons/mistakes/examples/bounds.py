@@ -3,62 +3,40 @@
 import torch
 from torch import nn
 
+from core.halves import define
 from core.lessons.mistakes.examples.fixtures import batch
 from core.models import ANN
 
 
-def broken_out_of_memory(device):
+def out_of_memory(device):
     model = wide_model().to(device)
     criterion = nn.CrossEntropyLoss(
         reduction="sum",
     )
     inputs, targets = batch(4_000)
-    inputs = inputs.to(device)
-    targets = targets.to(device)
-    outputs = model(inputs)
-    loss = criterion(outputs, targets)
-    loss.backward()
-    return model[0].weight.grad.norm()
-
-
-def fixed_out_of_memory(device):
-    model = wide_model().to(device)
-    criterion = nn.CrossEntropyLoss(
-        reduction="sum",
-    )
-    inputs, targets = batch(4_000)
-    pieces = zip(
-        inputs.split(100),
-        targets.split(100),
-    )
-    for inputs, targets in pieces:
+    pieces = zip(  # fixed
+        inputs.split(100),  # fixed
+        targets.split(100),  # fixed
+    )  # fixed
+    for inputs, targets in pieces:  # fixed
         inputs = inputs.to(device)
         targets = targets.to(device)
         outputs = model(inputs)
         loss = criterion(outputs, targets)
-        loss.backward()  # adds up
+        loss.backward()  # broken
+        loss.backward()  # adds up  # fixed
     return model[0].weight.grad.norm()
 
 
-def broken_label_outside_classes(device):
+def label_outside_classes(device):
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     inputs, targets = batch(first_label=1)
     inputs = inputs.to(device)
     targets = targets.to(device)
     outputs = model(inputs)
-    loss = criterion(outputs, targets)
-    return loss.item()
-
-
-def fixed_label_outside_classes(device):
-    model = ANN().to(device)
-    criterion = nn.CrossEntropyLoss()
-    inputs, targets = batch(first_label=1)
-    inputs = inputs.to(device)
-    targets = targets.to(device)
-    outputs = model(inputs)
-    loss = criterion(outputs, targets - 1)
+    loss = criterion(outputs, targets)  # broken
+    loss = criterion(outputs, targets - 1)  # fixed
     return loss.item()
 
 
@@ -71,3 +49,6 @@ def wide_model():
         nn.Flatten(),
         nn.Linear(32 * 28 * 28, 10),
     )
+
+
+define(globals())

@@ -6,6 +6,7 @@ from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
+from core.halves import define
 from core.lessons.mistakes.examples.fixtures import (
     batch,
     limit_shared_memory,
@@ -15,54 +16,29 @@ from core.lessons.mistakes.examples.fixtures import (
 from core.models import ANN
 
 
-def broken_lambda_in_workers(device):
+def lambda_in_workers(device):
     images, targets = batch()
-    collate = lambda items: torch.stack(items)
+    collate = lambda items: torch.stack(items)  # broken
+    collate = torch.stack  # fixed
     loader = workers("spawn", images, collate)
     return next(iter(loader)).shape
 
 
-def fixed_lambda_in_workers(device):
-    images, targets = batch()
-    collate = torch.stack
-    loader = workers("spawn", images, collate)
-    return next(iter(loader)).shape
-
-
-def broken_shared_memory(device):
+def shared_memory(device):
     limit_shared_memory(1_000)  # bytes
     data = TensorDataset(*batch())
-    loader = DataLoader(data, num_workers=1)
+    loader = DataLoader(data, num_workers=1)  # broken
+    loader = DataLoader(data, num_workers=0)  # fixed
     inputs, targets = next(iter(loader))
     return inputs.mean()
 
 
-def fixed_shared_memory(device):
-    limit_shared_memory(1_000)  # bytes
-    data = TensorDataset(*batch())
-    loader = DataLoader(data, num_workers=0)
-    inputs, targets = next(iter(loader))
-    return inputs.mean()
-
-
-def broken_rank_waits(device):
+def rank_waits(device):
     def train(rank):
         model = DistributedDataParallel(ANN())
         images, targets = batch(65)
         mine = images[rank::2]  # 33 and 32
-        for x in mine.split(32):
-            model(x).mean().backward()
-        return len(mine)
-
-    return on_two_ranks(train)
-
-
-def fixed_rank_waits(device):
-    def train(rank):
-        model = DistributedDataParallel(ANN())
-        images, targets = batch(65)
-        mine = images[rank::2]  # 33 and 32
-        with Join([model]):
+        with Join([model]):  # fixed
             for x in mine.split(32):
                 model(x).mean().backward()
         return len(mine)
@@ -70,23 +46,17 @@ def fixed_rank_waits(device):
     return on_two_ranks(train)
 
 
-def broken_same_random_numbers(device):
-    random = np.random.default_rng(0)
+def same_random_numbers(device):
+    data = range(64)
+    random = np.random.default_rng(0)  # broken
 
     def shifts(items):
         n = len(items)
-        return random.integers(10**6, size=n)
+        return random.integers(10**6, size=n)  # broken
+        return torch.randint(10**6, (n,))  # fixed
 
-    data = range(64)
     loader = workers("fork", data, shifts, 2)
     return len(np.unique(list(loader)))
 
 
-def fixed_same_random_numbers(device):
-    def shifts(items):
-        n = len(items)
-        return torch.randint(10**6, (n,))
-
-    data = range(64)
-    loader = workers("fork", data, shifts, 2)
-    return len(np.unique(list(loader)))
+define(globals())

@@ -1,0 +1,59 @@
+"""Functions that are written once and have two halves: a mistake, and its fix.
+
+A line that ends in "# broken" or "# fixed" is of that half alone, others are of both.
+Where the other half lacks a line that opens a block, the block moves out by a level.
+"""
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+HALVES = ("broken", "fixed")
+MARK = re.compile(r" +# (broken|fixed)$")
+OPENS = re.compile(r" *(?:for|if|with)\b")
+
+
+def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
+    """The lines of one half, each with whether it is of that half alone."""
+    lines: list[tuple[str, bool]] = []
+    outside = 1000  # the indentation of a missing line whose block moves out
+    for line in function.replace("def ", f"def {half}_", 1).splitlines():
+        indentation, mark = len(line) - len(line.lstrip()), MARK.search(line)
+        if line and indentation <= outside:
+            outside = 1000
+        if mark and mark[1] != half:
+            if OPENS.match(line):
+                outside = indentation
+        else:
+            text = MARK.sub("", line)
+            lines.append((text[4:] if indentation > outside else text, bool(mark)))
+    return lines
+
+
+def _halves(text: str) -> Iterator[tuple[str, str]]:
+    """The name and the code of each half of a module's functions that have two."""
+    for node in ast.parse(text).body:
+        lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+        if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):
+            for half in HALVES:
+                own = lines_of("\n".join(lines), half)
+                code = "\n".join(line for line, _ in own)
+                yield f"{half}_{node.name}", f"{code}\n"
+
+
+def read(module: str) -> str:
+    """The text of a module, and after it each half as a function of its own."""
+    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    return "\n\n".join([text, *(code for _, code in _halves(text))])
+
+
+def define(module: dict[str, Any]) -> None:
+    """Define both halves of each such function in a module, given its globals()."""
+    for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
+        file = f"{name}.py"  # tracebacks show the half's own lines
+        linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
+        exec(compile(code, file, "exec"), module)
