@@ -30,8 +30,12 @@ FRAME = re.compile(
     r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*|.* in .*\(.*\))$'
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
+PREFIX = re.compile(  # of a rank, of a log, of a frame that is drawn, of pytest
+    r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
+)
+PATH = re.compile(r"(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 LIBRARY = re.compile(
-    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]|lib[/\\]python"
+    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]|lib[/\\](?:python|multiprocessing)"
     r"|<frozen"
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
@@ -39,7 +43,8 @@ ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bmps\b|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
     r"|autograd|gradient|backward|state_dict|\bxpu\b|nvidia|\bdevices?\b|num_workers"
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
-    r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal"
+    r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
+    r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -49,6 +54,7 @@ SIZES = {
     "used": f"{SIZE} already allocated",
     "reserved": f"{SIZE} reserved in total",
 }
+ENDING = re.compile(r"(?:ing|ed|es|s|d|ly)$")
 FOLDED = str.maketrans("01l|!", "oiiii")  # what a scan of a screenshot confuses
 
 
@@ -103,16 +109,25 @@ class Answer:
         }
 
 
+@dataclass(frozen=True)
+class Knowledge:
+    """What errors.toml has."""
+
+    causes: dict[str, Cause]  # by their names
+    none: dict[str, str]  # what to say where no cause fits
+    unrelated: list[list[str]]  # wordings that are not about devices, folded
+    words: dict[str, set[str]]  # what people say in place of a word
+
+
 @cache
-def known() -> tuple[dict[str, Cause], dict[str, str], list[list[str]]]:
-    """All causes by their names; what to say where none fits; wordings of no device."""
+def known() -> Knowledge:
     entries = tomllib.loads(FILE.read_text("utf-8"))
-    none = entries.pop("none")
-    unrelated = _folded(none.pop("wordings"))
-    return (
-        {slug: Cause(slug, **each) for slug, each in entries.items()},
+    none, words = entries.pop("none"), entries.pop("words")
+    return Knowledge(
+        {slug: Cause(slug, **entry) for slug, entry in entries.items()},
         none,
-        unrelated,
+        _folded(none.pop("wordings")),
+        {word: set(others.split("|")) for word, others in words.items()},
     )
 
 
@@ -130,16 +145,18 @@ def explain(text: str) -> Answer:
     """The one answer to a message, a traceback or a sentence."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
-        return Answer("unknown", known()[1]["empty"])
+        return Answer("unknown", known().none["empty"])
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
     parts = pairwise([*starts, len(lines)])
-    messages = ["\n".join(lines[a:b]) for a, b in parts]
+    # What a kernel asserted is printed before the exception and says more.
+    asserted = "".join([each for each in lines if "Assertion `" in each][-1:])
+    messages = ["\n".join([*lines[a:b], asserted]) for a, b in parts]
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         found, strange = _worded(message, line)
         if strange:
-            return Answer("unrelated", known()[1]["unrelated"])
+            return Answer("unrelated", known().none["unrelated"])
         if found:
             # An earlier message, or a line of the log, is only a good guess.
             kind = "likely" if at and messages else "sure"
@@ -152,17 +169,17 @@ def explain(text: str) -> Answer:
         causes = [first, *(ties or [cause for cause, _ in others])]
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
-    kind = "unknown" if ABOUT.search(last.lower()) else "unrelated"
+    kind = "unknown" if ABOUT.search(PATH.sub("", last).lower()) else "unrelated"
     if kind == "unknown" and (found := _alike(last)):
         return _answer("likely", found, last, line, where)
-    return Answer(kind, known()[1][kind])
+    return Answer(kind, known().none[kind])
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str]:
     """The lines that are no frames; the last own line of code, and where it stands."""
     kept, own, where, skip, file = [], "", "", False, ""
     for line in text.splitlines():
-        line = line.strip("│ ").removeprefix("E   ")
+        line = PREFIX.sub("", line).strip("│| ")
         if frame := FRAME.match(line):
             file, skip = frame["file"] or line, True
             number = frame["line"]
@@ -202,17 +219,16 @@ def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
     One that asks for a line goes before those that don't.
     """
     text = fold(message)
-    causes, _, unrelated = known()
     found = {
         cause: longest
-        for cause in causes.values()
+        for cause in known().causes.values()
         if re.search(cause.at, line)
         and (longest := max((_length(each, text) for each in cause.folded), default=0))
     }
     if _fits(message):
-        found.pop(causes["fragmentation"], None)
+        found.pop(known().causes["fragmentation"], None)
     best = max(found.values(), default=0)
-    strange = max(_length(each, text) for each in unrelated) > best
+    strange = max(_length(each, text) for each in known().unrelated) > best
     return sorted(found, key=lambda cause: (not cause.at, -found[cause])), strange
 
 
@@ -234,6 +250,9 @@ def _told(sentence: str) -> list[tuple[Cause, int]]:
     """The causes that a sentence tells of, by how many of their words it has."""
     text = sentence.lower()
     words = {word.strip(".'") for word in re.findall(r"[\w.'%-]+", text)}
+    stems = {ENDING.sub("", word) for word in words}
+    words |= stems | {f"{stem}e" for stem in stems}
+    words |= {word for word, others in known().words.items() if words & others}
 
     def has(group: str) -> bool:
         return any(
@@ -242,7 +261,7 @@ def _told(sentence: str) -> list[tuple[Cause, int]]:
         )
 
     scores: dict[Cause, int] = {}
-    for cause in known()[0].values():
+    for cause in known().causes.values():
         told = [each.split(", ") for each in cause.said]
         if fitting := [len(groups) for groups in told if all(map(has, groups))]:
             scores[cause] = max(fitting)
@@ -257,7 +276,7 @@ def _alike(message: str) -> list[Cause]:
     """The causes with a wording that is there but for a few letters."""
     asked = _trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
-    for cause in known()[0].values():
+    for cause in known().causes.values():
         for parts in cause.folded:
             trigrams = set().union(*map(_trigrams, parts))
             share = len(trigrams & asked) / max(1, len(trigrams))

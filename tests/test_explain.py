@@ -109,7 +109,7 @@ def test_the_set_is_large_enough():
     related = [cause for cause, _ in _entries if cause != "unrelated"]
     assert len(related) >= 200
     assert len(_entries) - len(related) >= 40
-    assert set(related) <= set(known()[0])
+    assert set(related) <= set(known().causes)
 
 
 @pytest.mark.parametrize("text", STUMBLES)
@@ -192,7 +192,7 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
     mistakes = tomllib.loads(Path("mistakes.toml").read_text("utf-8"))
     slugs = {each for entries in mistakes.values() for each in entries}
     pages = {each.stem.partition("_")[2] for each in Path("pages").glob("*_*.py")}
-    for name, cause in known()[0].items():
+    for name, cause in known().causes.items():
         answer = explain(cause.example)
         assert (answer.kind, slug(answer)) == ("sure", name)
         kind, _, place = cause.see.partition(":")

@@ -58,7 +58,7 @@ def find(results: Results) -> dict[str, Any]:
     for slug, end in ends.items():
         answer = explain(in_cuda_words(end.traceback))
         found[slug] = answer.cause.slug if answer.cause else answer.kind
-    missed = [slug for slug in found if found[slug] not in known()[0]]
+    missed = [slug for slug in found if found[slug] not in known().causes]
     if missed:
         said = f"Not explained by the whole traceback: {', '.join(missed)}."
         raise WrongError(said, found)

@@ -53,7 +53,7 @@ def searched() -> Answer | None:
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
-    cause = known()[0].get(st.query_params.get("error", ""))
+    cause = known().causes.get(st.query_params.get("error", ""))
     if cause is None or (answer is not None and answer.cause is cause):
         return answer
     return of_cause(cause)
