@@ -54,7 +54,10 @@ SIZES = {
     "used": f"{SIZE} already allocated",
     "reserved": f"{SIZE} reserved in total",
 }
-ENDING = re.compile(r"(?:ing|ed|es|s|d|ly)$")
+ENDINGS = [
+    (re.compile(f"(?:{ending})$"), e)
+    for ending, e in (("ing|ed|es|d|ly", ""), ("s", ""), ("ing|ed", "e"))
+]
 FOLDED = str.maketrans("01l|!", "oiiii")  # what a scan of a screenshot confuses
 
 
@@ -161,11 +164,12 @@ def explain(text: str) -> Answer:
             # An earlier message, or a line of the log, is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    is_short = not messages and len(rest) <= MOST_OF_A_SENTENCE
-    if is_short and (told := _told(rest)):
+    is_short = len(rest) <= MOST_OF_A_SENTENCE  # else only the end of a log may tell
+    sentence = rest if is_short else lines[-1][-MOST_OF_A_SENTENCE:]
+    if not messages and (told := _told(sentence)):
         (first, best), *others = told
         ties = [cause for cause, score in others if score == best]
-        kind = "likely" if ties else "sure"
+        kind = "likely" if ties or not is_short else "sure"
         causes = [first, *(ties or [cause for cause, _ in others])]
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
@@ -180,7 +184,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str]:
     kept, own, where, skip, file = [], "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
-        if frame := FRAME.match(line):
+        if not NAMED.match(line) and (frame := FRAME.match(line)):
             file, skip = frame["file"] or line, True
             number = frame["line"]
         elif arrow := ARROW.match(line):
@@ -250,8 +254,8 @@ def _told(sentence: str) -> list[tuple[Cause, int]]:
     """The causes that a sentence tells of, by how many of their words it has."""
     text = sentence.lower()
     words = {word.strip(".'") for word in re.findall(r"[\w.'%-]+", text)}
-    stems = {ENDING.sub("", word) for word in words}
-    words |= stems | {f"{stem}e" for stem in stems}
+    words |= set(re.findall(r"[a-z]+", text))
+    words |= {ending.sub(e, word) for ending, e in ENDINGS for word in words}
     words |= {word for word, others in known().words.items() if words & others}
 
     def has(group: str) -> bool:
