@@ -45,6 +45,7 @@ ABOUT = re.compile(
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
+    r"|parallel|float\d\d|\bddp\b|dropout"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -164,19 +165,20 @@ def explain(text: str) -> Answer:
             # An earlier message, or a line of the log, is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    is_short = len(rest) <= MOST_OF_A_SENTENCE  # else only the end of a log may tell
-    sentence = rest if is_short else lines[-1][-MOST_OF_A_SENTENCE:]
+    is_log = len(rest) > MOST_OF_A_SENTENCE  # of which only the end may tell
+    sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages and (told := _told(sentence)):
         (first, best), *others = told
         ties = [cause for cause, score in others if score == best]
-        kind = "likely" if ties or not is_short else "sure"
+        kind = "likely" if ties or is_log else "sure"
         causes = [first, *(ties or [cause for cause, _ in others])]
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
-    kind = "unknown" if ABOUT.search(PATH.sub("", last).lower()) else "unrelated"
-    if kind == "unknown" and (found := _alike(last)):
+    if not ABOUT.search(PATH.sub("", last).lower()):
+        return Answer("unrelated", known().none["unrelated"])
+    if found := _alike(last):
         return _answer("likely", found, last, line, where)
-    return Answer(kind, known().none[kind])
+    return Answer("unknown", known().none["unknown"])
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str]:
