@@ -10,7 +10,7 @@ from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
 FIRST_STEPS = 100  # all kept: this is where the loss falls
-PAUSE_SECONDS = 60.0  # of a run in all, since others wait for its worker
+PAUSE_SECONDS = 60.0  # all pauses of a run; others wait for its worker
 WALL = 50  # test images whose predictions come with each epoch
 
 

@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
                 file=sys.stderr,
             )
 
-    devices.leave_a_core()  # as the app's workers do, so that the numbers agree
+    devices.leave_a_core()  # like the app's workers, so the numbers agree
     try:
         result = run(config, Watch(show))
     except KeyboardInterrupt:

@@ -26,7 +26,7 @@ class Steering:
 
     def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
         self.optimizer, self.rate, self.watch = optimizer, rate, watch
-        self.wish: Wish = NO_WISH  # that was heard last
+        self.wish: Wish = NO_WISH  # the last wish received
         self.left = PAUSE_SECONDS
         self.changes: list[Change] = []
 

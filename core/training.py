@@ -313,7 +313,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         meter.begin_epoch()
         for loss in training.train_epoch(watch.each(training.feed)):
             if config.item_each_step:
-                loss.item()  # what the loop is spared
+                loss.item()  # the wait that core.loops avoids
             meter.add(loss)
             if steering.is_due and meter.step < steps:
                 meter.fetch()

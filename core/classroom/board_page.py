@@ -23,7 +23,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_WAITING = 4  # listed; the others are counted
-WALL_HEIGHT, WALL_FONT_PIXELS = 510, 22  # of the chart on the projector
+WALL_HEIGHT, WALL_FONT_PIXELS = 510, 22  # size of the projector's chart
 
 
 def draw() -> None:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 words = Words(__file__)
 
 EXPIRY_SECONDS = 3600.0  # from one look for expired classes to the next
-SEEDS = 10_000  # of which each member has one
+SEEDS = 10_000  # each member gets one of these
 OUTSIDE = "everybody outside"  # one queue and one allowance for all who haven't joined
 Forget = Callable[[str, list[str]], object]  # ends an owner's runs: Engine.forget
 
@@ -38,7 +38,7 @@ class Teacher:
     """Proof of a sign-in; only a sign-in makes one."""
 
     visitor: str
-    name: str  # for the log
+    name: str  # shown in the teacher's log
 
 
 class Room(Gate):
@@ -47,7 +47,7 @@ class Room(Gate):
     def __init__(self, classes: Classes) -> None:
         """Restore what was open when the server stopped, if that can be read."""
         self._classes = classes
-        self._lock = threading.RLock()  # for the rest
+        self._lock = threading.RLock()  # guards the attributes below
         self._open: Class | None = None
         self._ended: Class | None = None  # the one open last, for its final board
         # Of the open class, or else of the ended one, in the order they joined

@@ -40,7 +40,7 @@ def draw(chosen: Class) -> None:
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen.id, values | presets)
-        if "notice" not in st.session_state:  # which says why not
+        if "notice" not in st.session_state:  # the notice says why nothing was saved
             st.session_state.rules_saved = True
         st.rerun()
     if st.session_state.pop("rules_saved", False):

@@ -80,7 +80,7 @@ def bests(
     for run in runs:
         task, who = run.task, run.visitor or ""
         accuracy, seconds = run.accuracy, run.seconds
-        if run.changes:  # by hand: the others couldn't do the same
+        if run.changes:  # steered by hand, so others can't repeat it
             continue
         if task is None or accuracy is None or seconds is None or who not in names:
             continue

@@ -35,7 +35,7 @@ from core.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels
-FEW_JOBS = 3  # that wait or run, so that a race holds up nobody
+FEW_JOBS = 3  # waiting or running: with more, a race would hold up others
 RACE_GUESS = "home_race_guess"  # not that of the race on Compare
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)

@@ -248,7 +248,7 @@ class Questions:
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one
-        self._lock = threading.Lock()  # for the next two
+        self._lock = threading.Lock()  # guards the next two
         self._open: Counter[str] = Counter()
         self._own: dict[str, threading.Semaphore] = {}
 

@@ -42,7 +42,7 @@ DEVICES = ("/dev/null", "/dev/urandom")
 SETTINGS = {
     "OMP_NUM_THREADS": "1",  # never slow down a training run that is measured
     "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONUNBUFFERED": "1",  # what it printed before it was ended arrives
+    "PYTHONUNBUFFERED": "1",  # so output arrives even if the process is killed
 }
 ENVIRONMENT = {
     "HOME": "/",
@@ -190,7 +190,7 @@ class Confined:
         for process in self._members():
             with suppress(psutil.Error):
                 process.kill()
-        with suppress(ProcessLookupError, PermissionError):  # what outlives its parent
+        with suppress(ProcessLookupError, PermissionError):  # the child may have ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in pipes.values():

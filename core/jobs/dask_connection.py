@@ -109,11 +109,11 @@ class Connection:
         self._lost = LOST_SCHEDULER if self._scheduler else LOST_CLUSTER
         self._no_worker = NO_WORKER_ELSEWHERE if self._scheduler else NO_WORKER
         self._topic = f"engine-{uuid.uuid4().hex}"
-        self._lock = threading.Lock()  # for the four that follow
+        self._lock = threading.Lock()  # guards the next four
         self._client: Client | None = None
         self._futures: dict[str, Future] = {}  # by job
         self._begun: set[str] = set()  # jobs that a worker has begun
-        self._patience: dict[str, float] = {}  # until when a cancelled job may go on
+        self._patience: dict[str, float] = {}  # when a canceled job is killed
         self._shared: set[str] = set()  # jobs that wait for another app's
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
@@ -231,7 +231,7 @@ class Connection:
         for job_id in deaf:
             in_background(self._end_with_worker, job_id, client)
 
-    # What there is
+    # What is connected
 
     @property
     def is_up(self) -> bool:

@@ -65,13 +65,13 @@ class Engine:
             "code": Questions(2, 1),
         }
         self._dispatching = threading.Lock()  # taken before the next, if both are
-        self._lock = threading.RLock()  # for the five that follow
+        self._lock = threading.RLock()  # guards the next five
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self.admission = Admission(gate)
         self._overdue: set[str] = set()  # jobs that were cancelled for their time
-        self._wishes: dict[str, Wish] = {}  # of the owners of running jobs
-        self._reasons: dict[str, str] = {}  # for which running jobs were cancelled
+        self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
+        self._reasons: dict[str, str] = {}  # why running jobs were canceled
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for it again
         self._connection = Connection(

@@ -48,7 +48,7 @@ class History:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._written: dict[str, tuple[float, int]] = {}  # when, and how many losses
-        self._lock = Lock()  # for the next
+        self._lock = Lock()  # guards the next one
         self._late: OrderedDict[str, _Late] = OrderedDict()
         self._read = lru_cache(READ)(self._read_ended)
 

@@ -48,7 +48,7 @@ class Host(NamedTuple):
     speaker: str  # the address of one of them, of the lab where it has one
     trains: int  # training workers
     answers: bool  # one of them is heard
-    machine: Machine | None = None  # as it describes itself, once it has
+    machine: Machine | None = None  # None until the machine has described itself
 
 
 def host_of(worker: str) -> str:
@@ -71,7 +71,7 @@ class Hosts:
     def __init__(self, describe: Callable[[str], Machine]) -> None:
         """`describe` is called with the address of a worker."""
         self._describe = describe
-        self._lock = threading.Lock()  # for the next
+        self._lock = threading.Lock()  # guards the next one
         self._described: dict[str, Machine | None] = {}  # by speaker; None: asked
         self.clear()
 

@@ -43,7 +43,7 @@ WHOLE = 2**64 - 1
 IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B  # for ioctl
 SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41  # for prctl
 
-LIBRARIES_BYTES = 16 * 2**30  # of address space, for files that torch maps
+LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
@@ -107,7 +107,7 @@ def give_up_calls() -> None:
 
 
 def attempt(outside: str) -> None:
-    """Print what this process can do although it must not.
+    """Try what this process must not do, and print what succeeds.
 
     `outside` is a file elsewhere. RuntimeError where it can't have threads, which torch
     needs.

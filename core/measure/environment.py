@@ -43,7 +43,7 @@ class Machine:
     identity: str = ""  # no two machines share it, see core.devices; "": not known
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
     simulates: bool = False  # it has "sim" too, which is none of its devices
-    why_not: str = ""  # where it doesn't: a sentence
+    why_not: str = ""  # a sentence, if the simulated accelerator doesn't work
 
 
 def now() -> str:

@@ -160,7 +160,7 @@ def _samples(run: Run) -> int:
 
 
 def _noise(best: Run, other: Run) -> float:
-    """The difference in accuracy that chance makes, 0 where this one is larger."""
+    """The largest difference that chance explains, or 0 if these differ by more."""
     p, q = _quality(best), _quality(other)
     if not best.config.has_images:
         return 0.0

@@ -21,7 +21,7 @@ words = Words(__file__)
 
 FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
-NAME = "your code"  # of the lines that are run
+NAME = "your code"  # the name of the learner's code in messages
 SIMULATED = {"with": True, "without": False}  # machines, by whether they have a GPU
 TOLERANCE = 1e-4  # of numbers: other ways to the same result round differently
 

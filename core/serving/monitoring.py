@@ -40,8 +40,8 @@ from core.store.store import Store
 
 T = TypeVar("T")
 
-ANSWER_SECONDS = 2.0  # for the database, and for the workers
-MOST_SECONDS = 5.0  # for a whole probe
+ANSWER_SECONDS = 2.0  # limit of the database's answer, and of the workers'
+MOST_SECONDS = 5.0  # limit of a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database does not answer."
 NO_SCHEDULER = "The scheduler does not answer. The app keeps trying to reach it."

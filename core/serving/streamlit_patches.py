@@ -34,7 +34,7 @@ SOON_SECONDS = 0.005  # a script that ends needs less to send what is left
 GRACE_SECONDS = 5  # for connections to close when the server ends
 SIDEBAR = 220  # pixels
 SCRIPT = Path(__file__).with_name("page.js")  # it runs before anything is drawn
-PARTS = (  # of the frontend that many pages draw with
+PARTS = (  # parts of the frontend that many pages need
     *("ArrowVegaLiteChart", "BidiComponent", "Button", "ButtonGroup", "Checkbox"),
     *("DownloadButton", "ImageList", "Metric", "NumberInput", "PageLink", "Progress"),
     *("Radio", "Selectbox", "Slider", "StreamlitSyntaxHighlighter", "TextInput"),

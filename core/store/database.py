@@ -28,10 +28,10 @@ DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 READERS = 8  # connections; when all are busy, the next one waits for milliseconds
-BUSY_SECONDS = 2.0  # until a write gives up on a locked SQLite file
+BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
-SILENT_MILLISECONDS = 10_000  # until a silent server counts as lost
-OWNER_SECONDS = 10.0  # for Postgres to notice that an app was killed
+SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
+OWNER_SECONDS = 10.0  # Postgres notices within this time that an app was killed
 OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"

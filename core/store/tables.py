@@ -151,8 +151,8 @@ class RunSummary(Row, kw_only=True):
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     # What people did with it
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
-    hidden: Mapped[bool] = mapped_column(default=False)  # by the visitor, from lists
-    withheld: Mapped[bool] = mapped_column(default=False)  # by a teacher, from a class
+    hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid it
+    withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid it
     # Read by Runs.get
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
-PATIENCE_SECONDS = 5.0  # for a commit, and in close
+PATIENCE_SECONDS = 5.0  # how long a commit may take, and close
 MOST_BYTES = 256 * 2**20  # waiting in memory: some 500 runs with checkpoints
 ROW_BYTES = 1024  # size of a write without large values
 

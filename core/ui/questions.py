@@ -25,7 +25,7 @@ class Question:
     text: str
     right: str
     answers: dict[str, str]  # each with what to say to whoever chose it
-    code: str = ""  # that is asked about
+    code: str = ""  # shown above the question
     gpu: bool = True  # whether the machine that the code runs on has one
     measured: bool = False  # the code measures: what it prints depends on the machine
     check: str = ""  # Python that proves the right answer, for the tests

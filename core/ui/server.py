@@ -108,7 +108,7 @@ class KeptAnswer(Generic[Answer]):
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
         self._question, self._seconds = question, seconds
-        self._lock = threading.Lock()  # for the rest
+        self._lock = threading.Lock()  # guards the attributes below
         self.clear()
 
     def clear(self) -> None:

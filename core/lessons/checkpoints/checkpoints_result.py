@@ -67,7 +67,7 @@ class Resumed:
     contents: tuple[str, ...]  # its keys
     steps: int  # in the whole training
     epochs: int
-    at_step: int  # where it was interrupted
+    at_step: int  # the step at which the run was interrupted
     greatest_loss_difference: float  # through against resumed, over all steps
     differing_weights: int  # numbers that differ between the two final state_dicts
     weights: int

@@ -101,7 +101,7 @@ def load_elsewhere(device_name: str) -> dict[str, str]:
     """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"
-    return sandbox.call(address, file, hostile=True)  # which hides a real device
+    return sandbox.call(address, file, hostile=True)  # hides real devices
 
 
 def load_both_ways(file: bytes) -> dict[str, str]:

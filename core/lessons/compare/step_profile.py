@@ -39,7 +39,7 @@ STEPS = 16  # counted
 WARM_UP = 3  # steps before each measurement, not counted
 TRACED = 3  # steps in the trace: one looks like the other, and jobs keep their results
 
-Wait = Callable[[torch.device], None]  # until the device has done all that it was given
+Wait = Callable[[torch.device], None]  # waits until the device has finished its work
 
 
 def measure(

@@ -18,7 +18,7 @@ from core.words import Words
 words = Words(__file__)
 
 LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34  # pixels of the picture
-BETWEEN = 48  # for the arrow of a yes
+BETWEEN = 48  # space for the arrow of a yes
 WIDE = LEFT + BETWEEN + RIGHT
 
 

@@ -24,8 +24,8 @@ SIZE = 28
 # Ghostscript, whatever its ending.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
-MOST_PIXELS = 50_000_000  # a telephone's camera has fewer
-MEMORY_BYTES = 600_000_000  # for opening it
+MOST_PIXELS = 50_000_000  # a phone's camera has fewer
+MEMORY_BYTES = 600_000_000  # limit while a picture is opened
 SECONDS = 10.0  # likewise; 50 million pixels of PNG take 2 to 6 on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
 CONTRAST = 0.12  # black is 0, white 1; pixels that differ less are background

@@ -20,7 +20,7 @@ words = Words(__file__)
 
 BATCH = "core.lessons.model.batch_steps:inspect_batch"
 
-MOST_BATCHES = 100  # as core.lessons.model.batch_steps has them
+MOST_BATCHES = 100  # the same limit as in core.lessons.model.batch_steps
 
 # The picture of the memories, from top to bottom; lengths are pixels.
 ROWS = (

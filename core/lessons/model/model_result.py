@@ -12,7 +12,7 @@ class Crossing:
 
     copies: int  # between host and device
     bytes: int
-    waits: int  # of the host for the device
+    waits: int  # times that the host waited for the device
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class OptimizerFinding:
     target: str  # device or dtype
     when: str  # the optimizer was built "after" the move, "before", or "used" before
     holds_the_parameters: bool  # those that the model has after the move
-    weights_changed: bool  # by a step after the move
+    weights_changed: bool  # whether a step after the move changed the weights
     error: str  # raised by that step; empty if there was none
 
 

@@ -39,7 +39,7 @@ PANEL = JobPanel(
 
 def settings(machine: Machine) -> tuple[str, str]:
     """Draw the choice of a model and a device for the whole page."""
-    devices = [SIMULATED] if machine.simulates else []  # where something moves first
+    devices = [SIMULATED] if machine.simulates else []  # things move there
     devices += [device.device for device in machine.devices]
     with controls.row():
         model = controls.model("moved_model")

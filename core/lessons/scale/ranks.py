@@ -28,8 +28,8 @@ from core.measure.environment import Environment
 from core.watch import UNWATCHED, Watch
 
 SECONDS = 3600.0  # after which a rank ends by itself
-MOST_SILENT = timedelta(seconds=30)  # for which a rank waits for the others
-LAST_WORDS_SECONDS = 2.0  # for the other ranks to say why they could not go on
+MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
+LAST_WORDS_SECONDS = 2.0  # time for the other ranks to say why they stopped
 PLACE = "RANKS_MEET_AT"  # an environment variable of ours
 SOURCE = re.compile(r"\[/\S+\] ")  # where in torch's own code an error was raised
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
@@ -123,7 +123,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
     """The children's values; ExplainedError as soon as one fails."""
     outcomes: dict[int, Outcome] = {}
     dead: dict[int, str] = {}
-    deadline: float | None = None  # for the rest, once one has failed
+    deadline: float | None = None  # for the other ranks, once one has failed
     waiting = {child.pipe: rank for rank, child in enumerate(children)}
     while waiting and (deadline is None or time.monotonic() < deadline):
         watch.check()

@@ -29,7 +29,7 @@ class LoaderPlan:
 
 
 def loader_plan(machine: Machine) -> LoaderPlan:
-    """The settings for this machine; more workers than cores are among them."""
+    """The settings to measure on this machine, some with more workers than cores."""
     cores = machine.usable_cores
     counts = {0, 1, 2, FOR_A_GPU, per_core(cores), min(2 * cores, MOST_WORKERS)}
     can_pin = machine.devices[0].backend in PINNING

@@ -175,7 +175,7 @@ class CardStep(NamedTuple):
 
     peak: int
     activations: int  # and gradients, at the peak
-    message: str  # of the operation that found no room; "" where all did
+    message: str  # the error of the operation that ran out of memory, or ""
 
 
 def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:

@@ -32,9 +32,9 @@ class MemoryCost:
 class Card:
     """A step of training on a simulated accelerator with little memory."""
 
-    bytes: int  # that it has
+    bytes: int  # the card's memory
     fits: dict[str, int]  # way: the largest batch, of powers of two
-    message: str  # of the plain step with a batch that only fits checkpointed
+    message: str  # error of the plain step at the checkpointed step's batch size
     # way: bytes of a step at its peak, with the largest batch of the plain way,
     # beyond what is there before: activations, and some gradients
     activations: dict[str, int] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
-STEPS = range(-4, 5)  # of the slider, half a power of ten each
+STEPS = range(-4, 5)  # positions of the slider, each half a power of ten
 NAMED = 6  # changes, the newest ones
 RACE = "home_race"  # the kept names of the runs of a race, by their ids
 words = Words(__file__)
