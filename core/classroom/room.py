@@ -22,6 +22,7 @@ from core.store.classes import Classes
 from core.store.codec import StoreError
 from core.store.tables import Class, Member
 from core.store.visitors import as_code
+from core.watch import Wish
 from core.words import Words
 
 logger = logging.getLogger(__name__)
@@ -202,6 +203,9 @@ class Room(Gate):
             else:
                 self._open = replace(self._open, outside=begun + 1)
                 self._classes.count_outside(self._open.id, begun + 1)
+
+    def steer(self, owner: str, wish: Wish) -> None:
+        self.rules_for(owner).check_rate(wish.learning_rate)
 
     # Acts of teachers. Each is logged; StoreError where it can't be done now
 

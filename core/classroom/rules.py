@@ -114,6 +114,11 @@ class Rules:
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
 
+    def check_rate(self, rate: float | None) -> None:
+        """Raise ExplainedError where a running job may not change to this rate."""
+        if rate is not None and (why := self.refusal("learning_rate", rate)):
+            raise ExplainedError(why)
+
 
 NONE = Rules()  # checked once: a page asks for the rules some twenty times
 

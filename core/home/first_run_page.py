@@ -57,11 +57,7 @@ def draw() -> None:
             polling.every(polling.PATIENT_SECONDS)  # until somebody begins
         else:
             polling.every(polling.interval(shown.job, polling.RUN_SECONDS))
-        left, right = st.columns(
-            [5, 6],
-            gap="large",
-            vertical_alignment="center" if shown is None else "top",
-        )
+        left, right = st.columns([5, 6], gap="large")
         with left:
             _invitation(shown)
         with right:

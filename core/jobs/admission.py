@@ -20,6 +20,7 @@ from core.config import TRAIN_SAMPLES, RunConfig
 from core.errors import ExplainedError
 from core.jobs.job import Job, Work
 from core.jobs.queue import Queue
+from core.watch import Wish
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs find room in a queue that is long
@@ -81,6 +82,9 @@ class Gate:
     def seconds(self, owner: str) -> float | None:  # noqa: ARG002
         """How long a job of this owner may take; None: as long as any."""
         return None
+
+    def steer(self, owner: str, wish: Wish) -> None:
+        """ExplainedError where the owner of a running job may not wish for that."""
 
     def admit(self, job: Job, expected: float | None) -> None:
         """ExplainedError where the job may not wait; otherwise it counts.

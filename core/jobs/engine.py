@@ -195,6 +195,7 @@ class Engine:
         """Let a running job hear what its owner wants: fields of Wish.
 
         It changes nothing for a job of somebody else, or one that doesn't run.
+        ExplainedError where a class's rules forbid it.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -202,6 +203,7 @@ class Engine:
                 return
             before = self.wish(job_id)
             newest = replace(before, number=before.number + 1, **wish)
+            self.admission.gate.steer(owner, Wish(**wish))
             self._wishes[job_id] = newest
         self._connection.steer(job_id, newest)
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.classroom.room import Room, Teacher
+from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs import worker
@@ -23,6 +25,7 @@ from core.jobs.admission import Estimates, Gate, Limits
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
+from core.store.store import Store
 from core.ui import server
 from core.watch import NO_WISH, Wish
 from tests.jobs.follow import (
@@ -95,7 +98,7 @@ def test_a_cancelled_run_keeps_what_it_learned(engine, busy):
     assert job.progress.latest
 
 
-def test_a_run_is_steered_by_its_owner_alone(engine, busy):
+def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     job_id = engine.submit(RUN, LONG, owner="ada")
 
     def progress():
@@ -117,6 +120,15 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy):
     wait(lambda: progress().latest.step > step)
     assert [each.learning_rate for each in progress().changes] == [0.01, 0.02]
     assert progress().changes[1].step == step
+    store = Store.passing("")
+    room, teacher = Room(store.classes), Teacher("a browser", "Ms Bird")
+    fixed = Rules(fixed={"learning_rate": "0.02"})
+    room.start(teacher, room.create(teacher, "9B", 30, fixed).id)
+    monkeypatch.setattr(engine.admission, "gate", room)
+    with pytest.raises(ExplainedError, match=r"set to 0\.02 for everybody"):
+        engine.steer(job_id, "ada", learning_rate=0.5)
+    assert engine.wish(job_id).learning_rate == 0.02
+    store.close()
     engine.steer(job_id, "ada", paused=True)
     wait(lambda: progress().pause.is_on)
     engine.cancel(job_id)

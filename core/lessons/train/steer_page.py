@@ -1,9 +1,11 @@
 """The learning rate and the pause of a run that goes on, under its owner's hand."""
 
 import math
+from typing import Any
 
 import streamlit as st
 
+from core.errors import ExplainedError
 from core.results import PAUSE_SECONDS
 from core.ui import answers, class_rules, format
 from core.ui.runs import Run
@@ -30,6 +32,8 @@ def setting() -> None:
 def draw(current: Run) -> None:
     """Slider and pause, for the run's owner until it has ended."""
     job, config = current.job, current.config
+    if why := st.session_state.pop("steer_refused", ""):
+        st.warning(why, icon=":material/block:")
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
     if current.id in (answers.given().get(RACE) or {}):
@@ -59,8 +63,8 @@ def draw(current: Run) -> None:
             "Go on" if is_paused else "Pause",
             icon=":material/play_arrow:" if is_paused else ":material/pause:",
             key="steer_pause",
-            on_click=engine().steer,
-            args=(current.id, visitor()),
+            on_click=_steer,
+            args=(current.id,),
             kwargs={"paused": not is_paused},
             disabled=not is_running or not left,
         )
@@ -85,7 +89,15 @@ def rates(rate: float) -> list[float]:
 def _set_rate(run_id: str, key: str) -> None:
     state = st.session_state
     state.steer_shown = state[key]
-    engine().steer(run_id, visitor(), learning_rate=state[key])
+    _steer(run_id, learning_rate=state[key])
+
+
+def _steer(run_id: str, **wish: Any) -> None:
+    """The rules may forbid it since the page was drawn."""
+    try:
+        engine().steer(run_id, visitor(), **wish)
+    except ExplainedError as error:
+        st.session_state.steer_refused = str(error)
 
 
 def in_words(run: Run) -> str:
