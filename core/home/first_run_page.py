@@ -86,10 +86,10 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
     return runs
 
 
-def races(machine: Machine | None) -> bool:
+def races() -> bool:
     """The first click starts a race, unless a class shares the machine."""
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
-    return machine is not None and is_free and RACE not in answers.given()
+    return is_free and RACE not in answers.given()
 
 
 def start() -> None:
@@ -101,7 +101,7 @@ def start() -> None:
     if any(not job.ended for job in own):
         return
     try:
-        if machine is None or not races(machine):
+        if machine is None or not races():
             runs.start(quick(machine, len(own)))
             return
         entered = contenders(machine, len(own)).items()
@@ -134,7 +134,7 @@ def _invitation(shown: Run | None) -> None:
     mine = shown is not None and shown.job.owner == visitor()
     going_on = mine and shown is not None and not shown.job.ended
     takes = words("takes")
-    if not going_on and races(engine().machine()):
+    if not going_on and races():
         takes = words("race.takes")
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
     _buttons(shown.job if shown and mine else None)

@@ -1,5 +1,5 @@
 // While a page arrives, its parts are loaded one by one and push each other about. They are
-// shown once nothing has moved for a moment, or two seconds after the title at the latest.
+// shown once nothing has moved for a moment, or five seconds after the title at the latest.
 {
   const root = document.documentElement;
   let titled, settled, height;
@@ -10,10 +10,12 @@
     const isLoading = document.querySelector("[data-testid^=stSkeleton]")
       || !document.querySelector("[data-test-script-state=notRunning]")
       || [...document.images].some((image) => !image.complete)
+      || [...document.querySelectorAll(".stPrintGraphic")] // charts
+        .some((chart) => chart.offsetParent && !chart.offsetHeight)
       || height !== page?.scrollHeight;
     height = page?.scrollHeight;
     settled = isLoading || !titled ? undefined : settled ?? now;
-    if (now > settled + 150 || now > titled + 2000) root.classList.remove("arriving");
+    if (now > settled + 150 || now > titled + 5000) root.classList.remove("arriving");
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);

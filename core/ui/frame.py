@@ -64,13 +64,13 @@ def begin(title: str) -> None:
             link(TEACHER)
         _machine_badge()
         _jobs()
+        _wait_for_machine()  # here, so that nothing beside it moves when it goes
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
     your_data.tell(title)
     if problem := store().problem:
         st.warning(problem, icon=":material/database_off:")
-    _wait_for_machine()
 
 
 def end(title: str) -> None:

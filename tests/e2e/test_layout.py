@@ -1,9 +1,10 @@
 """What is in sight on a phone, and whole on windows of all widths."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.walk import LONG, VIEWS, key, progress, ready, start
+from core.ui.course import HOME, PAGES
+from tests.e2e.walk import LONG, SHORT, SLOW, VIEWS, key, progress, ready, result, start
 
 pytestmark = pytest.mark.browser
 
@@ -11,6 +12,14 @@ CUT = """() => [...document.querySelectorAll(
   ".stSelectbox input, .stSelectbox [data-baseweb=select] div, button p, label p"
 )].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1)
   .map((e) => e.innerText || e.value)"""
+
+SHIFT = """
+  window.shift = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
+    if (!entry.hadRecentInput) window.shift += entry.value;
+  })).observe({ type: "layout-shift", buffered: true });
+"""
+STILL = 0.05  # the browser's score below which a page stands still
 
 
 def cut(page: Page) -> list[str]:
@@ -37,3 +46,34 @@ def test_no_control_of_train_is_cut(visitor, width):
     box = key(page, "start_training").bounding_box()
     assert box is not None
     assert box["height"] < 50  # one line
+
+
+def shift(context: BrowserContext, address: str) -> float:
+    """How much the parts of a page push each other about while it loads."""
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
+    expect(page.locator("html.arriving")).to_have_count(0, timeout=SLOW)
+    page.wait_for_timeout(300)
+    score: float = ready(page).evaluate("window.shift")
+    page.close()
+    return score
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_no_page_moves_while_it_loads(visitor, contexts, browser, server, size):
+    """By a stranger without anything of the app, and again by somebody with a run."""
+    width, height = size
+    viewport = {"viewport": {"width": width, "height": height}}
+    trained = start(visitor(SHORT, **viewport))
+    expect(result(trained)).to_be_visible(timeout=SLOW)
+    trained.context.add_init_script(SHIFT)
+    scores = {}
+    for page in PAGES:
+        address = f"{server.url}/{'' if page is HOME else page.title}"
+        contexts.append(browser.new_context(**viewport))
+        contexts[-1].add_init_script(SHIFT)
+        scores[page.title, "stranger"] = shift(contexts[-1], address)
+        scores[page.title, "with a run"] = shift(trained.context, address)
+    assert {name: score for name, score in scores.items() if score >= STILL} == {}
