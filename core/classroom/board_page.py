@@ -15,7 +15,7 @@ from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.ui import figures, format, runs
 from core.ui.charts import FONT_PIXELS, TALL
-from core.ui.course import link, page
+from core.ui.course import HOME, link, page
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 from core.words import Words
@@ -158,7 +158,9 @@ def _quest(standings: Standings, me: str) -> None:
         )
     st.markdown(standings.luck or words("board.no_luck"))
     if standings.opened.is_open:
-        link(page("Train"), "Train a model")
+        # The plan's first run is the one on Home; a phone hides the way there.
+        has_run = any(run.visitor == me for run in standings.best)
+        link(page("Train") if has_run else HOME, "Train a model")
 
 
 def place(standings: Standings, me: str) -> str:

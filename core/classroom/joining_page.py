@@ -121,12 +121,11 @@ def link_to(opened: Class) -> str:
     return address("Class", f"code={opened.code}")
 
 
-def draw_code(opened: Class) -> str:
-    """Draw the code for phones; returns the address in it."""
+def draw_code(opened: Class) -> None:
+    """Draw the code for phones."""
     link = link_to(opened)
     # Dark on light in both themes: not every phone reads the inverse.
     svg = segno.make(link, error="m").svg_inline(
         scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
     )
     st.image(svg, alt=f"A code for phones to open {link}", width=QR_PIXELS)
-    return link

@@ -97,16 +97,16 @@ def _buttons(chosen: Class) -> None:
 
 def _how_to_join(chosen: Class) -> None:
     with st.popover("How to join", icon=":material/qr_code:"):
-        link = joining.draw_code(chosen)
-        st.code(link, language=None, wrap_lines=True)
-        if urlsplit(link).hostname in (*joining.LOCAL, None):
-            st.warning(words("teacher.local"), icon=":material/wifi_off:")
         joined = f"{chosen.joined} of {chosen.size} have joined."
         if not chosen.is_open:
             joined = "The link works once the class is open."
+        st.code(link := joining.link_to(chosen), language=None, wrap_lines=True)
         st.markdown(words("teacher.join", code=chosen.code, joined=joined))
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
         st.link_button("The view for the projector", wall, icon=icon)
+        if urlsplit(link).hostname in (*joining.LOCAL, None):
+            st.warning(words("teacher.local"), icon=":material/wifi_off:")
+        joining.draw_code(chosen)
 
 
 @st.dialog("Are you sure?")
