@@ -23,7 +23,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_PLACES = 5
-MOST_MISTAKES = 16  # in a row
+MOST_MISTAKES, MISTAKE_PIXELS = 16, 100  # in a row; width of one
 
 
 def draw() -> None:
@@ -105,4 +105,5 @@ def _mistakes(newest: Run) -> None:
     if wrong := sorted(wall.wrong(newest, labels) or ()):
         _part("line", text=f"The newest model gets {len(wrong)} of {len(labels)} wrong")
         shown = wrong[:MOST_MISTAKES]
-        wall.show(pixels[shown], f"{len(shown)} of them", columns=MOST_MISTAKES)
+        what, width = f"{len(shown)} of them", len(shown) * MISTAKE_PIXELS
+        wall.show(pixels[shown], what, width, columns=MOST_MISTAKES)

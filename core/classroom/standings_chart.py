@@ -97,7 +97,7 @@ def scatter(
         x=alt.X("cost:Q")
         .title(title)
         .scale(type="log", nice=False, domain=[across[0], across[-1]])
-        .axis(charts.ticks(across, format="~r", **fonts)),
+        .axis(charts.ticks(across, format=",~r", **fonts)),
         y=alt.Y("accuracy:Q")
         .title("Test accuracy")
         .scale(zero=False, domain=[up[0], up[-1]])
