@@ -2,7 +2,7 @@
 // shown once nothing has moved for a moment, or five seconds after the title at the latest.
 {
   const root = document.documentElement;
-  let titled, settled, height;
+  let titled, height, still = 0; // frames: on a busy machine they take longer
   root.classList.add("arriving");
   const look = (now) => {
     const page = document.querySelector(".stMainBlockContainer");
@@ -14,8 +14,8 @@
         .some((chart) => chart.offsetParent && !chart.offsetHeight)
       || height !== page?.scrollHeight;
     height = page?.scrollHeight;
-    settled = isLoading || !titled ? undefined : settled ?? now;
-    if (now > settled + 150 || now > titled + 5000) root.classList.remove("arriving");
+    still = isLoading || !titled ? 0 : still + 1;
+    if (still > 12 || now > titled + 5000) root.classList.remove("arriving");
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
