@@ -307,7 +307,7 @@ def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
         strict.setattr(engine.admission, "limits", Limits(max_job_seconds=2))
         job = finish(engine, job_id)
     assert job.status == "failed"
-    assert "ended after 2 seconds, the longest that a job may take" in job.message
+    assert "stopped after 2 seconds, the longest that a job may take" in job.message
     assert job.progress.latest
     assert job.seconds >= 2
     job = finish(engine, engine.submit(RUN, SHORT))
@@ -353,7 +353,7 @@ def test_a_run_over_the_time_of_a_class_is_ended(engine, monkeypatch):
     monkeypatch.setattr(engine.admission, "gate", Class())
     monkeypatch.setattr(Class, "most", 2.0)
     job = finish(engine, engine.submit(RUN, LONG, owner="ana"))
-    assert "ended after 2 seconds, the longest that a job may take" in job.message
+    assert "stopped after 2 seconds, the longest that a job may take" in job.message
 
 
 def test_the_turns_are_fair(engine, busy):

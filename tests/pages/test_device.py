@@ -135,7 +135,7 @@ def test_a_worker_that_does_not_answer_is_a_sentence(
     device_page()
     monkeypatch.setattr(machine, question, KeptAnswer(silent, 60))
     at = open_page("pages/1_Device.py")
-    assert "no answer" in texts(at.error)
+    assert "did not answer" in texts(at.error)
     assert at.get("page_link")
 
 

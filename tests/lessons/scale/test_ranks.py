@@ -60,7 +60,7 @@ def test_each_rank_knows_who_it_is_and_they_reach_each_other():
     ("how", "said"),
     [
         ("dies", "Rank 1 of 2 died.*SIGKILL"),
-        ("fails", "Rank 1 of 2 could not go on: .*that was wrong"),
+        ("fails", "Rank 1 of 2 could not continue: .*that was wrong"),
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
