@@ -3,6 +3,7 @@
 import _thread
 import io
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -143,6 +144,8 @@ class Run:
         sys.path[0] = self.script.folder
         sys.pycache_prefix = os.devnull  # loops of files beside it are rewritten
         sys.dont_write_bytecode = True
+        # A program that was started in the background may ignore interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         ended = threading.Event()
         threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
         try:

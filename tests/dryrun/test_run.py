@@ -1,10 +1,12 @@
 import json
+import signal
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.dryrun import __main__
 from core.dryrun.__main__ import size
 from core.dryrun.report import (
     DEVICE_ERROR,
@@ -259,9 +261,15 @@ def test_statuses(text: str, status: int) -> None:
 
 
 def test_a_script_that_does_not_end() -> None:
-    report = dry_run("import time\nwhile True: time.sleep(0.01)", seconds=0.5)
-    assert report.status == OK
-    assert "was not run" in report.notes[0]
+    """Also where interrupts are ignored: in a program started in the background."""
+    text = "import time\nwhile True: time.sleep(0.01)"
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        report = __main__.dry_run(Request("script.py", text, seconds=0.5))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert report["status"] == OK
+    assert "was not run" in report["notes"][0]
 
 
 def test_what_a_machine_with_cuda_answers() -> None:
