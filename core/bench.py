@@ -13,31 +13,32 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
+from pkgutil import resolve_name
 from statistics import mean, median
 from typing import Any
 
 import torch
-from torch import nn
 
-from core import devices, loops, models, training
+from core import devices, models, training
 from core.config import RunConfig
-from core.data import batches, datasets
+from core.data import datasets
 from core.errors import ExplainedError, Parser
-from core.lessons.compare import crossover, race, step_profile, timing_pitfalls
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import RACE_STEPS, verdict
 from core.lessons.model import transfers
-from core.lessons.speed import copies, loader, memory, recipe, rungs, vectorize
-from core.lessons.speed.climb import climb, why
+from core.lessons.speed import recipe, rungs
+from core.lessons.speed.climb import why
 from core.lessons.speed.climb_result import DEFAULTS, Climb, Kept
 from core.lessons.speed.climb_result import verdict as climb_verdict
 from core.lessons.speed.loader_result import loader_plan
 from core.lessons.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
-from core.lessons.speed.time_to_accuracy_result import TARGET
+from core.lessons.speed.time_to_accuracy import tested
+from core.lessons.speed.time_to_accuracy_result import TARGET, Tested
 from core.measure import timing
 from core.measure.environment import now
+from core.measure.rows import pick
 from core.measure.speedup import FEWEST_REPEATS
 from core.store.codec import dumps, joined
 
@@ -49,6 +50,17 @@ TARGETS = {"ann": 0.88, "cnn": TARGET}  # test accuracies that models are timed 
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
 MOST_EPOCHS = {"ann": 30, "cnn": 12}  # of the textbook's loop
 SEEDS = 3  # for each time to accuracy
+WAYS = ("textbook", "default", "fast", "recipe")
+SPEED_LABS = ("loader", "memory", "vectorize", "copies")
+QUICK: dict[str, dict[str, Any]] = {  # arguments that make a measurement short
+    "transfers": {"sizes": transfers.SIZES[:-2]},
+    "memory": {"repeats": 2},
+    "vectorize": {"repeats": {1: 20, 1_000: 5, 100_000: 2}},
+}
+VERDICTS: dict[str, Callable[[Any], str]] = {
+    "races": verdict,
+    "climbs": lambda climbed: f"The ladder. {climb_verdict(climbed)}",
+}
 
 Piece = Callable[[], dict[str, Any]]  # measures a part of a record
 Job = tuple[tuple[Any, ...], Any]  # arguments and result
@@ -133,95 +145,59 @@ def side_by_side(
     }
 
 
-def textbook_to(
-    target: float, model: str, device: torch.device, seed: int
-) -> dict[str, Any]:
-    """The textbook's loop on Fashion-MNIST, until the model is that accurate.
+def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
+    """A training on Fashion-MNIST, by one of WAYS; the textbook's ends at its target.
 
-    It is evaluated by our quick loop; a DataLoader would take longer.
+    Its seconds have one test, those of a setting of the app a test for each epoch.
     """
-    dataset = datasets.load("fashion-mnist")
-    torch.manual_seed(seed)
-    network = models.build(model).to(device)
-    epoch = rungs.textbook(dataset.train, network, device, Kept())
-    test = batches.in_order(dataset.test, device)
-    accuracy, epochs = 0.0, 0
-    while accuracy < target and epochs < MOST_EPOCHS[model]:
-        network.train()
-        run_through(epoch())
-        epochs += 1
-        outputs, labels = loops.predict(network, test, device)
-        accuracy = loops.score(outputs, labels, nn.CrossEntropyLoss()).accuracy
-    return dict(epochs=epochs, test_accuracy=accuracy)
-
-
-def setting_run(
-    fast: bool, model: str, device: torch.device, seed: int
-) -> dict[str, Any]:
-    """A run of the model's default or fast setting on Fashion-MNIST."""
-    config = RunConfig.with_recipe(
-        fast=fast, model=model, device=device.type, seed=seed
-    )
-    accuracy = training.run(config).test_accuracy
-    return dict(epochs=config.epochs, test_accuracy=accuracy)
-
-
-def recipe_run(model: str, device: torch.device, seed: int) -> dict[str, Any]:
-    """A training by core.lessons.speed.recipe, no longer than its target asks for."""
-    plan, data = SHORTEST[model], datasets.load("fashion-mnist")
-    torch.manual_seed(seed)
-    images, labels = data.train.images, data.train.labels
-    network = recipe.build(plan, images).to(device)
-    run_through(recipe.train(plan, network, (images, labels)))
-    accuracy = recipe.accuracy(plan, network, (data.test.images, data.test.labels))
-    return dict(epochs=plan.epochs, test_accuracy=accuracy)
+    if way in ("default", "fast"):
+        given = {"model": model, "device": device.type, "seed": seed}
+        config = RunConfig.with_recipe(fast=way == "fast", **given)
+        began = time.perf_counter()
+        accuracy = training.run(config).test_accuracy
+        assert accuracy is not None
+        return Tested(way, config.epochs, time.perf_counter() - began, accuracy)
+    plan, target = SHORTEST[model], TARGETS[model]
+    if way == "textbook":
+        plan = recipe.Recipe(model, MOST_EPOCHS[model], half=False, mirror=False)
+    data = datasets.load("fashion-mnist")
+    for test in tested({way: plan}, data, device, plan.epochs, seed):
+        if way == "textbook" and test.accuracy >= target:
+            break
+    return test
 
 
 def time_to_accuracy(
     model: str, device: torch.device, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """How soon each setting reaches its target, in turn, over the first two of them.
+    """How soon each of WAYS reaches its target, in turn, over the first two of them.
 
-    The textbook's loop stops there, the others go to their end. A ratio is None where
-    the mean accuracy of one of its two misses the target.
+    A ratio is None where the mean accuracy of one of its two misses the target.
     """
-    datasets.load("fashion-mnist")  # before the clock runs
     target = TARGETS[model]
-    ways: dict[str, Callable[..., dict[str, Any]]] = {
-        "textbook": partial(textbook_to, target),
-        "default": partial(setting_run, False),
-        "fast": partial(setting_run, True),
-        "recipe": recipe_run,
-    }
-    recipe_run("ann", device, seeds[0])  # warm-up
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
-    for seed in seeds:
-        for name, way in ways.items():
-            began = time.perf_counter()
-            run = way(model, device, seed)
-            taken = time.perf_counter() - began
-            runs[name].append({"seed": seed, "seconds": taken, **run})
-    seconds = {name: [run["seconds"] for run in made] for name, made in runs.items()}
-    there = {
-        name: mean(run["test_accuracy"] for run in made) >= target
-        for name, made in runs.items()
-    }
-    speedups = {
-        f"{name} over {base}": ratios(seconds[base], seconds[name])
-        if there[base] and there[name]
-        else None
-        for base in ("textbook", "default")
-        for name in ways
-        if name not in ("textbook", base)
-    }
+    trained("recipe", "ann", device, seeds[0])  # warm-up
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    for seed, way in product(seeds, WAYS):
+        test = trained(way, model, device, seed)
+        figures = pick(test, "seconds epochs=epoch test_accuracy=accuracy")
+        runs[way].append({"seed": seed, **figures})
+    speedups: dict[str, dict[str, float] | None] = {}
+    for base, way in product(WAYS[:2], WAYS[1:]):
+        if way != base:
+            pair = [runs[name] for name in (base, way)]
+            taken = ([run["seconds"] for run in made] for made in pair)
+            means = (mean(run["test_accuracy"] for run in made) for made in pair)
+            there = min(means) >= target
+            speedups[f"{way} over {base}"] = ratios(*taken) if there else None
     return {"target": target, "n": len(seeds), **runs, "speedups": speedups}
 
 
-def comparisons(
+def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """The measurements of Compare, and a climb; "figures" has the same as rows."""
-    contenders = candidates(devices.describe())
+    """All parts of a record; each is measured when it is called."""
+    machine, name = devices.describe(), str(device)
+    contenders = candidates(machine)
     if device.type == "cpu":
         contenders = [each for each in contenders if each.device == "cpu"]
     pair = tell_apart(*default_pair(contenders))
@@ -229,86 +205,45 @@ def comparisons(
         RunConfig.with_recipe(task=task, model=model, epochs=1)
         for model in (["ann"] if quick else RACE_STEPS)
     ]
-    repeats = max(repeats, FEWEST_REPEATS)
-    feeds = tuple((feed, str(device)) for feed in ("dataloader", "memory", "device"))
-    seconds = QUICK_MAP_SECONDS if quick else MAP_SECONDS
-    epochs, images = (1, QUICK_IMAGES) if quick else DEFAULTS["ann"]
-
-    def races() -> dict[str, Any]:
-        calls = [(c, pair, RACE_STEPS[c.model], repeats) for c in configs]
-        found = [race.race(*call) for call in calls]
-        short = [asdict(each.without_losses()) for each in found]
-        jobs = zip(calls, found, strict=True)
-        whole = section("races", "compare.race:race", *jobs)
-        return whole | {"races": short, "verdicts": list(map(verdict, found))}
-
-    def labs() -> dict[str, Any]:
-        job = (str(device),), timing_pitfalls.measure(str(device))
-        return section("labs", "compare.timing_pitfalls:measure", job)
-
-    def breakdowns() -> dict[str, Any]:
-        jobs = []
-        for config in configs:
-            profiles = step_profile.measure(config, feeds)
-            found = tuple(replace(each, trace=None) for each in profiles)
-            jobs.append(((config, feeds), found))
-        return section("breakdowns", "compare.step_profile:measure", *jobs)
-
-    def crossovers() -> dict[str, Any]:
-        job = (pair, seconds), crossover.measure(pair, seconds)
-        return section("crossovers", "compare.crossover:measure", job)
-
-    def climbs() -> dict[str, Any]:
-        wanted = Climb(task, "ann", str(device), epochs, images)
-        done = climb(wanted)
-        whole = section("climbs", "speed.climb:climb", ((wanted, ()), done))
-        return whole | {"verdicts": [f"The ladder. {climb_verdict(done)}"]}
-
-    return {
-        piece.__name__: piece for piece in (races, labs, breakdowns, crossovers, climbs)
+    trials = max(repeats, FEWEST_REPEATS)
+    feeds = tuple((feed, name) for feed in ("dataloader", "memory", "device"))
+    length = (1, QUICK_IMAGES) if quick else DEFAULTS["ann"]
+    calls: dict[str, tuple[str, list[tuple]]] = {
+        "races": (
+            "compare.race:race",
+            [(c, pair, RACE_STEPS[c.model], trials) for c in configs],
+        ),
+        "labs": ("compare.timing_pitfalls:measure", [(name,)]),
+        "breakdowns": ("compare.step_profile:measure", [(c, feeds) for c in configs]),
+        "crossovers": (
+            "compare.crossover:measure",
+            [(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)],
+        ),
+        "climbs": ("speed.climb:climb", [(Climb(task, "ann", name, *length), ())]),
+        "transfers": ("model.transfers:measure", [(name,)]),
+        "loader": (
+            "speed.loader:measure",
+            [
+                (
+                    task,
+                    name,
+                    loader_plan(machine),
+                    QUICK_LAB_SECONDS if quick else LAB_SECONDS,
+                )
+            ],
+        ),
+        "memory": ("speed.memory:measure", [(name,)]),
+        "vectorize": ("speed.vectorize:measure", [(name,)]),
+        "copies": ("speed.copies:measure", [(name,)]),
     }
-
-
-def speed_labs(task: str, device: torch.device, quick: bool) -> dict[str, Piece]:
-    """The labs of the Speed page, and their figures as flat rows."""
-    plan = loader_plan(devices.describe())
-    budget = QUICK_LAB_SECONDS if quick else LAB_SECONDS
-    name = str(device)
-    counts = {1: 20, 1_000: 5, 100_000: 2} if quick else vectorize.REPEATS
-    labs: dict[str, Callable[[], Any]] = {
-        "loader": partial(loader.measure, task, name, plan, budget),
-        "memory": partial(memory.measure, name, repeats=2 if quick else memory.REPEATS),
-        "vectorize": partial(vectorize.measure, name, repeats=counts),
-        "copies": partial(copies.measure, name),
-    }
-
-    def piece(lab: str) -> dict[str, Any]:
-        found = labs[lab]()
-        arguments = (task, name, plan, budget) if lab == "loader" else (name,)
-        whole = {"speed_labs": {lab: asdict(found), "figures": found.rows()}}
-        return whole | recorded(f"speed.{lab}:measure", (arguments, found))
-
-    return {lab: partial(piece, lab) for lab in labs}
-
-
-def pieces(
-    task: str, device: torch.device, repeats: int, quick: bool
-) -> dict[str, Piece]:
-    """All parts of a record; each is measured when it is called."""
-    split = datasets.load(task).train
-    split = split.first(QUICK_IMAGES) if quick else split
-    sizes = transfers.SIZES[:-2] if quick else transfers.SIZES
-    environment = asdict(devices.environment(device))
 
     def epoch() -> dict[str, Any]:
-        ways = compare_epochs(split, device, repeats)
-        measured = {**environment, "date": now()}
+        split = datasets.load(task).train
+        ways = compare_epochs(
+            split.first(QUICK_IMAGES) if quick else split, device, repeats
+        )
+        measured = {**asdict(devices.environment(device)), "date": now()}
         return {"epoch": {name: figures | measured for name, figures in ways.items()}}
-
-    def copied() -> dict[str, Any]:
-        found = transfers.measure(str(device), sizes=sizes)
-        whole = {"transfers": list(map(asdict, found.measured))}
-        return whole | recorded("model.transfers:measure", ((str(device),), found))
 
     def reached() -> dict[str, Any]:
         if quick or task != "fashion-mnist":
@@ -317,28 +252,48 @@ def pieces(
         found = {model: time_to_accuracy(model, device, seeds) for model in TARGETS}
         return {"time_to_accuracy": found}
 
-    return {
-        "epoch": epoch,
-        "transfers": copied,
-        "time_to_accuracy": reached,
-        **comparisons(task, device, repeats, quick),
-        **speed_labs(task, device, quick),
+    lessons = {
+        piece: partial(
+            section, piece, *arguments, QUICK.get(piece, {}) if quick else {}
+        )
+        for piece, arguments in calls.items()
     }
+    return {"epoch": epoch, "time_to_accuracy": reached, **lessons}
+
+
+def section(
+    name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
+) -> dict[str, Any]:
+    """What a lesson's function measures: results, their figures as rows, and jobs.
+
+    Pages have none of the `options`, so they are in no job.
+    """
+    results: list[Any] = []
+    jobs: list[Job] = []
+    for call in calls:
+        result = resolve_name(f"core.lessons.{address}")(*call, **options)
+        if isinstance(result, tuple):  # of breakdowns, whose traces are large
+            result = tuple(replace(each, trace=None) for each in result)
+        results += result if isinstance(result, tuple) else (result,)
+        jobs.append((call, result))
+    figures = [row for result in results for row in result.rows()]
+    plain = list(map(asdict, results))
+    whole = recorded(address, *jobs)
+    if name == "transfers":
+        return {name: plain[0]["measured"], **whole}
+    if name in SPEED_LABS:
+        return {"speed_labs": {name: plain[0], "figures": figures}, **whole}
+    for trial in chain.from_iterable(race.get("trials", ()) for race in plain):
+        trial["losses"] = ()  # they are many, and say nothing of speed
+    if verdict := VERDICTS.get(name):
+        whole["verdicts"] = list(map(verdict, results))
+    return {name: plain, "figures": figures, **whole}
 
 
 def head(task: str, device: torch.device) -> dict[str, Any]:
     """The beginning of a record."""
     environment = asdict(devices.environment(device))
     return {"date": now(), "environment": environment, "task": task}
-
-
-def section(name: str, address: str, *jobs: Job) -> dict[str, Any]:
-    """A section of a record: the results, their figures as rows, and the jobs."""
-    values = (value if isinstance(value, tuple) else (value,) for _, value in jobs)
-    results = list(chain.from_iterable(values))
-    rows = [row for result in results for row in result.rows()]
-    whole = {name: list(map(asdict, results)), "figures": rows}
-    return whole | recorded(address, *jobs)
 
 
 def recorded(address: str, *jobs: Job) -> dict[str, Any]:

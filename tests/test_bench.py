@@ -11,12 +11,13 @@ from core.config import FAST, RECIPES
 from core.data import datasets, sprites
 from core.jobs import measurements
 from core.lessons.compare import crossover, step_profile, timing_pitfalls
-from core.lessons.speed import climb_result, copies, memory, vectorize
+from core.lessons.speed import climb_result, copies, memory
 from core.lessons.speed.loader_result import LoaderPlan
 from core.sim import simulation
 from tests.process import HOUR
 
 FEW = {1: 2}  # points, and repeats
+COMPARISONS = ("races", "labs", "breakdowns", "crossovers", "climbs")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,8 +45,8 @@ def measured():
         patch.setattr(bench, "QUICK_IMAGES", 1024)
         with devices.cpu_threads(1):
             cpu = torch.device("cpu")
-            pieces = bench.comparisons("sprites", cpu, repeats=1, quick=True)
-            return bench.merged(piece() for piece in pieces.values())
+            pieces = bench.pieces("sprites", cpu, repeats=1, quick=True)
+            return bench.merged(pieces[name]() for name in COMPARISONS)
 
 
 def test_every_figure_says_how_it_was_measured(measured):
@@ -158,15 +159,15 @@ def test_there_are_repeats_enough_for_a_verdict(measured):
 def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     monkeypatch.setattr(bench, "QUICK_LAB_SECONDS", 0.5)
     monkeypatch.setattr(memory, "CPU_SIZE", (16, 64))
-    whole = vectorize.measure
-    monkeypatch.setattr(vectorize, "measure", lambda n, **_: whole(n, repeats=FEW))
+    monkeypatch.setitem(bench.QUICK, "vectorize", {"repeats": FEW})
     small = partial(copies.measure, size=100, counts=(1, 2), steps=2, repeats=2)
     monkeypatch.setattr(copies, "measure", small)
     plan = LoaderPlan((8,), (0, 1), (False,))
     monkeypatch.setattr(bench, "loader_plan", lambda _: plan)
     with devices.cpu_threads(1):
-        pieces = bench.speed_labs("sprites", torch.device("cpu"), quick=True)
-        found = bench.merged(piece() for piece in pieces.values())["speed_labs"]
+        pieces = bench.pieces("sprites", torch.device("cpu"), repeats=1, quick=True)
+        labs = bench.merged(pieces[name]() for name in bench.SPEED_LABS)
+    found = labs["speed_labs"]
     assert json.loads(json.dumps(found))
     assert {row["what"] for row in found["figures"]} >= {
         *("training", "inference", "distances", "copies", "steps, fetched"),

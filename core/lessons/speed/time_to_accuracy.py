@@ -1,4 +1,4 @@
-"""How soon a CNN is accurate: the textbook's loop, then one change after the other."""
+"""How soon a model is accurate: the textbook's loop, then one change after the other."""
 
 import time
 from collections import deque
@@ -43,7 +43,7 @@ def measure(
     for ways in TRAININGS:
         if "half" in ways and not recipe.has_bfloat16(device):
             continue
-        for test in tested(ways, data, device, epochs, watch):
+        for test in tested(ways, data, device, epochs, watch=watch):
             tests.append(test)
             watch.report(test)
     environment = devices.environment(device)
@@ -55,23 +55,22 @@ def tested(
     data: datasets.Dataset,
     device: torch.device,
     epochs: int,
-    watch: Watch,
+    seed: int = SEED,
+    watch: Watch = UNWATCHED,
 ) -> Iterator[Tested]:
     """Train once, and test each way after each epoch; tests stop the clock."""
     began, testing = time.perf_counter(), 0.0
-    torch.manual_seed(SEED)
+    torch.manual_seed(seed)
     images, labels, test = data.train.images, data.train.labels, data.test
     plan = replace(next(iter(ways.values())), epochs=epochs)
     model: nn.Module
     steps: Iterable[object]
     if "textbook" in ways:
-        model, kept = models.CNN().to(device), Kept()
-        batch_size = kept.batch_size
-        epoch = rungs.textbook(data.train, model, device, kept)
+        model, batch_size = models.build(plan.model).to(device), Kept().batch_size
+        epoch = rungs.textbook(data.train, model, device, Kept())
         steps = chain.from_iterable(epoch() for _ in range(epochs))
     else:
-        model = recipe.build(plan, images).to(device)
-        batch_size = plan.batch_size
+        model, batch_size = recipe.build(plan, images).to(device), plan.batch_size
         steps = recipe.train(plan, model, (images, labels))
     in_epoch = -(-len(labels) // batch_size)
     for step, _ in enumerate(watch.each(steps), 1):
