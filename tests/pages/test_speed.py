@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.lessons.speed.climb_result import DirectProgress, Result
+from core.lessons.speed.climb_result import Progress, Result
 from core.ui.lab import labs
 from tests import samples
 from tests.pages.walk import finish, open_page, open_tab, show_lab, status, texts, wait
@@ -242,7 +242,7 @@ def test_a_cancelled_climb_keeps_its_rungs():
 
 
 def test_the_direct_comparison_does_not_tell_which_rung_is_best():
-    at = climb("running", 14, DirectProgress(2, 3, 17))
+    at = climb("running", 14, Progress("", 2, 17))
     assert status(at).endswith("best rung, in turn: pair 2 of 3, step 17")
     assert "16-bit autocast" not in status(at)
     assert not at.success

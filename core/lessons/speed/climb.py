@@ -8,10 +8,9 @@ import gc
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 import torch
@@ -29,7 +28,6 @@ from core.lessons.speed.climb_result import (
     Climbed,
     Counts,
     Direct,
-    DirectProgress,
     Kept,
     Progress,
     Result,
@@ -40,7 +38,7 @@ from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 from core.words import Words
 
-SEED = 1  # for the weights; 0 is the CNN's worst of ten, see climb_result.SEEDS
+SEED = 1  # for the weights; 0 is the CNN's worst of ten, see docs/experiments.md
 REPORT_SECONDS = 0.2
 
 words = Words(__file__)
@@ -68,7 +66,7 @@ def climb(
             if obstacle:
                 result = Result(rung.name, last, applies=False, message=obstacle)
             else:
-                watch.report(Progress(rung.name, 0, 0))
+                watch.report(Progress(rung.name))
                 try:
                     if last and base is None:  # the climb was resumed
                         base = get_ready(last, wanted, device, results)
@@ -179,7 +177,7 @@ def measure(
     """
     seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
-        progress = partial(Progress, ready.rung, number)
+        progress = Progress(ready.rung, number)
         taken, steps = time_epoch(ready, progress, watch)
         seconds.append(taken)
         if base is not None:
@@ -219,7 +217,7 @@ def compare_directly(
     best = climb_result.best(results)
     if best is None:
         return None
-    watch.report(DirectProgress(1, climb_result.pairs(wanted), 0))
+    watch.report(Progress("", 1))
     try:
         if ready is None or ready.rung != best.rung:
             ready = get_ready(best.rung, wanted, device, results[: results.index(best)])
@@ -241,22 +239,16 @@ def take_turns(
 ) -> Direct:
     """Time epochs of the textbook loop and the best rung, then the limit."""
     seconds, textbook_seconds, limits = [], [], []
-    pairs = climb_result.pairs(wanted)
-    for pair in range(1, pairs + 1):
-        progress = partial(DirectProgress, pair, pairs)
+    for pair in range(1, climb_result.pairs(wanted) + 1):
         if textbook is not None:
-            taken, _ = time_epoch(textbook, progress, watch)
-            textbook_seconds.append(taken)
-        taken, _ = time_epoch(best, progress, watch)
-        seconds.append(taken)
-        limit = roofline.measure(wanted.task, wanted.model, best.device, 1)
-        limits.append(limit)
-    epochs = tuple(seconds), tuple(textbook_seconds)
-    return Direct(best.rung, *epochs, tuple(limits))
+            textbook_seconds.append(time_epoch(textbook, Progress("", pair), watch)[0])
+        seconds.append(time_epoch(best, Progress("", pair), watch)[0])
+        limits.append(roofline.measure(wanted.task, wanted.model, best.device, 1))
+    return Direct(best.rung, tuple(seconds), tuple(textbook_seconds), tuple(limits))
 
 
 def time_epoch(
-    ready: PreparedRung, progress: Callable[[int], object], watch: Watch
+    ready: PreparedRung, progress: Progress, watch: Watch
 ) -> tuple[float, int]:
     """Seconds and steps of an epoch, from idle device to idle device."""
     devices.synchronize(ready.device)
@@ -265,7 +257,7 @@ def time_epoch(
     for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
         watch.check()
         if time.perf_counter() - reported > REPORT_SECONDS:
-            watch.report(progress(step))
+            watch.report(replace(progress, step=step))
             reported = time.perf_counter()
     devices.synchronize(ready.device)
     seconds = time.perf_counter() - start

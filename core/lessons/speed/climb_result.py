@@ -84,21 +84,12 @@ class Climb:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a rung has come."""
+    """How far a rung has come, or the direct comparison."""
 
     passes: ClassVar[bool] = True  # the next one replaces it
-    rung: str
-    epoch: int  # from 1; 0 while it is set up
-    step: int  # in this epoch
-
-
-@dataclass(frozen=True)
-class DirectProgress:
-    """How far the direct comparison has come."""
-
-    pair: int  # number of this pair of epochs, from 1
-    pairs: int
-    step: int  # in this epoch
+    rung: str  # "": the direct comparison, whose rungs may still be guessed
+    epoch: int = 0  # from 1; 0 while it is set up
+    step: int = 0  # in this epoch
 
 
 @dataclass(frozen=True)
@@ -114,20 +105,8 @@ class Counts:
 
 # One rung
 
-# Test accuracies on Fashion-MNIST after the textbook loop with the seeds 0 to 9, on a
-# CPU with torch 2.15: the ANN after 3 epochs of all images, the CNN after 2 of 10,000.
-SEEDS = {
-    "ann": (
-        *(0.8606, 0.8613, 0.8681, 0.8602, 0.8653),
-        *(0.8655, 0.8704, 0.8584, 0.8656, 0.8635),
-    ),
-    "cnn": (
-        *(0.8184, 0.8508, 0.8546, 0.8410, 0.8490),
-        *(0.8462, 0.8514, 0.8521, 0.8208, 0.8540),
-    ),
-}
-# Accuracy differences below this are seed noise: the largest gap among the ten seeds,
-# rounded up to a point.
+# Accuracy differences below this are seed noise: the largest gap among ten seeds in
+# docs/experiments.md, rounded up to a point.
 NOISE = 0.04
 GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
 

@@ -20,7 +20,6 @@ from core.lessons.speed.climb_result import (
     Climb,
     Climbed,
     Counts,
-    DirectProgress,
     Progress,
     Result,
     Roofline,
@@ -215,21 +214,20 @@ def draw_status(job: Job) -> None:
 
 
 def progress(job: Job) -> str:
-    direct = latest(job, DirectProgress)
-    if direct is not None:  # does not name the best rung: it may yet be guessed
-        return (
-            "The textbook loop against the best rung, in turn: "
-            f"pair {direct.pair} of {direct.pairs}, step {direct.step:,}"
-        )
-    now = latest(job, Progress)
+    now, wanted = latest(job, Progress), job.arguments[0]
     if now is None:
         return "The limit of this machine is being measured"
+    if not now.rung:
+        return (
+            "The textbook loop against the best rung, in turn: pair "
+            f"{now.epoch} of {climb_result.pairs(wanted)}, step {now.step:,}"
+        )
     title = BY_NAME[now.rung].title
     if not now.epoch and now.rung in rungs_page.COMPILED:
         return f"{title}: building its kernels; a cancel waits for them"
     if not now.epoch:
         return f"{title}: setting up"
-    return f"{title}: epoch {now.epoch} of {job.arguments[0].epochs}, step {now.step:,}"
+    return f"{title}: epoch {now.epoch} of {wanted.epochs}, step {now.step:,}"
 
 
 # The climb at a glance
@@ -264,30 +262,22 @@ def draw_waterfall(
         ),
         ("What is left", 0.0, seconds[-1], f"{seconds[-1]:.2f} s", True),
     ]
-    columns = ["rung", "left", "before", "label", "whole"]
-    st.altair_chart(
-        waterfall(pd.DataFrame(bars, columns=columns), backend),
-        alt="Seconds that each rung takes off an epoch",
-    )
-
-
-def waterfall(frame: pd.DataFrame, backend: str) -> charts.Chart:
-    """A bar for each rung from the seconds left before it to those left after it.
-
-    `whole` says whether the bar is all of an epoch and not what was taken off it.
-    """
+    frame = pd.DataFrame(bars, columns=["rung", "left", "end", "label", "whole"])
     colors = charts.palette()
     hue = colors.of(backend)
+    rows = charts.rows(frame, "rung", tooltip=charts.tips(rung="Rung", label="Seconds"))
     x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~r")
-    room = charts.before(frame["label"])
-    x = x.scale(domain=[0, frame["before"].max()], nice=False, range=room)
-    tooltip = charts.tips(rung="Rung", label="Seconds")
-    rows = charts.rows(frame, "rung", tooltip=tooltip)
-    bar = rows.mark_bar(height=16, stroke=hue, strokeWidth=1.5).encode(
-        x=x, x2="before:Q", fill=charts.either("datum.whole", hue, colors.page)
+    chart = charts.bars(
+        rows,
+        x.scale(domain=[0, frame["end"].max()]),
+        "label:N",
+        26,
+        mark=rows.mark_bar(height=16, stroke=hue, strokeWidth=1.5),
+        dx=8,
+        x2="end:Q",
+        fill=charts.either("datum.whole", hue, colors.page),
     )
-    text = rows.mark_text(align="left", dx=8).encode(x="before:Q", text="label:N")
-    return alt.layer(bar, text).properties(height=alt.Step(26))
+    st.altair_chart(chart, alt="Seconds that each rung takes off an epoch")
 
 
 def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Result]:

@@ -19,7 +19,6 @@ from core.lessons.speed.climb_result import (
     NEEDED,
     NOISE,
     RUNGS,
-    SEEDS,
     TEXTBOOK,
     Kept,
     Result,
@@ -362,14 +361,10 @@ def remarks(
         )
     points = (result.accuracy - first.accuracy) * 100
     if abs(points) < NOISE * 100:
-        (low, high), (least, most) = (
-            (f"{min(SEEDS[model]):.1%}", f"{max(SEEDS[model]):.1%}")
-            for model in ("ann", "cnn")
-        )
         above = "above" if points >= 0 else "below"
         lines.append(
             f"Test accuracy is {abs(points):.1f} points {above} the textbook loop's: "
-            + words("ladder.seeds", low=low, high=high, least=least, most=most)
+            + words("ladder.seeds")
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""How soon a model is accurate: the textbook's loop, then one change after the other."""
+"""How soon a model is accurate: the textbook's loop, then one change after another."""
 
 import time
 from collections import deque
@@ -43,7 +43,7 @@ def measure(
     for ways in TRAININGS:
         if "half" in ways and not recipe.has_bfloat16(device):
             continue
-        for test in tested(ways, data, device, epochs, watch=watch):
+        for test in tested(ways, data, device, epochs, SEED, watch):
             tests.append(test)
             watch.report(test)
     environment = devices.environment(device)
@@ -55,8 +55,8 @@ def tested(
     data: datasets.Dataset,
     device: torch.device,
     epochs: int,
-    seed: int = SEED,
-    watch: Watch = UNWATCHED,
+    seed: int,
+    watch: Watch,
 ) -> Iterator[Tested]:
     """Train once, and test each way after each epoch; tests stop the clock."""
     began, testing = time.perf_counter(), 0.0
