@@ -62,9 +62,10 @@ class Lab:
     """A measurement that learners start; its page asks, draws and judges with this.
 
     A subclass stands in `<name>_page.py` and declares what differs. Its texts are the
-    table `name` of the folder's words.toml: title (of its tab), heading, text, start
-    (the button), empty (what will appear), code (said above the code), code_of. All but
-    start may be missing. The methods take what `gather` makes of a job.
+    table `name` of the folder's words.toml: title (of its tab), heading, text, question
+    and answers, start (the button), empty (what will appear), code (said above the
+    code), code_of. All but start may be missing. The methods take what `gather` makes
+    of a job.
     """
 
     name = ""  # default: of the file, without _page
@@ -112,8 +113,14 @@ class Lab:
         """The job's arguments where no one has chosen any."""
         return (machine.devices[0].device,)
 
-    def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:
-        """What to ask; `arguments` are those of the settings if it asks below them."""
+    def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
+        """What to ask; `arguments` are those of the settings if it asks below them.
+
+        By default the question and the answers of its words.
+        """
+        if answers := self.words.get("answers"):
+            return Guess(f"{self.name}_guess", self.words["question"], answers)
+        return None
 
     def progress(self, job: Job) -> str | tuple[str, float]:
         """How far the job is, and which share of it, 0 to 1."""

@@ -117,15 +117,13 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
 
         from core.jobs.job import Job
         from core.lessons.compare.race_page import RaceLab
-        from core.lessons.compare.race_result import RaceStarted
         from core.ui import job_panel
         from tests.samples import RACE
 
-        started = RaceStarted(RACE.candidates, RACE.config, RACE.steps, 3)
-        events = (started, *RACE.trials[:5])
         lost = "The worker process ended while it was working."
-        job = Job("id", "path", (), "train", status="failed", message=lost)
-        job = replace(job, events=events)
+        arguments = RACE.config, RACE.candidates, RACE.steps, 3
+        job = Job("id", "path", arguments, "train", status="failed", message=lost)
+        job = replace(job, events=RACE.trials[:5])
         job_panel.ended_badly(job, RaceLab().job.failed)
         RaceLab().show(job, "About equally fast")
 

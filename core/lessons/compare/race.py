@@ -20,7 +20,6 @@ from core.lessons.compare.candidates import Candidate
 from core.lessons.compare.race_result import (
     CandidateFailure,
     Race,
-    RaceStarted,
     Trial,
     TrialProgress,
 )
@@ -46,12 +45,11 @@ def race(
     """`repeats` counted trials of `steps` training steps each, fewer if they are slow.
 
     A candidate that fails is out, with its reason; the other one goes on alone.
-    Reports RaceStarted, TrialProgress, Trial and CandidateFailure. A race that takes
-    longer than RACE_SECONDS ends after as few repeats as a verdict needs.
+    Reports TrialProgress, Trial and CandidateFailure. A race that takes longer than
+    RACE_SECONDS ends after as few repeats as a verdict needs.
     """
     deadline = time.perf_counter() + RACE_SECONDS
     datasets.load(config.task)  # if that fails, it is nobody's defeat
-    watch.report(RaceStarted(candidates, config, steps, repeats))
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}

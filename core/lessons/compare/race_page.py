@@ -22,7 +22,6 @@ from core.lessons.compare.race_result import (
     RACE_STEPS,
     CandidateFailure,
     Race,
-    RaceStarted,
     Trial,
     TrialProgress,
     agreement,
@@ -114,10 +113,8 @@ class RaceLab(Lab):
         names = [candidate.name for candidate in pair]
         return Guess(GUESS, self.words["question"], [*names, guess.CLOSE])
 
-    def progress(self, job: Job) -> str | tuple[str, float]:
+    def progress(self, job: Job) -> tuple[str, float]:
         race = self.gather(job)
-        if race is None:
-            return "The race is about to start."
         trials = 2 * (race.repeats + 1) - len(race.failures)
         share = len(race.trials) / trials
         now = latest(job, TrialProgress)
@@ -127,22 +124,16 @@ class RaceLab(Lab):
         share += now.step / now.steps / trials
         return f"{race.candidates[now.candidate].name}, {heat}", min(1.0, share)
 
-    def gather(self, job: Job) -> Race | None:
+    def gather(self, job: Job) -> Race:
         if isinstance(job.value, Race):
             return job.value
-        started = latest(job, RaceStarted)
-        if started is None:
-            return None
+        config, pair, steps, repeats = job.arguments
         trials = tuple(reported(job, Trial))
-        steps = min([started.steps, *(trial.steps for trial in trials)])
-        return RaceSoFar(
-            **vars(started) | {"steps": steps},
-            environments=(None, None),
-            trials=trials,
-            failures=tuple(reported(job, CandidateFailure)),
-            date="",
-            progress=tuple(reported(job, TrialProgress)),
-        )
+        steps = min([steps, *(trial.steps for trial in trials)])
+        failures = tuple(reported(job, CandidateFailure))
+        progress = tuple(reported(job, TrialProgress))
+        settings = pair, (None, None), config, steps, repeats
+        return RaceSoFar(*settings, trials, failures, "", progress)
 
     def chart(self, race: Race) -> None:
         """Every heat, then the losses of the first one that counts."""

@@ -1,6 +1,6 @@
 """What a race brings, and what it says: plain data and words, without torch."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
@@ -16,16 +16,6 @@ words = Words(__file__)
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
 RACE_STEPS = {"ann": 300, "cnn": 50}
-
-
-@dataclass(frozen=True)
-class RaceStarted:
-    """A race begins."""
-
-    candidates: tuple[Candidate, Candidate]
-    config: RunConfig  # its device and epochs do not count
-    steps: int  # training steps in each trial, at most
-    repeats: int
 
 
 @dataclass(frozen=True)
@@ -77,17 +67,12 @@ class Race:
 
     candidates: tuple[Candidate, Candidate]
     environments: tuple[Environment | None, Environment | None]  # None: it never began
-    config: RunConfig
+    config: RunConfig  # its device and epochs do not count
     steps: int  # training steps in each counted trial
     repeats: int  # requested; a slow race ends with fewer
     trials: tuple[Trial, ...]
     failures: tuple[CandidateFailure, ...]
     date: str
-
-    def without_losses(self) -> "Race":
-        """For a record: they are many, and say nothing of speed."""
-        trials = (replace(each, losses=()) for each in self.trials)
-        return replace(self, trials=tuple(trials))
 
     def counted(self, candidate: int) -> list[Trial]:
         """The trials of a candidate after its warm-up, in order."""

@@ -13,13 +13,7 @@ from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
 from core.measure.environment import Machine
 from core.measure.speedup import paired, spanned
 from core.ui import charts, figures, format, simulated
-from core.ui.lab import SIDES, Finding, Guess, Lab
-
-GUESSES = (
-    "Less than 2 times as long",
-    "2 to 10 times as long",
-    "More than 10 times as long",
-)
+from core.ui.lab import SIDES, Finding, Lab
 
 
 class Copies(Lab):
@@ -34,9 +28,6 @@ class Copies(Lab):
 
     def more(self, machine: Machine) -> str | None:
         return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
-
-    def asks(self, *_: object) -> Guess:
-        return Guess("copies_guess", self.words["question"], GUESSES)
 
     def progress(self, _: Job) -> str:
         return "Measuring: it takes a few seconds at most"
@@ -73,7 +64,9 @@ class Copies(Lab):
             f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
             f"**{times.by} times** as long as in one."
         )
-        return Finding(sentence, spanned(GUESSES, (2, 10), *times.interval))
+        return Finding(
+            sentence, spanned(self.words["answers"], (2, 10), *times.interval)
+        )
 
     def lines(self, lab: CopiesLab) -> list[str]:
         """What a further piece costs."""

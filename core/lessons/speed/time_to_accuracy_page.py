@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -19,10 +20,11 @@ from core.lessons.speed.time_to_accuracy_result import (
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, figures, format
 from core.ui.job_panel import reported
-from core.ui.lab import Finding, Guess, Lab
+from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
-LEGEND = 70  # pixels
+LEGEND: dict[str, Any] = {"columns": 2, **charts.LINES}
+HEIGHT = charts.TALL + 70  # pixels: three rows of names stand above the curves
 
 
 class SecondsToAccuracy(Lab):
@@ -39,23 +41,19 @@ class SecondsToAccuracy(Lab):
     def titles(self) -> dict[str, str]:
         return {way: texts["title"] for way, texts in self.words["ways"].items()}
 
-    def asks(self, *_: object) -> Guess:
-        return Guess(
-            "time_to_accuracy_guess", self.words["question"], self.words["answers"]
-        )
-
-    def defaults(self, machine: Machine) -> tuple:
-        return dataset.default_task(machine), machine.devices[0].device, EPOCHS[1]
-
     def settings(self, machine: Machine) -> tuple:
-        epochs = controls.choice(
-            "Epochs", "time_to_accuracy_epochs", EPOCHS, index=1, format_func=str
-        )
-        return *self.defaults(machine)[:2], epochs
+        key = "time_to_accuracy_epochs"
+        epochs = controls.choice("Epochs", key, EPOCHS, index=1, format_func=str)
+        return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        tests, planned = len(reported(job, Tested)), len(WAYS) * job.arguments[2]
-        return f"Training: {format.counted(tests, 'test')} so far", tests / planned
+        """By the last way tested: without 16 bits there is no training of that way."""
+        tests, epochs = reported(job, Tested), job.arguments[2]
+        text, ways = f"Training: {format.counted(len(tests), 'test')} so far", len(WAYS)
+        if not tests:
+            return text, 0.0
+        place = min(WAYS.index(tests[-1].way), ways - 2)  # the last two share one
+        return text, (place + tests[-1].epoch / epochs) / (ways - 1)
 
     def gather(self, job: Job) -> TimeToAccuracy | None:
         tests, machine = tuple(reported(job, Tested)), engine().machine()
@@ -68,35 +66,31 @@ class SecondsToAccuracy(Lab):
         tests = pd.DataFrame(map(asdict, result.tests)).assign(
             change=lambda tests: tests["way"].map(titles)
         )
-        top = max(TARGET, tests["accuracy"].max()) + 0.003
-        near = alt.Scale(domain=[TARGET - 0.04, top], nice=False)
-        accuracy = alt.Y("accuracy:Q").title("Test accuracy").scale(near)
-        accuracy = accuracy.axis(format=charts.PERCENT)
+        near = [TARGET - 0.04, max(TARGET, tests["accuracy"].max()) + 0.003]
+        accuracy = alt.Y("accuracy:Q").scale(domain=near, nice=False)
+        accuracy = accuracy.title("Test accuracy").axis(format=charts.PERCENT)
         chart = alt.Chart(tests).encode(
             x=alt.X("seconds:Q").title(charts.AXES["seconds"]).scale(zero=True),
             y=accuracy,
-            color=charts.hues(
-                "change", titles.values(), colors.runs, columns=2, **charts.LINES
-            ),
+            color=charts.hues("change", titles.values(), colors.runs, **LEGEND),
             tooltip=charts.tips(change="Change", epoch="Epoch")
             + charts.tips(".1f", seconds="Seconds")
             + charts.tips(".2%", accuracy="Test accuracy"),
         )
         target = alt.Chart(pd.DataFrame({"accuracy": [TARGET]})).encode(y=accuracy)
         rule = target.mark_rule(strokeDash=[4, 4], color=colors.quiet)
+        both = alt.layer(rule, charts.lines(chart, points=45, clip=True))
         st.altair_chart(
-            alt.layer(rule, charts.lines(chart, points=45, clip=True)).properties(
-                height=charts.TALL + LEGEND
-            ),
+            both.properties(height=HEIGHT),
             alt="Test accuracy after each epoch of each way, against seconds",
         )
 
     def finding(self, result: TimeToAccuracy) -> Finding:
-        way, answers = result.ways[-1], self.words["answers"]
-        seconds = result.reached(way)
+        answers = self.words["answers"]
+        _, seconds, best = result.figures(result.ways[-1])
         if seconds is None:
-            best = f"{result.best(way):.2%}"
-            return Finding(self.words["missed"].format(best=best), answers[-1])
+            text = self.words["missed"].format(best=f"{best:.2%}")
+            return Finding(text, answers[-1])
         place = sum(seconds >= limit for limit in LIMITS)
         text = self.words["reached"].format(seconds=format.precise(seconds))
         return Finding(text, answers[place])
@@ -109,16 +103,13 @@ class SecondsToAccuracy(Lab):
         return lines
 
     def below(self, result: TimeToAccuracy) -> None:
+        rows = []
+        for way in result.ways:
+            epoch, seconds, best = result.figures(way)
+            until = format.precise(seconds) if seconds else "not reached"
+            rows.append((self.titles[way], format.precise(epoch), until, f"{best:.2%}"))
         figures.table(
-            (
-                (
-                    self.titles[way],
-                    format.precise(result.epoch_seconds(way)),
-                    format.precise(s) if (s := result.reached(way)) else "not reached",
-                    f"{result.best(way):.2%}",
-                )
-                for way in result.ways
-            ),
+            rows,
             ("Change", "Seconds an epoch", f"Until {TARGET:.1%}", "Best accuracy"),
             alt="Seconds an epoch, seconds to the target and best accuracy of each way",
         )

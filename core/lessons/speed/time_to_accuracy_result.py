@@ -36,21 +36,12 @@ class TimeToAccuracy:
     def ways(self) -> list[str]:
         return list(dict.fromkeys(test.way for test in self.tests))
 
-    def of(self, way: str) -> list[Tested]:
-        return [test for test in self.tests if test.way == way]
-
-    def best(self, way: str) -> float:
-        return max(test.accuracy for test in self.of(way))
-
-    def reached(self, way: str) -> float | None:
-        """Seconds to TARGET; None where no test found it."""
-        tests = self.of(way)
-        return next((t.seconds for t in tests if t.accuracy >= TARGET), None)
-
-    def epoch_seconds(self, way: str) -> float:
-        """Seconds of an epoch, its share of a test included."""
-        last = self.of(way)[-1]
-        return last.seconds / last.epoch
+    def figures(self, way: str) -> tuple[float, float | None, float]:
+        """Seconds an epoch, and to TARGET if a test has found it; the best accuracy."""
+        tests = [test for test in self.tests if test.way == way]
+        there = (test.seconds for test in tests if test.accuracy >= TARGET)
+        best = max(test.accuracy for test in tests)
+        return tests[-1].seconds / tests[-1].epoch, next(there, None), best
 
     def rows(self) -> list[Row]:
         about = pick(self, "environment date task seed")

@@ -46,9 +46,10 @@ def test_every_way_is_tested_after_each_epoch(monkeypatch, half):
         (1, 2), len(result.ways)
     )
     for way in result.ways:
-        first, second = result.of(way)
+        first, second = (test for test in result.tests if test.way == way)
         assert 0 < first.seconds < second.seconds
-        assert result.best(way) == max(first.accuracy, second.accuracy)
+        _, _, best = result.figures(way)
+        assert best == max(first.accuracy, second.accuracy)
     rows = result.rows()
     assert len({(row["way"], row["epoch"]) for row in rows}) == len(rows)
 
@@ -56,12 +57,12 @@ def test_every_way_is_tested_after_each_epoch(monkeypatch, half):
 def test_the_target_is_reached_at_the_first_test_that_finds_it(monkeypatch):
     monkeypatch.setattr(recipe, "accuracy", lambda *_: 0.5)
     result = time_to_accuracy.measure("sprites", "cpu", 3)
-    assert result.reached("mirror") is None
-    short, enough, more = result.of("mirror")
+    assert result.figures("mirror")[1] is None
+    short, enough, more = (test for test in result.tests if test.way == "mirror")
     enough = replace(enough, accuracy=TARGET)
     more = replace(more, accuracy=1.0)
     found = replace(result, tests=(short, enough, more))
-    assert found.reached("mirror") == enough.seconds
+    assert found.figures("mirror") == (more.seconds / 3, enough.seconds, 1.0)
 
 
 @pytest.mark.parametrize("before", [0, 2, 9])
