@@ -72,6 +72,7 @@ def caption(text: str, result: Any) -> None:
     And where, if not with what is here now, which the sidebar of every page tells.
     """
     where = getattr(result, "environments", None) or [result.environment]
+    where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()
     if machine and hasattr(result, "candidates"):
         # How many threads each of them had is in its name.

@@ -8,6 +8,7 @@ comes from the end of the climb, where textbook loop and best rung take turns.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 from statistics import median
 from typing import Any, ClassVar
 
@@ -165,15 +166,11 @@ class Result:
         before = [seconds / base.samples for seconds in self.base_seconds]
         return speedup(before, [seconds / self.samples for seconds in self.seconds])
 
-    def drift(self, base: "Result | None") -> float | None:
-        """How many times as fast the machine was as when the base was measured.
-
-        None where it changed too little to matter.
-        """
+    def drifted(self, base: "Result | None") -> bool:
+        """Whether the machine had another speed than when the base was measured."""
         if base is None or not self.base_seconds:
-            return None
-        pace = median(base.seconds) / median(self.base_seconds)
-        return None if agree((pace, 1.0), MOMENTS) else pace
+            return False
+        return not agree((median(base.seconds), median(self.base_seconds)), MOMENTS)
 
     def pays_after(self, base: "Result") -> float | None:
         """Epochs until the time to start is won back; None if it never is."""
@@ -221,6 +218,12 @@ def measured(results: Sequence[Result]) -> dict[str, Result]:
 def kept(results: Sequence[Result]) -> Kept:
     """What the next rung builds on."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
+
+
+def precision(rung: str, results: Sequence[Result]) -> str:
+    """What a rung computes in, after those before it that were kept."""
+    earlier = tuple(takewhile(lambda result: result.rung != rung, results))
+    return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
 
 
 def base(results: Sequence[Result]) -> str:
@@ -426,10 +429,9 @@ def doubt(climbed: Climbed) -> str:
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     """How much of an epoch is the machine's limit, and which limit that is."""
-    place = [result.rung for result in climbed.results].index(direct.rung)
-    half = kept(climbed.results[: place + 1]).half
-    half = half and "bfloat16" in climbed.limit.flops_per_second
-    dtype = "bfloat16" if half else "float32"
+    dtype = precision(direct.rung, climbed.results)
+    if dtype not in climbed.limit.flops_per_second:
+        dtype = "float32"
     images, steps = rung.samples, rung.steps
     limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
     arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)

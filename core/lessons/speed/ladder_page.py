@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -237,12 +236,12 @@ def draw_waterfall(
     shown: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
     """The seconds that each rung takes off an epoch, down to the first hidden one."""
+    measured = climb_result.measured(results)
+    if any(result.drifted(measured.get(result.base)) for result in shown):
+        st.warning(words("ladder.drifted"), icon=":material/speed:")
+        return
     steps = kept_in_a_row(shown, results)
     if len(steps) < 2:
-        return
-    measured = climb_result.measured(results)
-    if any(result.drift(measured.get(result.base)) for result in shown):
-        st.warning(words("ladder.drifted"), icon=":material/speed:")
         return
     titles = [BY_NAME[result.rung].title for result in steps]
     seconds = [result.epoch_seconds for result in steps]
@@ -252,16 +251,11 @@ def draw_waterfall(
         f"**{titles[most + 1]} saves the most: {off[most]:.2f} s of the "
         f"{seconds[0]:.2f} s that an epoch took**"
     )
-    bars = [
-        (titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True),
-        *(
-            (title, *sorted(ends), f"{-change:+.2f} s".replace("-", "−"), False)
-            for title, ends, change in zip(
-                titles[1:], pairwise(seconds), off, strict=True
-            )
-        ),
-        ("What is left", 0.0, seconds[-1], f"{seconds[-1]:.2f} s", True),
-    ]
+    bars = [(titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True)]
+    for title, ends in zip(titles[1:], pairwise(seconds), strict=True):
+        change = f"{ends[1] - ends[0]:+.2f} s".replace("-", "−")
+        bars.append((title, min(ends), max(ends), change, False))
+    bars.append(("What is left", 0.0, seconds[-1], f"{seconds[-1]:.2f} s", True))
     frame = pd.DataFrame(bars, columns=["rung", "left", "end", "label", "whole"])
     colors = charts.palette()
     hue = colors.of(backend)
@@ -321,24 +315,21 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
     """All figures of the rungs shown; `results` holds what they are compared with."""
     measured = climb_result.measured(results)
-    rows: list[dict[str, Any]] = []
-    for result in shown:
-        if not result.measured:
-            continue
-        gain, peak = result.gain(measured.get(result.base)), result.peak_bytes
-        rows.append(
-            {
-                "Rung": BY_NAME[result.rung].title,
-                "Epoch, s": result.epoch_seconds,
-                "Than before": gain.ratio if gain else None,
-                "Samples/s": round(result.samples_per_second),
-                "Accuracy, %": 100 * result.accuracy,
-                "Memory, MB": None if peak is None else peak / 1e6,
-                "Least, s": min(result.newest),
-                "Most, s": max(result.newest),
-                "Kept": result.kept,
-            }
-        )
+    rows = [
+        {
+            "Rung": BY_NAME[result.rung].title,
+            "Epoch, s": result.epoch_seconds,
+            "Than before": gain and gain.ratio,
+            "Samples/s": round(result.samples_per_second),
+            "Accuracy, %": 100 * result.accuracy,
+            "Memory, MB": result.peak_bytes and result.peak_bytes / 1e6,
+            "Least, s": min(result.newest),
+            "Most, s": max(result.newest),
+            "Kept": result.kept,
+        }
+        for result in climb_result.measured(shown).values()
+        for gain in [result.gain(measured.get(result.base))]
+    ]
     formats = {
         **dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.2f"),
         **{"Samples/s": "%,d", "Accuracy, %": "%.2f", "Memory, MB": "%.1f"},

@@ -174,19 +174,15 @@ class Bar:
 def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar]:
     """Bars of the rungs that were measured; of a limit the fastest reading counts."""
     by_rung = {}
-    for place, result in enumerate(results):
-        if not result.measured:
-            continue
-        half = climb_result.kept(results[:place]).with_change(result.rung).half
-        dtype = "bfloat16" if half else "float32"
+    for name, result in climb_result.measured(results).items():
+        dtype = climb_result.precision(name, results)
         seconds = [
             limit.seconds(result.samples, result.steps, dtype)
             for limit in limits
             if dtype in limit.flops_per_second
         ]
-        by_rung[result.rung] = Bar(
-            result, result.samples / min(seconds) if seconds else None
-        )
+        limit = result.samples / min(seconds) if seconds else None
+        by_rung[name] = Bar(result, limit)
     return by_rung
 
 
@@ -351,13 +347,6 @@ def remarks(
         lines.append(
             f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
             f"{format.size(before.peak_bytes)}."
-        )
-    if pace := result.drift(before):
-        lines.append(
-            f"The machine was {format.times(max(pace, 1 / pace))} times as "
-            f"{'fast' if pace > 1 else 'slow'} as when {in_sentence(before.rung)} "
-            "was measured, so don't compare the two bars. Trust the comparison "
-            "above, whose epochs were timed in turn."
         )
     points = (result.accuracy - first.accuracy) * 100
     if abs(points) < NOISE * 100:

@@ -95,19 +95,13 @@ class Vectorize(Lab):
             "float64.",
         ]
 
-    def caption(self, lab: VectorizeLab) -> None:
+    def caption(self, lab: VectorizeLab) -> str:
         repeats = {timing.points: len(timing.seconds) for timing in lab.found}
-        ns = ", ".join(
-            f"{n} for {points_in_words(size)}" for size, n in repeats.items()
-        )
-        on_torch = (
-            lab.environments[way] for way in lab.environments.keys() - {PYTHON, NUMPY}
-        )
-        st.caption(
+        ns = ", ".join(f"{n} for {points_in_words(p)}" for p, n in repeats.items())
+        return (
             f"Median of repeats in turn, n = {ns}; the line spans the middle half. "
             "Each way starts from its own lists, arrays or tensors; converting is not "
-            f"counted. NumPy {lab.numpy}. {lab.date[:10]}. "
-            f"{figures.elsewhere(*on_torch)}"
+            f"counted. NumPy {lab.numpy}."
         )
 
 
