@@ -356,6 +356,7 @@ class Climbed:
     def rows(self) -> list[Row]:
         """A row for each rung that was measured; the last is the direct comparison."""
         by_rung = measured(self.results)
+        about = pick(self, "environment date task=climb.task model=climb.model")
         epochs = [("epoch", result, self.limit) for result in by_rung.values()]
         if self.direct and self.best:
             limit = self.direct.limits[0]
@@ -365,7 +366,7 @@ class Climbed:
                 what,
                 result.seconds,
                 **pick(result, "rung compared_with=base kept"),
-                **pick(self, "environment date task=climb.task model=climb.model"),
+                **about,
                 samples_per_second=result.samples_per_second,
                 speedup=gain and gain.ratio,
                 speedup_least=gain and gain.interval[0],
@@ -378,7 +379,7 @@ class Climbed:
         ] + [
             counted(
                 f"epoch of {COUNTED_IMAGES} images",
-                **pick(self, "environment date task=climb.task model=climb.model"),
+                **about,
                 **pick(each, "rung waits copies bytes operations"),
             )
             for each in self.counts
@@ -394,21 +395,17 @@ def verdict(climbed: Climbed) -> str:
     """Which rung is best, how much faster than the textbook, how far from the limit."""
     direct, rung = climbed.direct, climbed.best
     if direct is None:
-        return "No rung could be measured here; each rung says why."
+        return words("verdict.nothing")
     title = BY_NAME[direct.rung].title
     if rung is None:
-        return (
-            f"**Best rung: {title}.** There is no headline: comparing it directly "
-            f"with the textbook loop failed. {direct.message}"
-        )
-    text = f"**Best rung: {title}.** An epoch takes {precise(rung.epoch_seconds)}"
-    over = ""
+        return words("verdict.failed", title=title, message=direct.message)
+    text = words("verdict.best", title=title, seconds=precise(rung.epoch_seconds))
     if (gain := climbed.speedup) is not None:
-        text += f"; the textbook loop takes {precise(median(rung.base_seconds))}"
+        seconds = precise(median(rung.base_seconds))
         over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
+        text += words("verdict.textbook", seconds=seconds, over=over)
     limit = to_the_limit(climbed, direct, rung)
-    paragraphs = (f"{text}. {over}".strip(), doubt(climbed), limit)
-    return "\n\n".join(filter(None, paragraphs))
+    return "\n\n".join(filter(None, (text, doubt(climbed), limit)))
 
 
 def doubt(climbed: Climbed) -> str:
@@ -420,11 +417,7 @@ def doubt(climbed: Climbed) -> str:
     product = multiplied(rung, climbed.results)
     if agree((product, gain.ratio), CLOSE):
         return ""
-    return (
-        f"If you multiply the gains of all rungs, you get {times(product)} times. "
-        "But the machine's speed changed between the rungs. Trust the "
-        f"{times(gain.ratio)}, which was measured directly."
-    )
+    return words("verdict.doubt", product=times(product), ratio=times(gain.ratio))
 
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
@@ -438,8 +431,6 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     kind = "arithmetic" if limits[0] == arithmetic else "moving bytes"
     over = paired(rung.seconds, limits)
     if not over.steady:
-        return words("changed_limit")
-    return (
-        f"If the machine did nothing but {kind} in {dtype}, an epoch would take "
-        f"{precise(median(limits))}. The best rung takes {over.by} times as long."
-    )
+        return words("verdict.changed_limit")
+    limit = precise(median(limits))
+    return words("verdict.limit", kind=kind, dtype=dtype, limit=limit, by=over.by)

@@ -60,25 +60,19 @@ class Copies(Lab):
     def finding(self, lab: CopiesLab) -> Finding:
         one, many = lab.copied[0], lab.copied[-1]
         times = paired(many.seconds, one.seconds)
-        sentence = (
-            f"{format.power_of_two(one.bytes)} in {many.pieces:,} pieces take "
-            f"**{times.by} times** as long as in one."
-        )
-        return Finding(
-            sentence, spanned(self.words["answers"], (2, 10), *times.interval)
-        )
+        size, answers = format.power_of_two(one.bytes), self.words["answers"]
+        sentence = self.words["found"].format(size, many.pieces, times.by)
+        return Finding(sentence, spanned(answers, (2, 10), *times.interval))
 
     def lines(self, lab: CopiesLab) -> list[str]:
         """What a further piece costs."""
         one, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(one.seconds)
         if extra <= 0:
-            return ["Here more pieces took no measurable time."]
+            return [self.words["no_price"]]
         price = format.precise(extra / (many.pieces - one.pieces))
-        text = (
-            f"Each additional piece takes about **{price}**, no matter how small it "
-            f"is (here {format.size(many.bytes / many.pieces)})."
-        )
+        size = format.size(many.bytes / many.pieces)
+        text = self.words["price"].format(price=price, size=size)
         if lab.environment.backend == "CPU":
             text += f" {self.words['pieces_on_cpu']}"
         return [text]
@@ -104,12 +98,9 @@ class Copies(Lab):
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
-        low, high = map(format.times, times.interval)
+        ratios = map(format.times, (times.ratio, *times.interval))
         why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
-        words.markdown(
-            f"`.item()` in every step takes **{format.times(times.ratio)} times** as "
-            f"long as fetching all numbers at the end ({low} to {high}). {why}"
-        )
+        words.markdown(self.words["fetches"].format(*ratios, why=why))
         link_to("item_every_step")
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):
@@ -118,10 +109,7 @@ class Copies(Lab):
     def draw_waits(self, waited: Sequence[Waited]) -> None:
         """A bar for each way to move batches or to fetch numbers."""
         least = min(waited, key=lambda each: each.waits)
-        st.markdown(
-            f"**{least.way}: the host waits for {least.waits} of {least.times} "
-            f"copies; with the first way, for {waited[0].waits}**"
-        )
+        st.markdown(self.words["least"].format(least, waited[0].waits))
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
         x = alt.X("waits:Q").title("Waits of the host")
         color = alt.value(charts.palette().further[1])
@@ -132,7 +120,4 @@ class Copies(Lab):
         st.markdown(self.words["waits"])
 
     def caption(self, lab: CopiesLab) -> str:
-        return (
-            f"Median of n = {len(lab.copied[0].seconds)} repeats in turn after a "
-            "warm-up, synchronized; the shade and the lines span the middle half."
-        )
+        return self.words["how"].format(n=len(lab.copied[0].seconds))

@@ -192,10 +192,7 @@ def draw_climb(job: Job, backend: str) -> None:
 
 def draw_status(job: Job) -> None:
     results = results_of(job)
-    cancelled = (
-        f"Cancelled after {len(results)} of {len(RUNGS)} rungs. They stay here, and "
-        "the climb can be resumed."
-    )
+    cancelled = words("ladder.cancelled", n=len(results), of=len(RUNGS))
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
         st.progress(len(results) / (len(RUNGS) + 1), progress(job))
@@ -203,11 +200,9 @@ def draw_status(job: Job) -> None:
         if results:
             st.markdown(words("ladder.no_headline"))
     elif hidden := [r for r in results if not rungs_page.is_revealed(r)]:
-        st.info(
-            f"The climb is done. {format.counted(len(hidden), 'result')} "
-            f"{'is' if len(hidden) == 1 else 'are'} waiting for your guess.",
-            icon=":material/visibility_off:",
-        )
+        waiting = format.counted(len(hidden), "result is", "results are")
+        text = words("ladder.waiting", results=waiting)
+        st.info(text, icon=":material/visibility_off:")
     else:
         st.success(climb_result.verdict(job.value), icon=":material/flag:")
 
@@ -215,12 +210,10 @@ def draw_status(job: Job) -> None:
 def progress(job: Job) -> str:
     now, wanted = latest(job, Progress), job.arguments[0]
     if now is None:
-        return "The limit of this machine is being measured"
+        return words("ladder.measuring_limit")
     if not now.rung:
-        return (
-            "The textbook loop against the best rung, in turn: pair "
-            f"{now.epoch} of {climb_result.pairs(wanted)}, step {now.step:,}"
-        )
+        pairs = climb_result.pairs(wanted)
+        return words("ladder.comparing", now=now, pairs=pairs)
     title = BY_NAME[now.rung].title
     if not now.epoch and now.rung in rungs_page.COMPILED:
         return f"{title}: building its kernels; a cancel waits for them"
@@ -247,10 +240,8 @@ def draw_waterfall(
     seconds = [result.epoch_seconds for result in steps]
     off = [before - after for before, after in pairwise(seconds)]
     most = max(range(len(off)), key=off.__getitem__)
-    st.markdown(
-        f"**{titles[most + 1]} saves the most: {off[most]:.2f} s of the "
-        f"{seconds[0]:.2f} s that an epoch took**"
-    )
+    title = titles[most + 1]
+    st.markdown(words("ladder.most", title=title, off=off[most], of=seconds[0]))
     bars = [(titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True)]
     for title, ends in zip(titles[1:], pairwise(seconds), strict=True):
         change = f"{ends[1] - ends[0]:+.2f} s".replace("-", "−")
@@ -282,12 +273,10 @@ def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Re
 
 def draw_counts(counts: Sequence[Counts], model: str) -> None:
     """What the host waits for on each rung, where that can be counted."""
-    first = f"{BY_NAME[counts[0].rung].title}: {counts[0].waits} waits of the host"
-    never = (BY_NAME[each.rung].title for each in counts if not each.waits)
-    st.markdown(
-        f"**{first} for {COUNTED_IMAGES:,} images. "
-        f"{next((f'{title}: none' for title in never), '')}**"
-    )
+    title = BY_NAME[counts[0].rung].title
+    never = (f"{BY_NAME[each.rung].title}: none" for each in counts if not each.waits)
+    fields = {"waits": counts[0].waits, "images": COUNTED_IMAGES}
+    st.markdown(words("ladder.waits", title=title, never=next(never, ""), **fields))
     most = max(each.waits for each in counts)
     figures.table(
         (
@@ -354,22 +343,13 @@ def draw_caption(climbed: Climbed) -> None:
         for dtype in climbed.limit.flops_per_second
     )
     bandwidth = max(max(limit.bytes_per_second) for limit in limits)
-    limit = (
-        f"Limit: {climbed.limit.flops_per_image:,.0f} floating-point operations "
-        f"for an image, at the {rates} of a large matrix product; memory moves "
-        f"{bandwidth / 1e9:,.1f} GB/s in large blocks. The fastest of n = "
-        f"{len(limits)} readings, before the climb and at its end."
-    )
+    flops, n = climbed.limit.flops_per_image, len(limits)
+    limit = words("ladder.limit", flops=flops, rates=rates, gb=bandwidth / 1e9, n=n)
     if (config.model, climbed.environment.backend) == ("cnn", "CUDA"):
         limit += f" {words('ladder.tf32')}"
     with st.popover("How it was measured", icon=":material/timer:"):
-        figures.bullets(
-            (
-                f"{format.NAMES[config.model]} on {format.NAMES[config.task]}: the "
-                f"median of n = {config.epochs} epochs after {FIRST_STEPS} steps that "
-                "are not counted.",
-                *words.table("ladder.how"),
-                limit,
-            )
-        )
+        model, task = format.NAMES[config.model], format.NAMES[config.task]
+        fields = {"model": model, "task": task, "n": config.epochs}
+        epochs = words("ladder.epochs", **fields, steps=FIRST_STEPS)
+        figures.bullets((epochs, *words.table("ladder.how"), limit))
         figures.caption("", climbed)

@@ -113,10 +113,8 @@ class Loader(Lab):
         worst = min(lab.cells, key=lambda cell: cell.samples_per_second)
         lines = []
         if best != worst:
-            lines.append(
-                f"The fastest cell, {setting(best)}, loads **{rate(best)} samples/s**; "
-                f"the slowest, {setting(worst)}, loads {rate(worst)}."
-            )
+            ends = setting(best), rate(best), setting(worst), rate(worst)
+            lines.append(self.words["ends"].format(*ends))
         row = loader_result.at_textbook_batch(lab.cells)
         in_turn = loader_result.at_textbook_batch(lab.direct)
         per_core = loader_result.per_core(lab.cores)
@@ -131,11 +129,8 @@ class Loader(Lab):
                 if workers in row
             ]
         if ratios := loader_result.pinning(lab.cells):
-            lines.append(
-                f"“Always pin”: {format.times(median(ratios))} times as fast as "
-                f"without pinned memory, the median of {len(ratios)} pairs of cells "
-                f"({format.times(min(ratios))} to {format.times(max(ratios))})."
-            )
+            middle = map(format.times, (median(ratios), min(ratios), max(ratios)))
+            lines.append(self.words["pinning"].format(*middle, n=len(ratios)))
         row |= in_turn
         if len(row) < 2 or 0 not in row:
             return lines
@@ -144,12 +139,8 @@ class Loader(Lab):
             image = format.precise(1 / alone.samples_per_second)
             lines.append(self.words["handing_over"].format(seconds=image))
         start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
-        return [
-            *lines,
-            f"The first batch comes after {start} with {in_words(busiest.workers)}, "
-            f"after {first} with none. Without `persistent_workers=True` you wait "
-            "that long in every epoch. The samples/s here don't include this wait.",
-        ]
+        workers = in_words(busiest.workers)
+        return [*lines, self.words["first"].format(start, workers, first)]
 
     def below(self, lab: LoaderLab) -> None:
         for failure in lab.failures:
@@ -157,20 +148,12 @@ class Loader(Lab):
 
     def caption(self, lab: LoaderLab) -> str:
         missing = lab.plan.cells - len(lab.cells) - len(lab.failures)
-        left_out = (
-            f"The {lab.budget_seconds:.0f} seconds ran out: {missing} of "
-            f"{lab.plan.cells} cells were not measured. "
-        )
+        text = self.words["left_out"].format(lab=lab, missing=missing) * bool(missing)
         again = ""
         if lab.direct:
-            n = len(lab.direct[0].seconds)
-            again = f" ({n} in turn where numbers of workers are compared)"
-        return (left_out if missing else "") + (
-            "Only loading and moving is measured. While a model trains, workers "
-            f"load the next batches. {format.NAMES[lab.task]} as PIL images, "
-            f"median of n = {len(lab.cells[0].seconds)} readings{again}; each "
-            "worker has one thread."
-        )
+            again = self.words["again"].format(n=len(lab.direct[0].seconds))
+        task, n = format.NAMES[lab.task], len(lab.cells[0].seconds)
+        return text + self.words["how"].format(task=task, n=n, again=again)
 
 
 @charts.live

@@ -326,35 +326,29 @@ def remarks(
     if not result.kept:
         worse = result.accuracy <= first.accuracy - NOISE
         why = "it learned less" if worse else "it is not clearly faster here"
-        lines.append(
-            f"This change is **dropped**, since {why}. The next rung builds on "
-            f"{in_sentence(before.rung)} again."
-        )
+        base = in_sentence(before.rung)
+        lines.append(words("ladder.remarks.dropped", why=why, base=base))
     elif result.rung in NEEDED and gain is not None and gain.ratio < CLOSE:
         same = agree((gain.ratio, 1.0), CLOSE)
         cost = "since it costs no time" if same else "though it is slower here"
-        lines.append(f"We keep it anyway, {cost}, because the next rungs build on it.")
+        lines.append(words("ladder.remarks.needed", cost=cost))
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         epochs = result.pays_after(before)
         pays = "you never get back here"
         if epochs is not None:
             pays = f"you get back after {math.ceil(epochs):,} epochs"
-        lines.append(f"Building the kernels took {start}, which {pays}.")
+        lines.append(words("ladder.remarks.compiled", start=start, pays=pays))
     if result.rung in ("two_workers", "four_workers"):
-        lines.append(f"Starting the processes and making the first batch took {start}.")
+        lines.append(words("ladder.remarks.started", start=start))
     if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
-        lines.append(
-            f"Peak memory of a step: {format.size(result.peak_bytes)}, before "
-            f"{format.size(before.peak_bytes)}."
-        )
+        peak, base = map(format.size, (result.peak_bytes, before.peak_bytes))
+        lines.append(words("ladder.remarks.memory", peak=peak, base=base))
     points = (result.accuracy - first.accuracy) * 100
     if abs(points) < NOISE * 100:
         above = "above" if points >= 0 else "below"
-        lines.append(
-            f"Test accuracy is {abs(points):.1f} points {above} the textbook loop's: "
-            + words("ladder.seeds")
-        )
+        apart = abs(points)
+        lines.append(words("ladder.remarks.accuracy", apart=apart, above=above))
     return lines
 
 

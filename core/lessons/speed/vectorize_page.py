@@ -63,7 +63,7 @@ class Vectorize(Lab):
         times = lab.at(1)
         fastest = min(times, key=times.__getitem__)
         seconds = format.precise(times[fastest])
-        sentence = f"For a single point **{fastest}** is fastest: {seconds}."
+        sentence = self.words["found"].format(way=fastest, seconds=seconds)
         close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
         return Finding(sentence, tuple({fastest, *close}), say=str)
 
@@ -85,24 +85,13 @@ class Vectorize(Lab):
             bullets.append(f"{text}.")
         torch_way, seconds = list(lab.at(sizes[0]).items())[-1]
         worst = max(timing.difference for timing in lab.found)
-        return [
-            *bullets,
-            f"Every call has a fixed cost: this expression with {torch_way} takes "
-            f"{format.precise(seconds)} even for one point. It pays off when it "
-            "replaces many passes through a loop.",
-            "All results agree: the largest difference from the loop is "
-            f"{worst:.1e}. Arrays and tensors are float32; Python's numbers are "
-            "float64.",
-        ]
+        cost = self.words["cost"].format(way=torch_way, seconds=format.precise(seconds))
+        return [*bullets, cost, self.words["agree"].format(worst=worst)]
 
     def caption(self, lab: VectorizeLab) -> str:
         repeats = {timing.points: len(timing.seconds) for timing in lab.found}
         ns = ", ".join(f"{n} for {points_in_words(p)}" for p, n in repeats.items())
-        return (
-            f"Median of repeats in turn, n = {ns}; the line spans the middle half. "
-            "Each way starts from its own lists, arrays or tensors; converting is not "
-            f"counted. NumPy {lab.numpy}."
-        )
+        return self.words["how"].format(n=ns, numpy=lab.numpy)
 
 
 def points_in_words(count: int) -> str:
