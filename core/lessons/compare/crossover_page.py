@@ -96,16 +96,12 @@ class CrossoverLab(Lab):
         cells = crossover.cells
         if not cells:
             return None
-        missing = crossover.planned - len(cells)
-        why = (
-            crossover.stopped or f"The {crossover.budget_seconds:.0f} seconds ran out."
-        )
-        left_out = f"{missing} of {crossover.planned} cells were not measured. {why} "
-        return (
-            f"{left_out if missing else ''}A training step of 784-width-10, data on "
-            "the device; each cell is the median ratio of "
-            f"n = {cells[0].speedup.n} pairs of readings after a warm-up."
-        )
+        missing, text = crossover.planned - len(cells), ""
+        if missing:
+            out_of_time = self.words["ran_out"].format(crossover.budget_seconds)
+            why = crossover.stopped or out_of_time
+            text = self.words["left_out"].format(missing, crossover.planned, why)
+        return text + self.words["how"].format(n=cells[0].speedup.n)
 
     def empty_axes(self, arguments: tuple | None) -> None:
         self._draw_map((), arguments[0] if arguments else chosen_pair())

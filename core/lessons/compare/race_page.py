@@ -210,32 +210,22 @@ class RaceLab(Lab):
                 ("Loop", "Faster", "By", "Range"),
                 alt="Who is faster in each loop, and by how much",
             )
-            st.caption(
-                f"Ratios of the medians, n = {both.n} heats of each. In "
-                f"{both.confidence:.0%} of races like this one, the true ratio lies in "
-                f"the range{', a rough guide, since n is small' * (both.n < 5)}."
-            )
+            few = self.words["few"] * (both.n < 5)
+            st.caption(self.words["ratios"].format(speedup=both, few=few))
             for index, name in enumerate(names):
                 trials = race.counted(index)
                 joules = [trial.joules for trial in trials if trial.joules is not None]
                 if joules:
-                    image = median(joules) / trials[0].train_samples * 1e3
-                    st.markdown(
-                        f"{name} took {median(joules):,.1f} J per heat ({image:.3g} mJ "
-                        "per training image, evaluation included), measured by NVML "
-                        "for the whole board."
-                    )
+                    heat = median(joules)
+                    image = heat / trials[0].train_samples * 1e3
+                    st.markdown(self.words["joules"].format(name, heat, image))
         st.markdown(agreement(race))
 
     def caption(self, race: Race) -> str:
-        config = race.config
+        names = format.NAMES[race.config.model], format.NAMES[race.config.task]
         n = max(len(race.counted(index)) for index in (0, 1))
         cut = f" of {race.repeats}, since time ran out" if n < race.repeats else ""
-        return (
-            f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, batch "
-            f"{config.batch_size:,}, seed {config.seed}. n = {n}{cut} heats each, "
-            "taking turns, after a warm-up."
-        )
+        return self.words["how"].format(*names, config=race.config, n=n, cut=cut)
 
     def empty_axes(self, arguments: tuple | None) -> None:
         pair = arguments[1] if arguments else chosen_pair()
