@@ -72,16 +72,9 @@ def race(
         steps = min([steps, *(each.steps for each in trials)])
         if repeat >= FEWEST_REPEATS and time.perf_counter() > deadline:
             break
-    return Race(
-        candidates,
-        (environments[0], environments[1]),
-        config,
-        steps,
-        repeats,
-        tuple(trials),
-        tuple(failures.values()),
-        now(),
-    )
+    first, second = environments
+    settings = candidates, (first, second), config, steps, repeats
+    return Race(*settings, tuple(trials), tuple(failures.values()), now())
 
 
 def trial(

@@ -47,23 +47,23 @@ class CopiesLab:
 
     def rows(self) -> list[Row]:
         """A row for each number of pieces, then for each way to fetch."""
-        about = pick(self, "environment date")
-        none: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
-        return (
-            [
-                row(
-                    "copies", copy.seconds, **none | pick(copy, "pieces bytes"), **about
-                )
-                for copy in self.copied
-            ]
-            + [
-                row("steps, fetched", f.seconds, **none | pick(f, "way steps"), **about)
+        columns: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
+        columns |= pick(self, "environment date")
+
+        def about(part: Copied | Fetched | Waited, names: str) -> Row:
+            return columns | pick(part, names)
+
+        return [
+            *(
+                row("copies", c.seconds, **about(c, "pieces bytes"))
+                for c in self.copied
+            ),
+            *(
+                row("steps, fetched", f.seconds, **about(f, "way steps"))
                 for f in self.fetched
-            ]
-            + [
-                counted(
-                    "waits of the host", **about, **none | pick(w, "way waits times")
-                )
+            ),
+            *(
+                counted("waits of the host", **about(w, "way waits times"))
                 for w in self.waited
-            ]
-        )
+            ),
+        ]

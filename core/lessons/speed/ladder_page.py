@@ -280,11 +280,8 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
     most = max(each.waits for each in counts)
     figures.table(
         (
-            (
-                *(BY_NAME[each.rung].title, each.waits, each.copies),
-                *(each.bytes / 1e6, each.operations),
-            )
-            for each in counts
+            (BY_NAME[c.rung].title, c.waits, c.copies, c.bytes / 1e6, c.operations)
+            for c in counts
         ),
         ("Rung", "Host waits", "Copies", "MB copied", "Operations"),
         alt="Waits, copies, bytes and operations of each rung",

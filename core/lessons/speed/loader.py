@@ -27,6 +27,7 @@ from core.lessons.speed.loader_result import (
 )
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
+from core.words import Words
 
 READINGS = 3
 READINGS_IN_TURN = 5
@@ -35,6 +36,8 @@ AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own 
 ENDLESS = 10**9  # samples
 # Timeout of a batch, by start method; otherwise 60, since workers import torch first.
 HANGS_SECONDS = {"fork": 15}
+
+words = Words(__file__)
 
 
 class TimeOver(Exception):  # noqa: N818  # an end, not an error
@@ -83,26 +86,16 @@ def measure(
                     direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
-    return LoaderLab(
-        plan,
-        tuple(cells),
-        direct,
-        tuple(failures),
-        task,
-        devices.usable_cores(),
-        budget_seconds,
-        devices.environment(device),
-        now(),
-    )
+    found = plan, tuple(cells), direct, tuple(failures)
+    settings = task, devices.usable_cores(), budget_seconds
+    return LoaderLab(*found, *settings, devices.environment(device), now())
 
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
     """A sentence; workers need shared memory, of which containers have little."""
-    return (
-        f"{workers} worker{'s' * (workers != 1)} at batch size {batch_size:,} failed: "
-        f"{str(error).partition(chr(10))[0].rstrip('.')}. In a container, give it more "
-        "shared memory (docker run --shm-size=2g)."
-    )
+    reason, several = str(error).partition("\n")[0].rstrip("."), "s" * (workers != 1)
+    fields = {"workers": f"{workers} worker{several}", "batch_size": batch_size}
+    return words("loader.failed", **fields, reason=reason)
 
 
 def make_loader(
@@ -110,15 +103,14 @@ def make_loader(
 ) -> DataLoader:
     """Random images without end: no reading meets the end of an epoch."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
+    hangs = HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
     return DataLoader(
         images,
         batch_size,
         sampler=sampler,
         num_workers=num_workers,
         pin_memory=pin_memory,
-        timeout=HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
-        if num_workers
-        else 0,
+        timeout=hangs if num_workers else 0,
     )
 
 

@@ -46,8 +46,6 @@ class TimeToAccuracy:
     def rows(self) -> list[Row]:
         about = pick(self, "environment date task seed")
         return [
-            row(
-                "training", (test.seconds,), **pick(test, "way epoch accuracy"), **about
-            )
-            for test in self.tests
+            row("training", (t.seconds,), **pick(t, "way epoch accuracy"), **about)
+            for t in self.tests
         ]
