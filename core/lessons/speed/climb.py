@@ -240,11 +240,14 @@ def take_turns(
     """Time epochs of the textbook loop and the best rung, then the limit."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
+        progress = Progress("", pair)
         if textbook is not None:
-            textbook_seconds.append(time_epoch(textbook, Progress("", pair), watch)[0])
-        seconds.append(time_epoch(best, Progress("", pair), watch)[0])
-        limits.append(roofline.measure(wanted.task, wanted.model, best.device, 1))
-    return Direct(best.rung, tuple(seconds), tuple(textbook_seconds), tuple(limits))
+            textbook_seconds.append(time_epoch(textbook, progress, watch)[0])
+        seconds.append(time_epoch(best, progress, watch)[0])
+        limit = roofline.measure(wanted.task, wanted.model, best.device, 1)
+        limits.append(limit)
+    epochs = tuple(seconds), tuple(textbook_seconds)
+    return Direct(best.rung, *epochs, tuple(limits))
 
 
 def time_epoch(

@@ -66,13 +66,14 @@ def tested(
     model: nn.Module
     steps: Iterable[object]
     if "textbook" in ways:
-        model, batch_size = models.build(plan.model).to(device), Kept().batch_size
-        epoch = rungs.textbook(data.train, model, device, Kept())
+        model, kept = models.build(plan.model).to(device), Kept()
+        size = kept.batch_size
+        epoch = rungs.textbook(data.train, model, device, kept)
         steps = chain.from_iterable(epoch() for _ in range(epochs))
     else:
-        model, batch_size = recipe.build(plan, images).to(device), plan.batch_size
+        model, size = recipe.build(plan, images).to(device), plan.batch_size
         steps = recipe.train(plan, model, (images, labels))
-    in_epoch = -(-len(labels) // batch_size)
+    in_epoch = -(-len(labels) // size)
     for step, _ in enumerate(watch.each(steps), 1):
         if step % in_epoch:
             continue
