@@ -17,8 +17,9 @@ def main() -> None:
 
     from core.dryrun.run import run
 
-    request = Request(**json.loads(sys.stdin.buffer.readline()))
     answer = int(os.environ.get("ANSWER_FD", 0)) or os.dup(1)
+    os.write(answer, b"\n")  # ready: the script's seconds begin now
+    request = Request(**json.loads(sys.stdin.buffer.readline()))
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as we live
     report = json.dumps(run(request).plain())

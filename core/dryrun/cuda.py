@@ -85,13 +85,60 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return args[0].device.type == SIMULATED
     elif function is torch.device:
         return to_simulated(function(*args, **kwargs))
-    elif function is Tensor.record_stream:
-        return None
     if function is Tensor.type and len(args) == 1 and not kwargs:
         return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
+    if function is Tensor.type and (kind := legacy_type(args[1])):
+        return args[0].to(SIMULATED, kind.dtype)
     args = tuple(map(to_simulated, args))
     kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
-    return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    generator = kwargs.get("generator")
+    is_ours = generator is not None and type_of(generator.device) == SIMULATED
+    if is_ours and isinstance(result, Tensor) and result.is_cpu:
+        raise RuntimeError(
+            "Expected a 'cpu' device type for generator but found 'cuda'"
+        )
+    return result
+
+
+class Legacy(type):
+    """torch.cuda.FloatTensor and the like, which scripts call, and move tensors to."""
+
+    dtype: torch.dtype
+
+    def __call__(cls, *args: Any) -> Tensor:
+        made: Tensor = getattr(torch, cls.__name__)(*args)
+        return made.to(SIMULATED)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        is_ours = isinstance(value, Tensor) and type_of(value.device) == SIMULATED
+        return is_ours and value.dtype is cls.dtype
+
+
+LEGACY = {
+    kind.__name__: Legacy(kind.__name__, (), {"dtype": kind.dtype})
+    for kind in torch._tensor_classes
+    if kind.__module__ == "torch"
+}
+
+
+def legacy_type(kind: Any) -> Legacy | None:
+    """Of its name, "torch.cuda.FloatTensor"; None for anything else."""
+    if isinstance(kind, str) and kind.startswith("torch.cuda."):
+        return LEGACY.get(kind.rpartition(".")[2])
+    return kind if isinstance(kind, Legacy) else None
+
+
+def set_default_type(kind: Any) -> None:
+    """torch.set_default_tensor_type, in CUDA's place."""
+    if ours := legacy_type(kind):
+        torch.set_default_dtype(ours.dtype)
+        torch.set_default_device(SIMULATED)
+    else:
+        _set_default_type(kind)
+
+
+_set_default_type = torch.set_default_tensor_type
 
 
 def install(mode: Callable[[], TorchFunctionMode]) -> None:
@@ -100,7 +147,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     `mode` calls torch's functions by `call`. A thread of the script's gets its own.
     """
     _name_the_device()
-    for name, function in (frontend.FUNCTIONS | ANSWERS).items():
+    for name, function in (frontend.FUNCTIONS | ANSWERS | LEGACY).items():
         setattr(torch.cuda, name, function)
     torch.cuda.is_available = _is_available
     torch.cuda._lazy_init = _refuse("CUDA's own library")
@@ -110,6 +157,9 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     cudnn: Any = torch.backends.cudnn
     cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
+    torch.set_default_tensor_type = set_default_type
+    tensor_class: Any = Tensor  # whose own parser knows CUDA's streams alone
+    tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")
     parallel: Any = nn.DataParallel

@@ -1,5 +1,6 @@
 """An error of the script: whether it is one of devices, and which line is to change."""
 
+import ast
 import re
 import traceback
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ OF_DEVICES = re.compile(
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu"
 )
+WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
+IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -36,6 +39,17 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 def is_of_devices(error: BaseException) -> bool:
     is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
     return is_torch and bool(OF_DEVICES.search(in_cuda_words(str(error))))
+
+
+def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
+    """Where a leaf was moved, whose copy has no gradient."""
+    if not (isinstance(error, Exception) and WITHOUT_LEAF.search(str(error))):
+        return None
+    line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
+    if line and ("grad" in line.code or isinstance(error, ValueError)):
+        leaves = origins.moved_leaves.items()
+        return next((at for at, copy in leaves if copy() is not None), None)
+    return None
 
 
 def what_is_missing(error: BaseException) -> str:
@@ -57,7 +71,16 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     culprit, why = line, ""
     hosts = [t for t in tensors if t.is_cpu]
     hosts = [t for t in hosts if t.dim()] or hosts
-    if "out of memory" in message:
+    if "DataLoader worker" in message:
+        for file, number in IN_WORKER.findall(message):
+            if origins.script.owns(file):
+                culprit = Line(file, int(number))
+        message = message.strip().splitlines()[-1].partition(": ")[2]
+    if leaf := lost_leaf(error, origins):
+        culprit, why = leaf, "gradients stay with the original: this is a copy of it"
+    elif "forked" in message:
+        why = "a worker process can't use the GPU: move the batch in the loop"
+    elif "out of memory" in message:
         why = "the memory was full here"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = forgotten(hosts[0], line, origins)
@@ -123,18 +146,31 @@ def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
     if origin is None:
         return line, "this line has a tensor on the CPU"
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
-        if copy() is None:
+        if copy() is None and is_dropped(at):
             return at, "this copy on the device is not kept: assign it"
-    return place(tensor, origin)
+    return place(origin)
 
 
-def place(tensor: Tensor, origin: Origin) -> tuple[Line, str]:
-    module = origin.module and origin.module()
+def is_dropped(line: Line) -> bool:
+    """Whether what is moved here is no part of a larger expression, which used it."""
+    try:
+        nodes = list(ast.walk(ast.parse(line.code)))
+    except SyntaxError:  # a statement of several lines
+        return True
+    values = [n.value for n in nodes if isinstance(n, ast.Expr | ast.Assign)]
+    values += [n.elt for n in nodes if isinstance(n, ast.ListComp | ast.GeneratorExp)]
+    values += [part for n in nodes if isinstance(n, ast.Tuple) for part in n.elts]
+    calls = [v.func for v in values if isinstance(v, ast.Call)]
+    return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
+
+
+def place(origin: Origin) -> tuple[Line, str]:
+    module, made = origin.module and origin.module(), origin.tensor()
     if module is None:
-        what = "these parameters are" if isinstance(tensor, nn.Parameter) else "this is"
+        what = "these parameters are" if isinstance(made, nn.Parameter) else "this is"
         return origin.line, f"{what} made on the CPU and never moved: write .to(device)"
     registered = [*module.parameters(), *module.buffers()]
-    if any(tensor is each for each in registered):
+    if any(made is each for each in registered):
         return origin.line, "this model is not moved to the device"
     return origin.inner, (
         "this tensor is not registered with the model, so it stays on the CPU when "

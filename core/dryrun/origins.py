@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
@@ -21,6 +22,7 @@ SAME = frozenset(  # functions that give back the numbers that they are given
     reshape squeeze t to transpose type unsqueeze view view_as
     """.split()  # noqa: SIM905
 )
+PARTS = ("__getitem__", "__iter__", "chunk", "narrow", "select", "split", "unbind")
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -44,6 +46,7 @@ class Origins:
         self.script, self.starts_processes = script, starts_processes
         self._of: dict[int, Origin] = {}
         self.loaders: list[tuple[Any, Line | None]] = []  # and their samplers
+        self.moved_leaves: dict[Line, Any] = {}  # copies of leaves that want gradients
 
     def of(self, tensor: Tensor) -> Origin | None:
         origin = self._of.get(id(tensor))
@@ -107,9 +110,23 @@ class Origins:
 
     def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
         """Remember where the tensors in the result of a function were made."""
+        is_same = name in SAME or (name in PARTS and self._is_in_module())
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
-                self._note(tensor, arguments, name in SAME)
+                self._note(tensor, arguments, is_same)
+                if name in ("to", "cuda") and tensor.requires_grad:
+                    self._note_leaf(tensor, arguments[0])
+
+    def _note_leaf(self, copy: Tensor, tensor: Tensor) -> None:
+        if tensor.is_leaf and tensor.is_cpu and (line := self.here()):
+            self.moved_leaves[line] = weakref.ref(copy)
+
+    def _is_in_module(self) -> bool:
+        """Whether a method of a model runs, or of a function with a backward."""
+        frame = next((frame for _, frame in self.stack()), None)
+        names = frame.f_code.co_varnames[:1] if frame else ()
+        firsts = [frame.f_locals.get(name) for name in names if frame]
+        return any(isinstance(first, nn.Module | FunctionCtx) for first in firsts)
 
     def _note(
         self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
@@ -117,7 +134,9 @@ class Origins:
         line, inner, module = self._place(sys._getframe(1))
         if line is None or inner is None:
             return
-        hosts = [a for a in arguments if a.is_cpu and not isinstance(a, nn.Parameter)]
+        hosts = [a for a in arguments if a.is_cpu]
+        if not is_same:  # what a model computes comes from its inputs
+            hosts = [a for a in hosts if not isinstance(a, nn.Parameter)]
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), line, inner, module, source, is_same)
         if source and not tensor.is_cpu:

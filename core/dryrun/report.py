@@ -1,6 +1,7 @@
 """What a dry run finds, and how it is told."""
 
 import dataclasses
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from core.dryrun.script import Line
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+LARGEST = 2**53  # that a browser tells from others
 VERDICTS = (
     "No device error.",
     "A device error.",
@@ -29,6 +31,7 @@ class Request:
     capacity: int = 4 << 30  # bytes that the device has here
     starts_processes: bool = True  # else loaders work without
     simulates: bool = True  # else the script is run as a machine without a GPU has it
+    traceback: bool = True  # print that of an error of the script
     names: bool = False  # tell each value, and count over the run, not by steps
     before: str = ""  # code that is run in the same module, and is not looked at
     after: str = ""  # that sets `facts`
@@ -151,6 +154,28 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value
+
+
+def fits(value: Any, kind: Any = Report) -> bool:
+    """Whether it has the shape of a plain report: a script may write one of its own."""
+    origin, kinds = typing.get_origin(kind), typing.get_args(kind)
+    hints = {}
+    if kind is Line:
+        hints = {"file": str, "line": int, "code": str}
+    elif dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+    if hints:
+        is_like = isinstance(value, dict) and value.keys() == hints.keys()
+        return is_like and all(fits(value[name], hints[name]) for name in hints)
+    if origin in (list, tuple):
+        return isinstance(value, list) and all(fits(part, kinds[0]) for part in value)
+    if origin is dict:
+        is_like = isinstance(value, dict)
+        return is_like and all(fits(part, kinds[1]) for part in value.values())
+    if kinds:
+        return any(fits(value, each) for each in kinds)
+    is_large = isinstance(value, int) and abs(value) > LARGEST
+    return kind is Any or (isinstance(value, kind) and not is_large)
 
 
 def told(report: dict[str, Any]) -> list[str]:

@@ -8,11 +8,13 @@ import sys
 import threading
 import traceback
 import types
+import warnings
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
@@ -57,8 +59,8 @@ class Mode(TorchFunctionMode):
                 error.args = tuple(map(cuda.worded, error.args))
                 error.__dict__.setdefault(failure.ARGUMENTS, tensors(args, kwargs))
                 raise
-        if name != "__get__":  # which makes nothing
-            given = tensors(args, kwargs)
+        given = tensors(args, kwargs)
+        if name != "__get__" and not any(map(is_functorch_wrapped_tensor, given)):
             self.origins.note(name, result, given)
             self.steps.note(given, result)
             self.remarks.note_loss(name, given)
@@ -146,6 +148,7 @@ class Run:
         sys.dont_write_bytecode = True
         # A program that was started in the background may ignore interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        warnings.showwarning = self._warn
         ended = threading.Event()
         threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
         try:
@@ -171,6 +174,11 @@ class Run:
             # Python ignores an interrupt that meets a finalizer, so others follow.
             left = 1.0
 
+    def _warn(self, said: Any, kind: type[Warning], *_: Any, **__: Any) -> None:
+        """In the script's own line, which called what warns."""
+        line = self.origins.here() or Line(self.request.name, 0)
+        print(f"{line.file}:{line.number}: {kind.__name__}: {said}", file=sys.stderr)
+
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         what = failure.what_is_missing(error) if self.request.simulates else ""
         if what:
@@ -178,9 +186,10 @@ class Run:
         if isinstance(error, KeyboardInterrupt):
             return OK, None, self._interrupted(error)
         for each in failure.chain(error):
-            if failure.is_of_devices(each):
+            if failure.is_of_devices(each) or failure.lost_leaf(each, self.origins):
                 return DEVICE_ERROR, failure.explain(each, self.origins), ""
-        self._print(error)
+        if self.request.traceback:
+            self._print(error)
         told = failure.explain(error, self.origins)
         sentence = ""
         if isinstance(error, FileNotFoundError):

@@ -59,7 +59,7 @@ class Step:
     waits: Counter[Use] = field(default_factory=Counter)
     copies: Counter[Use] = field(default_factory=Counter)
     copied: Counter[Use] = field(default_factory=Counter)  # bytes
-    contents: dict[Use, str] = field(default_factory=dict)  # digests of what is copied
+    contents: dict[Use, list[bytes]] = field(default_factory=dict)  # digests
     allocated: int = 0  # bytes, at its end
 
 
@@ -151,10 +151,9 @@ class Steps:
         line = self.here()
         if line and _is_on_device(result) and given[0].nbytes <= MOST_HASHED:
             content = given[0].detach().reshape(-1).view(torch.uint8).numpy()
-            digest = hashlib.blake2b(content.tobytes()).hexdigest()
-            use = Use(line, ledger.TO_DEVICE)
-            several = self.current.contents.get(use, digest) != digest
-            self.current.contents[use] = "" if several else digest
+            digest = hashlib.blake2b(content.tobytes()).digest()
+            contents = self.current.contents
+            contents.setdefault(Use(line, ledger.TO_DEVICE), []).append(digest)
 
     def _wait(self, why: str) -> None:
         if line := self.here():
@@ -235,8 +234,14 @@ class Steps:
         ]
 
     def _is_the_same(self, use: Use) -> bool:
-        digests = {step.contents.get(use, "") for step in self.measured()}
-        return len(self.measured()) > 1 and len(digests) == 1 and digests != {""}
+        first, *others = self.measured()
+        digests = first.contents.get(use, [])
+        is_known = len(digests) == first.copies[use]  # else some were too large
+        return (
+            bool(others)
+            and is_known
+            and all(step.contents.get(use) == digests for step in others)
+        )
 
     def measured(self) -> list[Step]:
         """Those after the first, in which optimizers make their state."""

@@ -4,9 +4,10 @@ import dataclasses
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from core.dryrun.report import NOT_SIMULATED, Report, Request
+from core.dryrun.report import NOT_SIMULATED, Report, Request, fits
 from core.errors import quoted
 from core.jobs import sandbox
 from core.jobs.confined import Confined
@@ -15,6 +16,8 @@ SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
 MOST_PRINTED = 64_000  # characters
 MOST_QUOTED = 400  # characters of an error
+UNREADABLE = "The result of your code can't be read."
+ENDED_ITSELF = "Your code ended its own process, so there is no result."
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 
 _spares: list[Confined] = []
@@ -26,7 +29,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
 
     What can't be told, since the process was ended, is a report that says why.
     """
-    request = dataclasses.replace(request, starts_processes=False)
+    request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
         return _between_walls(request)
     try:
@@ -39,13 +42,14 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     except sandbox.ChildDiedError as error:
         return _untold(str(error)), ""
     except Exception:  # the script wrote into the pipe that the report takes
-        return _untold("The result of your code can't be read."), ""
+        return _untold(UNREADABLE), ""
     return report, printed[:MOST_PRINTED]
 
 
 def raised(failure: Mapping[str, Any]) -> str:
     """What a script raised, as a Markdown code span."""
-    return quoted(f"{failure['kind']}: {failure['message']}", most=MOST_QUOTED)
+    parts = filter(None, (failure["kind"], failure["message"]))
+    return quoted(": ".join(parts), most=MOST_QUOTED)
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
@@ -55,7 +59,8 @@ def failed(failure: Mapping[str, Any], name: str) -> str:
         return ""
     said = f"Line {line['line']}: {raised(failure)}"
     if culprit and culprit["file"] == name and failure["why"]:
-        said += f"\n\nLine {culprit['line']} has to change: {failure['why']}."
+        why = failure["why"]
+        said += f"\n\nChange line {culprit['line']}. {why[:1].upper()}{why[1:]}."
     return said
 
 
@@ -63,12 +68,15 @@ def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
     with _lock:
         process = _spares.pop(0) if _spares else _start()
     threading.Thread(target=_fill, daemon=True).start()
+    process.wait_until_ready()
     ended = process.ask(f"{json.dumps(dataclasses.asdict(request))}\n".encode())
     printed = ended.errors.decode(errors="replace")
-    try:
-        return json.loads(ended.answer), printed
-    except ValueError:
-        return _untold(ended.why or "It ended before it was checked."), printed
+    report: Any = None
+    with suppress(ValueError, RecursionError):
+        report = json.loads(ended.answer)
+    if not ended.answer.strip():
+        return _untold(ended.why or ENDED_ITSELF), printed
+    return (report if fits(report) else _untold(ended.why or UNREADABLE)), printed
 
 
 def _start() -> Confined:

@@ -33,6 +33,7 @@ ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two looks at its memory
 TRY_SECONDS = 60.0
+START_SECONDS = 20.0  # on a machine that is busy
 CPU_SECONDS = 120
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
@@ -115,6 +116,12 @@ class Confined:
         self._pipes = {name: ours for name, (ours, _) in pipes.items()}
         for _, its in pipes.values():
             os.close(its)
+
+    def wait_until_ready(self) -> None:
+        """Until it writes to its answer, which loading torch comes before, or ends."""
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._pipes["answer"], selectors.EVENT_READ)
+            ready.select(START_SECONDS)
 
     def ask(self, request: bytes) -> Ended:
         """What it does with the request on its standard input; it has ended then.

@@ -140,6 +140,8 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
             for value in report["values"]
         ],
     )
+    if not (said or report["notes"] or printed or report["values"]):
+        st.markdown(words("playground.nothing"))
     moved = [
         (copy, f"copied {copy['way']}", format.size(copy["bytes"]))
         for copy in report["copies"]

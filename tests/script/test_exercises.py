@@ -98,9 +98,9 @@ STILL_WRONG = {
     "Model": [
         (
             "model = Net()\nx = torch.rand(64, 784).to(device)\ny = model(x)",
-            "Line 1 has to change",
+            "Change line 1",
         ),
-        (CODE["Model"].replace("x.to(device)", "pass"), "Line 3 has to change"),
+        (CODE["Model"].replace("x.to(device)", "pass"), "Change line 3"),
         (CODE["Model"].replace("x.to(device)", 'x = x.to("cpu")'), "Line 5"),
         (CODE["Model"].replace("x.to(device)", "x = x.cuda()"), "without a GPU"),
     ],

@@ -14,7 +14,7 @@ from core.ui.playground import CALLS, NAME, program
 from tests.pages.walk import code_in, texts, write_code
 
 STEP = "core.lessons.model.model_to:step"
-FAILS = {STEP: "Line 10 has to change"}  # a move is forgotten on purpose
+FAILS = {STEP: "Change line 10"}  # a move is forgotten on purpose
 ALONE = [f"core.lessons.model.model_to:{name}" for name in ("module_in_place",)]
 pytestmark = pytest.mark.usefixtures("unhurried")
 HALVES = [each.address(half) for each in MISTAKES for half in ("broken", "fixed")]
