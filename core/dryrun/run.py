@@ -174,10 +174,13 @@ class Run:
             # Python ignores an interrupt that meets a finalizer, so others follow.
             left = 1.0
 
-    def _warn(self, said: Any, kind: type[Warning], *_: Any, **__: Any) -> None:
+    def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """In the script's own line, which called what warns."""
         line = self.origins.here() or Line(self.request.name, 0)
-        print(f"{line.file}:{line.number}: {kind.__name__}: {said}", file=sys.stderr)
+        print(
+            f"{line.file}:{line.number}: {category.__name__}: {message}",
+            file=sys.stderr,
+        )
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         what = failure.what_is_missing(error) if self.request.simulates else ""
