@@ -55,4 +55,4 @@ def text(key: str, default: str = "") -> str:
 
 def lines_in(hint: str) -> list[int]:
     """The lines that a hint is about: "Line 8: ..." or "Change line 8"."""
-    return [int(number) for number in re.findall(r"\b[Ll]ine (\d+)", hint)]
+    return [int(number) for number in re.findall(r"\b(?:Line|Change line) (\d+)", hint)]
