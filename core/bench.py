@@ -209,6 +209,9 @@ def pieces(
     trials = max(repeats, FEWEST_REPEATS)
     feeds = tuple((feed, name) for feed in ("dataloader", "memory", "device"))
     length = (1, QUICK_IMAGES) if quick else DEFAULTS["ann"]
+    map_seconds, lab_seconds = MAP_SECONDS, LAB_SECONDS
+    if quick:
+        map_seconds, lab_seconds = QUICK_MAP_SECONDS, QUICK_LAB_SECONDS
     calls: dict[str, tuple[str, list[tuple]]] = {
         "races": (
             "compare.race:race",
@@ -218,20 +221,13 @@ def pieces(
         "breakdowns": ("compare.step_profile:measure", [(c, feeds) for c in configs]),
         "crossovers": (
             "compare.crossover:measure",
-            [(pair, QUICK_MAP_SECONDS if quick else MAP_SECONDS)],
+            [(pair, map_seconds)],
         ),
         "climbs": ("speed.climb:climb", [(Climb(task, "ann", name, *length), ())]),
         "transfers": ("model.transfers:measure", [(name,)]),
         "loader": (
             "speed.loader:measure",
-            [
-                (
-                    task,
-                    name,
-                    loader_plan(machine),
-                    QUICK_LAB_SECONDS if quick else LAB_SECONDS,
-                )
-            ],
+            [(task, name, loader_plan(machine), lab_seconds)],
         ),
         "memory": ("speed.memory:measure", [(name,)]),
         "vectorize": ("speed.vectorize:measure", [(name,)]),
@@ -273,7 +269,7 @@ def section(
     jobs: list[Job] = []
     for call in calls:
         result = resolve_name(f"core.lessons.{address}")(*call, **options)
-        if isinstance(result, tuple):  # of breakdowns, whose traces are large
+        if isinstance(result, tuple):  # breakdowns: their traces are large
             result = tuple(replace(each, trace=None) for each in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append((call, result))

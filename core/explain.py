@@ -30,18 +30,19 @@ FRAME = re.compile(
     r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*|.* in .*\(.*\))$'
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
-PREFIX = re.compile(  # of a rank, of a log, of a frame that is drawn, of pytest
+# A rank, a log, a drawn frame and pytest each begin their lines with one of these.
+PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
 )
 PATH = re.compile(r"(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 LIBRARY = re.compile(
-    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]|lib[/\\](?:python|multiprocessing)"
-    r"|<frozen"
+    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]"
+    r"|lib[/\\](?:python|multiprocessing)|<frozen"
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
-    r"cuda|gpu|torch|tensor|nccl|\bmps\b|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
-    r"|autograd|gradient|backward|state_dict|\bxpu\b|nvidia|\bdevices?\b|num_workers"
+    r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
+    r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_workers"
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
@@ -117,7 +118,7 @@ class Answer:
 class Knowledge:
     """What errors.toml has."""
 
-    causes: dict[str, Cause]  # by their names
+    causes: dict[str, Cause]  # the keys are their names
     none: dict[str, str]  # what to say where no cause fits
     unrelated: list[list[str]]  # wordings that are not about devices, folded
     words: dict[str, set[str]]  # what people say in place of a word
@@ -165,7 +166,7 @@ def explain(text: str) -> Answer:
             # An earlier message, or a line of the log, is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    is_log = len(rest) > MOST_OF_A_SENTENCE  # of which only the end may tell
+    is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages and (told := _told(sentence)):
         (first, best), *others = told

@@ -8,6 +8,7 @@ import ast
 import linecache
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def _halves(text: str) -> Iterator[tuple[str, str]]:
                 yield f"{half}_{node.name}", f"{code}\n"
 
 
+@cache
 def read(module: str) -> str:
     """The text of a module, and after it each half as a function of its own."""
     text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")

@@ -15,6 +15,7 @@ from core import criteria, devices, loops, models, state_dict
 from core.config import RECIPES, SIMULATED, RunConfig
 from core.data import batches, curve, datasets
 from core.errors import ExplainedError
+from core.folders import ROOT
 from core.results import (
     DRAWN_STEPS,
     FIRST_STEPS,
@@ -32,7 +33,6 @@ from core.sim import ledger
 from core.steering import Steering
 from core.watch import UNWATCHED, Watch
 
-ROOT = Path(__file__).parents[1]
 TRAIN_SAMPLE = 10_000  # evaluated each epoch, as many as there are test images
 REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
 

@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 
+def capitalized(text: str) -> str:
+    """With its first letter large, and the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
 class Words:
     """The texts of the folder that `file`, a module's `__file__`, stands in.
 

@@ -25,7 +25,7 @@ asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile, which is left out
 
 type_of: Any = torch.device.__dict__["type"].__get__  # the true one
-IMMUTABLE, FLAGS_AT = 1 << 8, 168  # of a PyTypeObject, bytes from its beginning
+IMMUTABLE, FLAGS_AT = 1 << 8, 168  # a bit; its place in a PyTypeObject, in bytes
 
 
 class CannotSimulateError(BaseException):

@@ -34,7 +34,7 @@ class Origin:
     line: Line
     inner: Line  # in the `__init__`; elsewhere as `line`
     module: Any = None  # a weak reference to the outermost module that was being made
-    source: "Origin | None" = None  # of a tensor on the CPU that it was computed from
+    source: "Origin | None" = None  # the tensor on the CPU that it comes from
     is_same: bool = False  # as that one, but for shape, dtype or history
     copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
 

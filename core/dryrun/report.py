@@ -9,7 +9,7 @@ from typing import Any
 from core.dryrun.script import Line
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
-LARGEST = 2**53  # that a browser tells from others
+LARGEST = 2**53  # a browser confuses larger whole numbers
 VERDICTS = (
     "No device error.",
     "A device error.",
@@ -22,7 +22,7 @@ VERDICTS = (
 class Request:
     """What is to be run, and how."""
 
-    name: str  # of the script's file, or of a notebook's
+    name: str  # the file's: a script or a notebook
     text: str
     arguments: list[str] = field(default_factory=list)
     steps: int = 3
@@ -52,7 +52,7 @@ class Value:
     """A tensor, or the parameters of a model, as a line of the script had it last."""
 
     line: int
-    name: str  # of the variable, or what the line says
+    name: str  # the variable's, or what the line says
     kind: str  # its class
     shape: tuple[int, ...] | None  # None: of a model
     dtype: str
@@ -127,7 +127,7 @@ class Report:
     """All that a dry run finds."""
 
     status: int
-    steps: int = 0  # of the optimizer
+    steps: int = 0  # how often the optimizer made one
     failure: Failure | None = None
     waits: list[Wait] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)

@@ -42,7 +42,7 @@ CAUSES = {  # functions of torch, as a script has them
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes of a copy
-MOST_NODES = 20_000  # of a graph
+MOST_NODES = 20_000  # a graph is counted up to here
 
 
 class Use(NamedTuple):
@@ -104,7 +104,7 @@ class Steps:
         self.peak = self._peak_of_passes = Peak()  # of forward and backward passes
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # after each step
-        self.name = ""  # of the function of torch that is being called
+        self.name = ""  # the function of torch that is being called
         self._live: dict[int, Piece] = {}
         self.on_cpu: Tensor | None = None  # a parameter, where all that train are there
         self._optimizer: Any = None  # the one whose steps count

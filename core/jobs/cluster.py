@@ -32,9 +32,8 @@ from distributed.core import connect
 from core import log
 from core.config import A_NAME, is_name
 from core.errors import ExplainedError
+from core.folders import ROOT
 from core.jobs.job import on
-
-ROOT = Path(__file__).parents[2]
 
 LAB_THREADS = 4  # short jobs of several people at once
 PORT = 8786  # Dask's default

@@ -11,6 +11,7 @@ from core.dryrun.report import NOT_SIMULATED, Report, Request, fits
 from core.errors import quoted
 from core.jobs import sandbox
 from core.jobs.confined import Confined
+from core.words import capitalized
 
 SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
@@ -59,8 +60,8 @@ def failed(failure: Mapping[str, Any], name: str) -> str:
         return ""
     said = f"Line {line['line']}: {raised(failure)}"
     if culprit and culprit["file"] == name and failure["why"]:
-        why = failure["why"]
-        said += f"\n\nChange line {culprit['line']}. {why[:1].upper()}{why[1:]}."
+        why = capitalized(failure["why"])
+        said += f"\n\nChange line {culprit['line']}. {why}."
     return said
 
 

@@ -19,15 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import IO
 
 import psutil
 
 from core.config import NO_DEVICES
 from core.errors import ExplainedError
+from core.folders import ROOT
 
-ROOT = Path(__file__).parents[2]
 ANSWER_FD = "ANSWER_FD"  # environment variable: the number of the answer's descriptor
 ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100

@@ -12,6 +12,8 @@ from math import comb
 from statistics import median, quantiles
 from typing import Any
 
+from core.words import capitalized
+
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
 CLOSE = 1.1  # ratios up to this one are no difference to speak of
@@ -84,11 +86,11 @@ class Speedup:
             return f"**Can't tell which is faster**: {between}, {among}."
         if not self.steady:
             return (
-                f"**{between[:1].upper()}{between[1:]}**, {among}. The ratios differ "
+                f"**{capitalized(between)}**, {among}. The ratios differ "
                 "too much for a single figure: something else was probably running."
             )
         text = f"{other} ran {times(over.ratio)} times as fast as {one}"
-        return f"**{text[:1].upper()}{text[1:]}** ({low} to {high} {among})."
+        return f"**{capitalized(text)}** ({low} to {high} {among})."
 
 
 def agree(values: Sequence[float], factor: float = STEADY) -> bool:

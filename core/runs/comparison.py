@@ -11,6 +11,7 @@ from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
+from core.words import capitalized
 
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
@@ -93,17 +94,17 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     called = {run.id: name for run, name in zip(runs, names, strict=True)}
     ranked, lost = ranking(runs), [called[run.id] for run in runs if run.diverged]
     if not ranked and lost:
-        return " ".join(f"**{_capital(name)} diverged.**" for name in lost)
+        return " ".join(f"**{capitalized(name)} diverged.**" for name in lost)
     if not ranked:
         untimed = [run for run in runs if run.result is not None]
         parts = [f"{called[run.id]}: {_reached(run)}" for run in untimed]
-        return f"**{_capital('; '.join(parts))}.** {UNTIMED}" if parts else ""
+        return f"**{capitalized('; '.join(parts))}.** {UNTIMED}" if parts else ""
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
     cost = _cost(best)
-    diverged = "".join(f" {_capital(name)} diverged." for name in lost)
+    diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
-        return f"**{_capital(called[best.id])}: {cost}.{diverged}**"
+        return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
     goal, winner, when = level(finished), None, ""
     to = f"to {goal:.0%}" if goal else "in all"
     speed = "The settings are the same, so the machine causes any difference in time."
@@ -126,18 +127,14 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     speed += diverged
     if noise := _noise(best, others[0]):
         return (
-            f"**{_capital(speed)} In accuracy, {called[best.id]} and "
+            f"**{capitalized(speed)} In accuracy, {called[best.id]} and "
             f"{called[others[0].id]} are too close to call: {_quality(best):.2%} and "
             f"{_quality(others[0]):.2%}.**{when} On {_samples(best):,} test images, "
             f"chance alone can make a difference of {noise:.1%}."
         )
     most = "the most accurate" if best.config.has_images else "the best"
     who = f"It is {most} too" if best is winner else f"{called[best.id]} is {most}"
-    return f"**{_capital(speed)} {_capital(who)}: {cost}.**{when}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"**{capitalized(speed)} {capitalized(who)}: {cost}.**{when}"
 
 
 def _quality(run: Run) -> float:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from core.config import SIMULATED, RunConfig
+from core.folders import ROOT
 from core.results import RunResult
 from core.words import Words
 
-ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).with_name("export_template.py")
 TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # with a DataLoader
 SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it

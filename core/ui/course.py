@@ -4,12 +4,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from core.errors import ExplainedError
+from core.folders import ROOT
 from core.ui import questions
 from core.ui.questions import Question
 
@@ -41,7 +41,6 @@ def _lesson(file: str, entry: dict[str, Any]) -> Lesson:
     return Lesson(file, **entry | {"icon": icon, "questions": questions})
 
 
-ROOT = Path(__file__).parents[2]
 _course = tomllib.loads(ROOT.joinpath("course.toml").read_text(encoding="utf-8"))
 _bank: dict[str, tuple[Question, ...]] = {}
 BROKEN = ""  # why the questions can't be used; the lessons work without them

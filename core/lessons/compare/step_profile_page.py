@@ -23,6 +23,7 @@ from core.ui import charts, controls, dataset, figures, format
 from core.ui.charts import Chart
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
+from core.words import capitalized
 
 Profiles = tuple[StepProfile, ...]
 
@@ -155,8 +156,7 @@ def setup(profile: StepProfile) -> str:
 
 
 def feed_name(feed: str) -> str:
-    name = format.SAID[feed]
-    return name[:1].upper() + name[1:]
+    return capitalized(format.SAID[feed])
 
 
 def lane_chart(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:

@@ -15,7 +15,7 @@ from core.measure.speedup import FEWEST_REPEATS, Speedup, paired
 
 SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
-STEPS, BATCH_SIZE, LEARNING_RATE = 100, 64, 1e-3  # of the training
+STEPS, BATCH_SIZE, LEARNING_RATE = 100, 64, 1e-3  # how it trains
 WORKS = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
 SAME_LOSS = 1e-3
 LONGEST_NAME, LONGEST_SECONDS, MOST_READINGS, MOST_FLOPS = 60, 600, 100, 1e15
@@ -46,7 +46,7 @@ class BrowserGpu:
     kind: str  # one of KINDS
     works: tuple[Work, ...]
     left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong", "slow" or "large"
-    losses: tuple[float, ...]  # of the training steps; none where they were wrong
+    losses: tuple[float, ...]  # one for each training step; empty if they were wrong
     clocked: int  # size of the product that was timed in two ways:
     unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
     waited: tuple[float, ...]  # and on one that does
@@ -55,9 +55,9 @@ class BrowserGpu:
     paces: tuple[float, ...]  # products a second, in each second of steady work
     against: str  # one of NAMES
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
-    own_weights: bool  # of the learner's run
+    own_weights: bool  # the weights come from the learner's run
     date: str
-    environment: Environment | None = None  # of the CPU; None: the browser's own thread
+    environment: Environment | None = None  # the CPU's; None: the browser's own thread
 
     def __post_init__(self) -> None:
         readings = [seconds for work in self.works for seconds in (work.gpu, work.cpu)]

@@ -39,7 +39,7 @@ from core.words import Words
 words = Words(__file__)
 
 BROKEN, FIXED = "Broken", "Fixed"
-SIGNS = {BROKEN: "-", FIXED: "+"}  # of the lines in which the halves differ
+SIGNS = {BROKEN: "-", FIXED: "+"}  # they mark lines that one half has alone
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"

@@ -123,7 +123,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
     """The children's values; ExplainedError as soon as one fails."""
     outcomes: dict[int, Outcome] = {}
     dead: dict[int, str] = {}
-    deadline: float | None = None  # for the other ranks, once one has failed
+    deadline: float | None = None  # the other ranks' limit, once one has failed
     waiting = {child.pipe: rank for rank, child in enumerate(children)}
     while waiting and (deadline is None or time.monotonic() < deadline):
         watch.check()

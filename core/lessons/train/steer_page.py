@@ -5,11 +5,10 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.results import PAUSE_SECONDS
 from core.ui import answers, class_rules, format
 from core.ui.runs import Run
-from core.ui.server import engine, room, visitor
+from core.ui.server import engine, noticed, room, tell_notice, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # positions of the slider, each half a power of ten
@@ -32,8 +31,7 @@ def setting() -> None:
 def draw(current: Run) -> None:
     """Slider and pause, for the run's owner until it has ended."""
     job, config = current.job, current.config
-    if why := st.session_state.pop("steer_refused", ""):
-        st.warning(why, icon=":material/block:")
+    tell_notice()
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
     if current.id in (answers.given().get(RACE) or {}):
@@ -93,11 +91,8 @@ def _set_rate(run_id: str, key: str) -> None:
 
 
 def _steer(run_id: str, **wish: Any) -> None:
-    """The rules may forbid it since the page was drawn."""
-    try:
+    with noticed():  # the rules may forbid it since the page was drawn
         engine().steer(run_id, visitor(), **wish)
-    except ExplainedError as error:
-        st.session_state.steer_refused = str(error)
 
 
 def in_words(run: Run) -> str:
