@@ -52,10 +52,10 @@ LINUX := $(filter Linux,$(shell uname -s))
 $(VENV)/.run: $(LISTS) $(CONSTRAINTS)
 	$(if $(PIP_EXTRA_INDEX_URL),,$(if $(LINUX),$(info $(SIZE))))
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -r requirements.txt -c $(CONSTRAINTS)
+	$(BIN)/python -m pip install --no-compile -r requirements.txt -c $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.test: requirements-dev.txt $(LISTS) $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -r requirements-dev.txt -c $(CONSTRAINTS)
+	$(BIN)/python -m pip install --no-compile -r requirements-dev.txt -c $(CONSTRAINTS)
 	@touch $@ $(VENV)/.run
