@@ -132,7 +132,7 @@ class Tab:
         if not await self._browser.get(address):
             raise Trouble(f"The server has no /{address}.")
         # The frontend looks for the server below the page's own address first.
-        for folder in (f"{self._page}/", ""):
+        for folder in (f"{self._page}/", "") if self._page else ("",):
             await self._ask_for_server(folder)
         self._hash = ""
         await self._connect()
