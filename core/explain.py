@@ -1,4 +1,4 @@
-"""What an error means: `python -m core.explain [FILE]`, or from standard input.
+"""Explain an error from a file or a pipe: `python -m core.explain [FILE]`.
 
 The cause is found by its wording in errors.toml; that needs Python alone. The message
 of the last exception is looked at first, then those it was raised from, then the other
@@ -147,14 +147,14 @@ def _folded(wordings: Sequence[str]) -> list[list[str]]:
 
 
 def explain(text: str) -> Answer:
-    """The one answer to a message, a traceback or a sentence."""
+    """Find the one answer to a message, a traceback, or a sentence."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
         return Answer("unknown", known().none["empty"])
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
     parts = pairwise([*starts, len(lines)])
-    # What a kernel asserted is printed before the exception and says more.
+    # A kernel's failed assertion is printed before the exception and says more.
     asserted = "".join([each for each in lines if "Assertion `" in each][-1:])
     messages = ["\n".join([*lines[a:b], asserted]) for a, b in parts]
     rest = "\n".join(lines)
@@ -163,7 +163,7 @@ def explain(text: str) -> Answer:
         if strange:
             return Answer("unrelated", known().none["unrelated"])
         if found:
-            # An earlier message, or a line of the log, is only a good guess.
+            # A match in an earlier message or in the log is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
     is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
@@ -304,7 +304,7 @@ def _answer(
     shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", message)
     fill = {
         "{name}": name,
-        "{devices}": " and one on ".join(list(devices)[:2]) or "another device",
+        "{devices}": " and one on ".join([*devices, "another device"][:2]),
         "{shapes}": f" {shapes[0]}" if shapes else "",
     }
 
@@ -342,17 +342,20 @@ def told(answer: Answer) -> Iterator[str]:
     yield "What to write:\n" + "\n".join(f"    {x}" for x in answer.change.splitlines())
     kind, _, place = cause.see.partition(":")
     seen = f"Mistakes?mistake={place}" if kind == "mistake" else place
-    yield f"See it happen: the page {seen} of this app. Read on: {cause.read}"
+    yield f"In this app, see the page {seen}. Read more at {cause.read}"
     if answer.others:
-        yield "It may also be: " + "; ".join(other.title for other in answer.others)
+        titles = (other.title for other in answer.others)
+        yield "\n    ".join(["Other possible causes:", *titles])
 
 
 def main() -> int:
     """The exit status: 0, or 1 where no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
-    parser.add_argument("file", nargs="?", help="a program's output; - reads a pipe")
-    parser.add_argument("--json", action="store_true", help="null: no cause is known")
+    parser.add_argument("file", nargs="?", help="a program's output, or - for a pipe")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, null if unknown"
+    )
     options = parser.parse_args()
     if options.file in (None, "-"):
         if sys.stdin.isatty():

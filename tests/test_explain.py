@@ -211,7 +211,7 @@ def run(*options: str, text: str, status: int = 0) -> str:
 def test_the_program_reads_a_pipe_or_a_file(tmp_path):
     text = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
     said = run(text=text)
-    assert said.startswith("The memory of the GPU is full.")
+    assert said.startswith("The GPU's memory is full.")
     file = tmp_path / "log.txt"
     file.write_text(text)
     answer = json.loads(run(str(file), "--json", text=""))

@@ -23,7 +23,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
         "RuntimeError: Expected all tensors to be on the same device, but found at "
         "least two devices, cuda:0 and cpu!"
     )
-    title = "Tensors of one operation are on different devices"
+    title = "The tensors in one operation are on different devices"
     expect(page.get_by_text(title).last).to_be_visible(timeout=SLOW)
 
     key(ready(other), "run_mistake_out_of_memory").click()
