@@ -8,7 +8,7 @@ from core.dryrun.report import DEVICE_ERROR, OK, Request
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
-from core.words import Words
+from core.words import Words, capitalized
 
 words = Words(__file__)
 
@@ -36,7 +36,7 @@ def check(text: str) -> Checked:
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
-        return Checked(unreadable="Something in it is nested too deeply.")
+        return Checked(unreadable="Something in the script is nested too deeply.")
     return Checked(findings=tuple(sorted(found, key=_order)))
 
 
@@ -87,7 +87,9 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
         said = code.raised(failure)
         culprit = failure["culprit"] or failure["line"]
         line = failure["line"]["line"] if failure["line"] else ""
-        say = words("ran.error", line=line, said=said, why=failure["why"])
+        say = words("ran.error", line=line, said=said)
+        if failure["why"]:
+            say += words("ran.cause", why=capitalized(failure["why"]))
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:

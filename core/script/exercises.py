@@ -42,7 +42,7 @@ class Exercise:
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
-            raise ValueError(f"there is no machine {sorted(unknown)[0]}")
+            raise ValueError(f"a machine is with or without, not {unknown.pop()!r}")
 
 
 @dataclass(frozen=True)

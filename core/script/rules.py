@@ -55,7 +55,7 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
     first = {value for name, value, _ in script.assigned if name in changed}
     written = [node for node in written if not (node in first or is_asked_for(node))]
     if lines := sorted(node.lineno for node in written):
-        times = f", {len(lines)} times" if len(lines) > 1 else ""
+        times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = words("rules.cuda_written_down", times=times)
         yield Finding(lines[0], "look", say, "cuda_hard_coded")
 
@@ -74,7 +74,7 @@ def load_without_place(script: Script) -> Iterator[Finding]:
         and not any(given.arg in ("map_location", None) for given in call.keywords)
     ]
     if lines:
-        times = f", {len(lines)} times in this script" if len(lines) > 1 else ""
+        times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = words("rules.load_without_place", times=times)
         yield Finding(lines[0], "look", say, "cuda_checkpoint")
 

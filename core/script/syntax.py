@@ -45,12 +45,13 @@ def parse(text: str) -> tuple[ast.Module, bool]:
     text = text.removeprefix("\ufeff")
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise UnreadableError(
-            f"The script has more than {MOST_BYTES // 1000} KB. Paste the file with "
-            "the training loop alone."
+            f"The script is larger than {MOST_BYTES // 1000} KB. Paste only the file "
+            "that contains the training loop."
         )
     if NOTEBOOK.match(text):
         raise UnreadableError(
-            "This is the file of a notebook. Paste its cells, or save it as a script."
+            "This is a notebook file. Paste the code of its cells, or export the "
+            "notebook as a script."
         )
     try:
         with suppress(SyntaxError):
@@ -58,12 +59,12 @@ def parse(text: str) -> tuple[ast.Module, bool]:
         return ast.parse(MAGIC.sub(r"\1pass", text)), True
     except SyntaxError as error:
         what = error.msg.partition(". Did you mean")[0]
-        where = f"Line {error.lineno}" if error.lineno else "It"
+        where = f"Line {error.lineno}" if error.lineno else "The script"
         raise UnreadableError(f"{where} can't be read as Python 3: {what}.") from None
     except (RecursionError, MemoryError, ValueError):
         raise UnreadableError(
-            "The script can't be read: something in it is nested too deeply, or is no "
-            "text."
+            "The script can't be read, because something in it is nested too deeply or "
+            "is not text."
         ) from None
 
 

@@ -22,7 +22,7 @@ UNREADABLE = {  # a text, and what the sentence about it says
     "-" * 50_000 + "1": "nested too deeply",
     "a" + ".a" * 50_000: "nested too deeply",
     "a\0b": "null bytes",
-    '{"cells": [], "nbformat": 4}': "file of a notebook",
+    '{"cells": [], "nbformat": 4}': "notebook file",
     "x = 1\n" * (MOST_BYTES // 6 + 1): "200 KB",
     "é" * MOST_BYTES: "200 KB",
 }
@@ -113,11 +113,11 @@ def training(move: str, end: str) -> str:
 
 
 RUNS = {  # a script, and the lines and words of what is found by running it
-    MOVES: [(7, "this copy on the device is not kept")],
+    MOVES: [(7, "This copy on the device is not kept")],
     training(".to(device)", ""): [(13, "keeps the graph")],
     training(".to(device)", ".item()"): [(13, "the CPU waits here")],
     training(".to(device)", ".detach()"): [],
-    training("", ".detach()"): [(5, "its training ran on the CPU")],
+    training("", ".detach()"): [(5, "so training ran on the CPU")],
 }
 
 
