@@ -82,7 +82,7 @@ def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
 
 def _start() -> Confined:
     argv = ["-m", "core.dryrun.child"]
-    return Confined(argv, confine=True, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
+    return Confined(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
 
 
 def _fill() -> None:

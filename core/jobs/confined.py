@@ -1,8 +1,8 @@
 """A process for a script that a stranger wrote: with limits, and between walls.
 
-Confined, by bubblewrap and core.jobs.seccomp, it has no network, no second process, no
-file but those of Python, its packages and core/, none to write, no device, and sends
-signals to nobody. Without walls, on the learner's own machine, it has limits alone.
+By bubblewrap and core.jobs.seccomp it has no network, no second process, no file but
+those of Python, its packages and core/, none to write, no device, and sends signals to
+nobody.
 """
 
 import os
@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -33,24 +32,20 @@ MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two looks at its memory
 TRY_SECONDS = 60.0
 START_SECONDS = 20.0  # on a machine that is busy
-CPU_SECONDS = 120
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # What can be read besides Python and its packages; torch asks about the processor.
 FILES = ("/lib", "/lib64", "/usr/lib", "/etc/ld.so.cache", "/proc/cpuinfo")
 DEVICES = ("/dev/null", "/dev/urandom")
-SETTINGS = {
-    "OMP_NUM_THREADS": "1",  # never slow down a training run that is measured
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONUNBUFFERED": "1",  # so output arrives even if the process is killed
-}
 ENVIRONMENT = {
     "HOME": "/",
     "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",  # never slow down a training run that is measured
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",  # so output arrives even if the process is killed
     "TORCHINDUCTOR_CACHE_DIR": "/tmp",  # torch wants one, even if it can't write there
     "USER": "visitor",
     **NO_DEVICES,
-    **SETTINGS,
 }
 
 # Linux ends a process with the thread that started it, so this one stays.
@@ -78,40 +73,31 @@ class Confined:
         self,
         argv: list[str],
         *,
-        confine: bool,
         seconds: float = 10,
         memory_bytes: int = 1_500_000_000,
         output_bytes: int = 64_000,
     ) -> None:
-        """ExplainedError where it is to be confined and this machine can't."""
-        if confine and (why := problem()):
+        """ExplainedError where this machine can't confine it."""
+        if why := problem():
             raise ExplainedError(why)
-        self._confine, self._seconds, self._memory = confine, seconds, memory_bytes
+        self._seconds, self._memory = seconds, memory_bytes
         self._most = dict.fromkeys(("output", "errors"), output_bytes)
         self._most["answer"] = ANSWER_BYTES
-        self._folder = tempfile.TemporaryDirectory()  # to work in, without walls
-        command = walled(argv, memory_bytes) if confine else [sys.executable, *argv]
-        plain = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
         pipes = {name: os.pipe() for name in self._most}
         answer = pipes["answer"][1]
         self._process = _starter.submit(
             subprocess.Popen,
-            command,
+            walled(argv, memory_bytes),
             stdin=subprocess.PIPE,
             stdout=pipes["output"][1],
             stderr=pipes["errors"][1],
             pass_fds=[answer],
-            cwd=self._folder.name,
-            env={**(ENVIRONMENT if confine else plain), ANSWER_FD: str(answer)},
+            env={**ENVIRONMENT, ANSWER_FD: str(answer)},
             start_new_session=True,
             bufsize=0,
         ).result()
         assert self._process.stdin
         self._stdin = self._process.stdin
-        if sys.platform == "linux" and not confine:  # in case nobody is left to end it
-            limit = psutil.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)
-            with suppress(psutil.Error):
-                psutil.Process(self._process.pid).rlimit(*limit)
         self._pipes = {name: ours for name, (ours, _) in pipes.items()}
         for _, its in pipes.values():
             os.close(its)
@@ -137,7 +123,7 @@ class Confined:
         finally:
             self.end()
         said = {name: text[: self._most[name]] for name, text in said.items()}
-        if status and self._confine and 128 < status <= 192:
+        if status and 128 < status <= 192:
             status = 128 - status  # how bubblewrap tells of a signal
         if not why and status and status < 0:
             why = f"It was stopped by a signal: {signal.strsignal(-status)}."
@@ -202,7 +188,6 @@ class Confined:
         for pipe in pipes.values():
             os.close(pipe)
         _write(self._stdin)
-        self._folder.cleanup()
 
 
 def _write(pipe: IO[bytes], request: bytes = b"") -> None:

@@ -4,6 +4,7 @@ import os
 import platform
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -20,7 +21,6 @@ from core.errors import ExplainedError
 from core.jobs import confined
 from core.jobs.confined import Confined, Ended
 from tests.jobs import attacks
-from tests.jobs.follow import wait
 from tests.process import HOUR, ROOT, descendants, python, that_go_on
 
 ATTACKS = Path(attacks.__file__).read_text("utf-8")
@@ -59,17 +59,19 @@ def _nothing_is_left() -> Iterator[None]:
     assert list(that_go_on(descendants() - before)) == []
 
 
-def run(deed: str, there: dict[str, Any], confine: bool = True, **limits: Any) -> Ended:
-    """What comes of a deed, which is an expression in tests/jobs/attacks.py."""
-    code = f"{ATTACKS}\nattempt({deed}, {there!r})"
-    limits = {"seconds": HOUR, **limits}
-    return Confined(["-c", code], confine=confine, **limits).ask(b"")
+def asked(code: str, request: bytes = b"", **limits: Any) -> Ended:
+    return Confined(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
+
+
+def attempt(deed: str, there: dict[str, Any]) -> str:
+    """The code of a deed, which is an expression in tests/jobs/attacks.py."""
+    return f"{ATTACKS}\nattempt({deed}, {there!r})"
 
 
 @walls
 @pytest.mark.parametrize("name", attacks.REFUSED)
 def test_an_attempt_is_refused(name: str, there: dict[str, Any]) -> None:
-    ended = run(f"REFUSED[{name!r}]", there)
+    ended = asked(attempt(f"REFUSED[{name!r}]", there))
     assert ended.status == 0, ended
     assert ended.output, ended
     assert b"DONE" not in ended.output, ended
@@ -83,12 +85,15 @@ CAN_ELSEWHERE = " ".join(attacks.CAN_ELSEWHERE.split()).split(", ")
 @pytest.mark.skipif(sys.platform != "linux", reason="the attempts are of Linux")
 @pytest.mark.parametrize("name", CAN_ELSEWHERE)
 def test_without_walls_it_goes_through(name: str, there: dict[str, Any]) -> None:
-    assert b"DONE" in run(f"REFUSED[{name!r}]", there, confine=False).output
+    code = attempt(f"REFUSED[{name!r}]", there)
+    program = [sys.executable, "-c", code]
+    done = subprocess.run(program, capture_output=True, start_new_session=True)
+    assert b"DONE" in done.stdout
 
 
 @walls
 def test_calls_past_python_are_refused(there: dict[str, Any]) -> None:
-    ended = run("all_calls", there)
+    ended = asked(attempt("all_calls", there))
     assert ended.output == b"DONE\n"
 
 
@@ -99,34 +104,21 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
     if why == "Bad system call" and platform.machine() != "x86_64":
         pytest.skip("this machine code is for x86")
     limits = {"seconds": 0.5 if why == "seconds" else HOUR, "memory_bytes": 2 * 10**8}
-    ended = run(f"ENDED[{name!r}][1]", there, **limits)
+    ended = asked(attempt(f"ENDED[{name!r}][1]", there), **limits)
     assert why in ended.why + ended.errors.decode(errors="replace"), ended
     assert len(ended.output) <= 64_000
     assert len(ended.errors) <= 64_000
     assert len(ended.answer) <= confined.ANSWER_BYTES
 
 
-modes = pytest.mark.parametrize(
-    "confine",
-    [pytest.param(True, marks=walls, id="walls"), pytest.param(False, id="no")],
-)
-
-
-def asked(
-    code: str, request: bytes = b"", confine: bool = False, **limits: Any
-) -> Ended:
-    limits = {"seconds": HOUR, **limits}
-    return Confined(["-c", code], confine=confine, **limits).ask(request)
-
-
-@modes
+@walls
 @pytest.mark.parametrize("size", [0, 10, 900_000])
-def test_it_answers(confine: bool, size: int) -> None:
+def test_it_answers(size: int) -> None:
     request = os.urandom(size)
-    assert asked(ECHO, request, confine) == Ended(0, b"", b"", request)
+    assert asked(ECHO, request) == Ended(0, b"", b"", request)
 
 
-@modes
+@walls
 @pytest.mark.parametrize(
     ("code", "status"),
     [
@@ -135,15 +127,15 @@ def test_it_answers(confine: bool, size: int) -> None:
         ("import os; os.write(1, bytes(range(256))); os.closerange(0, 64)", 0),
     ],
 )
-def test_how_it_ends_is_told(confine: bool, code: str, status: int) -> None:
-    ended = asked(code, b"x" * 10**6, confine)
+def test_how_it_ends_is_told(code: str, status: int) -> None:
+    ended = asked(code, b"x" * 10**6)
     assert ended == Ended(status, bytes(range(256)), b"", b"")
 
 
 @walls
 def test_it_knows_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COOKIE_SECRET", "x" * 32)
-    ended = asked("import os; print(*os.environ)", confine=True)
+    ended = asked("import os; print(*os.environ)")
     known = {*confined.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
     assert set(ended.output.decode().split()) <= known
 
@@ -158,7 +150,7 @@ for number in range(64):
     except OSError as error:
         print(error.errno)
 """
-    ended = asked(code, confine=True)
+    ended = asked(code)
     assert Counter(ended.output.split()) == {b"29": 4, b"9": 60}, ended
 
 
@@ -167,7 +159,7 @@ def test_it_ends_with_its_parent() -> None:
     code = """
 from core.jobs.confined import Confined
 import psutil, time
-process = Confined(["-c", "import time; time.sleep(600)"], confine=True)
+process = Confined(["-c", "import time; time.sleep(600)"])
 while len(family := psutil.Process().children(recursive=True)) < 3:
     time.sleep(0.01)
 print(*(each.pid for each in family), flush=True)
@@ -179,9 +171,9 @@ psutil.Process().kill()
             assert list(that_go_on([psutil.Process(int(number))])) == []
 
 
-@modes
+@walls
 @pytest.mark.slow
-def test_torch_computes_in_it(confine: bool) -> None:
+def test_torch_computes_in_it() -> None:
     """Each backward pass has a thread of its own, an optimizer loads half of torch."""
     code = """
 import torch
@@ -192,48 +184,28 @@ optimizer = torch.optim.Adam([x])
 optimizer.step()
 print(torch.cuda.is_available() or x.grad.shape)
 """
-    ended = asked(code, confine=confine)
+    ended = asked(code)
     assert ended.output == b"torch.Size([500, 500])\n", ended
-    if confine:
-        assert asked("import torch; torch.ones(2**33)", confine=True).why
-    ended = asked("import torch; torch.ones(2**29)", confine=confine)
+    assert asked("import torch; torch.ones(2**33)").why
+    ended = asked("import torch; torch.ones(2**29)")
     assert "1.5 GB of memory" in ended.why
 
 
-@modes
-def test_one_that_nobody_asks_can_be_ended(confine: bool) -> None:
-    process = Confined(["-c", ECHO], confine=confine)
+@walls
+def test_one_that_nobody_asks_can_be_ended() -> None:
+    process = Confined(["-c", ECHO])
     process.end()
     process.end()
 
 
-@modes
-def test_it_outlives_the_thread_that_started_it(confine: bool) -> None:
+@walls
+def test_it_outlives_the_thread_that_started_it() -> None:
     started: list[Confined] = []
-    thread = threading.Thread(
-        target=lambda: started.append(Confined(["-c", ECHO], confine=confine))
-    )
+    thread = threading.Thread(target=lambda: started.append(Confined(["-c", ECHO])))
     thread.start()
     thread.join()
     time.sleep(0.1)
     assert started[0].ask(b"x").answer == b"x"
-
-
-def test_its_children_end_with_it(tmp_path: Path) -> None:
-    file = tmp_path / "id"
-    file.touch()
-    code = f"""
-import subprocess, sys, time
-program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-open({str(file)!r}, "w").write(str(program.pid))
-time.sleep(600)
-"""
-    process = Confined(["-c", code], confine=False)
-    wait(file.read_text)
-    process.end()
-    with suppress(psutil.NoSuchProcess):
-        program = psutil.Process(int(file.read_text()))
-        assert list(that_go_on([program])) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
@@ -264,6 +236,6 @@ def test_without_walls_nothing_is_confined(
     try:
         assert said in confined.problem()
         with pytest.raises(ExplainedError):
-            Confined(["-c", ECHO], confine=True)
+            Confined(["-c", ECHO])
     finally:
         confined.problem.cache_clear()
