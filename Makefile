@@ -1,6 +1,8 @@
-# make run starts the app, make test is the gate, make slow runs the tests that kill, hang
-# or wait for real, make load N=100 ROUNDS=3 BROWSERS=3 plays lessons of so many people,
-# make accelerator OUT=folder tries all that needs one; all install what they need first.
+# make run starts the app. make test runs the tests that have to pass before each commit.
+# make slow runs the tests that really kill, hang, or wait. make load N=100 ROUNDS=3
+# BROWSERS=3 simulates three lessons with a hundred people each, of whom three use real
+# browsers. make accelerator OUT=folder tests everything that needs an accelerator. Each of
+# these commands first installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -12,7 +14,8 @@ LISTS := requirements.txt requirements-web.txt requirements-worker.txt
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
 
-# Browsers come after the rest, since they need both cores. Exit status 5: no such tests.
+# Tests in browsers come last, since they need both cores. Exit status 5 means that no tests
+# were found.
 PYTEST = $(BIN)/python -m pytest --rerun-show-tracebacks $(ARGS)
 test: $(VENV)/.test
 	$(PYTEST) -n 2 --dist loadfile -m "not (browser or slow)" || [ $$? = 5 ]
@@ -39,12 +42,12 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The stamps are older than the lists only when something has to be installed.
+# A stamp is older than a list only if something has to be installed.
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 define SIZE
 
-Installing into $(VENV), once: 3.1 GB to download, 6 GB on the disk, most of it CUDA.
-Without an NVIDIA GPU a tenth is enough: Ctrl-C, then
+Installing into $(VENV), once: 3.1 GB to download, 6 GB on disk, most of it for CUDA.
+Without an NVIDIA GPU, a tenth of the download is enough. Press Ctrl-C, then run
     PIP_EXTRA_INDEX_URL=$(CPU_INDEX) make run
 
 endef
