@@ -78,16 +78,20 @@ class Speedup:
         one, other = (second, first) if self.winner == 0 else (first, second)
         low, high = map(times, over.interval)
         few = "only " * (self.n < FEWEST_REPEATS)
-        among = f"over {few}{self.n} {pairs}" if self.n else "at different moments"
+        among = "in measurements at different times"
+        if self.n:
+            among = f"over {few}{self.n} {pairs}"
         between = f"{other} ran {low} to {high} times as fast as {one}"
         if self.winner is None and all(agree((end, 1), CLOSE) for end in self.interval):
-            return f"**Too close to call**: {between}, {among}."
+            return f"**Too close to call.** {capitalized(between)}, {among}."
         if self.winner is None:
-            return f"**Can't tell which is faster**: {between}, {among}."
+            return (
+                f"**We can't tell which is faster.** {capitalized(between)}, {among}."
+            )
         if not self.steady:
             return (
-                f"**{capitalized(between)}**, {among}. The ratios differ "
-                "too much for a single figure: something else was probably running."
+                f"**{capitalized(between)}**, {among}. The ratios vary too much for a "
+                "single figure. Another program was probably running at the same time."
             )
         text = f"{other} ran {times(over.ratio)} times as fast as {one}"
         return f"**{capitalized(text)}** ({low} to {high} {among})."

@@ -61,11 +61,11 @@ def press(page: Page) -> None:
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        ("delete Navigator.prototype.gpu", "This browser has no WebGPU"),
+        ("delete Navigator.prototype.gpu", "This browser doesn't support WebGPU"),
         ("GPU.prototype.requestAdapter = async () => null", "but offers no GPU"),
         (
             "Object.defineProperty(window, 'isSecureContext', { value: false })",
-            "only on https and on localhost",
+            "only on localhost and at addresses",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
     expect(page.get_by_text(sentence)).to_be_visible()
     expect(key(page, "your_gpu")).to_be_disabled()
     page.get_by_role("tab", name="The race").click()
-    expect(page.get_by_text("Which one is faster?")).to_be_visible()
+    expect(page.get_by_text("Which contender is faster?")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,12 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
     [
         (
             SHADER.replace("CHANGED", "code + 'nonsense'"),
-            "compiler refused the program",
+            "compiler rejected the program",
         ),
-        (SHADER.replace("CHANGED", "code.replace('sum +=', 'sum -=')"), "None of this"),
+        (
+            SHADER.replace("CHANGED", "code.replace('sum +=', 'sum -=')"),
+            "results don't agree with PyTorch's",
+        ),
         (
             "GPUDevice.prototype.createComputePipelineAsync = "
             "function () { this.destroy(); return new Promise(() => {}) }",
@@ -93,7 +96,7 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
         (
             "Object.defineProperty(GPUSupportedLimits.prototype, "
             "'maxStorageBufferBindingSize', { get: () => 1000 })",
-            "limits are too small",
+            "limits are too low",
         ),
     ],
 )
@@ -113,11 +116,11 @@ def test_the_gpus_results_are_pytorchs(gpu_page):
     expect(page.get_by_text("Round 1 of 7")).to_be_visible(timeout=VERY_SLOW)
     expect(page.get_by_text("Done. Every time shown")).to_be_visible(timeout=VERY_SLOW)
     expect(page.get_by_text("is not a GPU").first).to_be_attached()
-    expect(page.get_by_text("It learns: the loss falls from 2.31 to")).to_be_visible()
+    expect(page.get_by_text("on your GPU: its loss falls from 2.31 to")).to_be_visible()
     expect(page.get_by_text("disagrees")).to_have_count(0)
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(3)
     page.reload()
-    expect(page.get_by_text("It learns: the loss falls from 2.31 to")).to_be_visible()
+    expect(page.get_by_text("on your GPU: its loss falls from 2.31 to")).to_be_visible()
 
 
 def test_the_work_pauses_behind_another_tab_and_ends_with_the_page(gpu_page):

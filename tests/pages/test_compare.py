@@ -148,18 +148,18 @@ def test_compare_offers_only_what_it_can_measure(tab, keys):
 
 
 def test_a_browsers_gpu_is_judged_like_any_other():
-    at = show_lab("your_gpu", BROWSER_GPU, "From 256 on")
-    assert "Your GPU wins from 256 on" in texts(at.success)
+    at = show_lab("your_gpu", BROWSER_GPU, "At 256 and above")
+    assert "Your GPU wins at 256 and above" in texts(at.success)
     assert "You guessed right" in texts(at.success)
     assert len(at.get("vega_lite_chart")) == 3
-    assert "the speed was 83%" in texts(at.markdown)
-    assert "As the browser claims: `nvidia ampere`" in texts(at.caption)
+    assert "the GPU ran at 83%" in texts(at.markdown)
+    assert "The browser calls this GPU `nvidia ampere`" in texts(at.caption)
 
 
 def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
     for name in HOSTILE:
         gpu = replace(BROWSER_GPU, name=name[:60], kind="software")
-        at = show_lab("your_gpu", gpu, "From 64 on")
+        at = show_lab("your_gpu", gpu, "At 64 and above")
         assert "the speed means nothing" in texts(at.info)
         assert "evil" not in outside_code(at)
 

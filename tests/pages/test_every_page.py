@@ -72,7 +72,7 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
 }
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
-    *("The first call took", "pairs of heats", "takes longest", "smallest corner"),
+    *("The first call took", "pairs of heats", "takes the longest", "smallest size"),
     *("Checkpointing leaves", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *(
@@ -81,7 +81,7 @@ SPOILERS = (  # what is not told before the guess
         "10,000 pieces take",
         "`.item()` in every step takes",
     ),
-    *("wo ranks ran", "The exchange adds", "pay here"),
+    *("wo ranks ran", "The exchange takes", "pay here"),
 )
 
 

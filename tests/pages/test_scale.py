@@ -24,11 +24,11 @@ RESULTS = {
 
 def test_ranks_train_one_model(engine):
     at = open_page(PAGE)
-    assert "Rank 1: 32 images of the first batch" in texts(at.markdown)
+    assert "Rank 1: 32 images from the first batch" in texts(at.markdown)
     at.selectbox(key="ranks_task").set_value("sprites").run()
     at = press(at, engine, "run_ranks", "core.lessons.scale.data_parallel:run")
     said = texts(at.markdown)
-    assert "each rank trained on 6,000 of the 12,000, 32 in each step" in said
+    assert "each rank trained on 6,000 of the 12,000 images, 32 in each step" in said
     assert "**The same model**" in said
     assert len(at.get("vega_lite_chart")) == 1
 
@@ -57,7 +57,7 @@ def test_the_switch_to_kill_rank_1_waits_for_a_second_rank():
 def test_the_order_is_shown_after_a_guess():
     at = open_page(PAGE, tab="A new order")
     assert not at.get("vega_lite_chart")
-    at.radio(key="set_epoch_guess").set_value("The same as the first").run()
+    at.radio(key="set_epoch_guess").set_value("In the same order as before").run()
     assert "You guessed right" in texts(at.success)
     assert "is used twice" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
@@ -77,10 +77,10 @@ def show_result(lab: str) -> AppTest:
         (
             "cost",
             [
-                "1.20 times the speed of one, 60% of the ideal 2×",
+                "1.20 times the speed of one rank, 60% of the ideal 2×",
                 "More ranks don't help. **1 rank (2 threads) ran 1.11 times as "
                 "fast as 2 ranks (1 thread each)**",
-                "They share 2 cores.",
+                "The ranks share 2 cores.",
             ],
         ),
     ],
@@ -112,7 +112,7 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
             (2.0,) * 3,
             "2 ranks (1 thread each) ran 1.50 to 4.5 times as",
         ),
-        ((1.0, 3.0, 2.0), (2.0,) * 3, "**Can't tell which is faster**"),
+        ((1.0, 3.0, 2.0), (2.0,) * 3, "**We can't tell which is faster.**"),
     ],
 )
 def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
@@ -125,7 +125,7 @@ def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
     [
         ("CPU", "", False),
         ("CUDA", "the app gives a run only one", True),
-        ("ROCm", "Without a GPU for each rank", True),
+        ("ROCm", "Unless each rank has its own GPU", True),
         ("MPS", "needs GPUs from NVIDIA or AMD", False),
     ],
 )
@@ -142,4 +142,4 @@ def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, said, instead
     at = AppTest.from_function(draw, args=(backend,), default_timeout=60).run()
     assert not at.exception
     assert texts(at.markdown).count(said) >= 3
-    assert texts(at.markdown).count("`torchrun` line below") == instead
+    assert texts(at.markdown).count("`torchrun` command below") == instead

@@ -68,7 +68,7 @@ def measure(
     stopped = ""
     if too_large:
         width, batch_size = too_large[0]
-        stopped = f"The memory ran out at width {width:,}, batch size {batch_size:,}."
+        stopped = f"Memory ran out at width {width:,} and batch size {batch_size:,}."
     first, second = environments
     return Crossover(
         candidates,
@@ -140,7 +140,7 @@ def many(step: Step, count: int) -> Step:
 
 
 def training_step(width: int, batch_size: int, candidate: Candidate) -> Step:
-    """The five steps of 784-width-10, with the data on the device."""
+    """A training step of a 784-width-10 MLP, with the data on the device."""
     device = devices.resolve_timed(candidate.device)
     model = nn.Sequential(
         nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, CLASSES)

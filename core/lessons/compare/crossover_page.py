@@ -53,7 +53,8 @@ class CrossoverLab(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         cells = len(reported(job, Cell))
-        return f"Coarse to fine: {cells} of {PLANNED} cells", cells / PLANNED
+        text = f"Measuring from coarse to fine: {cells} of {PLANNED} cells"
+        return text, cells / PLANNED
 
     def gather(self, job: Job) -> Crossover:
         pair, budget = job.arguments
@@ -66,7 +67,7 @@ class CrossoverLab(Lab):
         for cell in crossover.cells:
             if (cell.width, cell.batch_size) == (WIDTHS[0], BATCH_SIZES[0]):
                 options = names[0], guess.CLOSE, names[1]
-                text = f"In the smallest corner: {cell.speedup.sentence(*names)}"
+                text = f"At the smallest size: {cell.speedup.sentence(*names)}"
                 right = cell.speedup.answers(*options)
                 return Finding(text, right, say=str, among=options)
         return None
@@ -82,7 +83,7 @@ class CrossoverLab(Lab):
             pd.DataFrame(rows(cells), columns=COLUMNS),
             map_chart(pair),
             key=f"map_{self.suffix}",
-            alt=f"Speed-up of {second} over {first}, over batch and width",
+            alt=f"Speed-up of {second} over {first}, by batch size and width",
         )
 
     def lines(self, crossover: Crossover) -> None:
@@ -165,8 +166,8 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
     winners = [cell.speedup.winner for cell in cells]
     text = (
         f"**Of {len(cells)} cells, {second.name} wins {winners.count(1)} and "
-        f"{first.name} {winners.count(0)}; {winners.count(None)} are too close to "
-        "call.**"
+        f"{first.name} wins {winners.count(0)}; {winners.count(None)} are too close "
+        "to call.**"
     )
     on_cpu = [index for index in (0, 1) if pair[index].device == "cpu"]
     index = on_cpu[0] if on_cpu else 0

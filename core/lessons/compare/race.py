@@ -86,7 +86,7 @@ def trial(
 ) -> Trial:
     """Train for `steps` full batches, then evaluate on the whole test set.
 
-    The warm-up ends earlier where it takes longer than WARM_UP_SECONDS.
+    The warm-up ends early if it takes longer than WARM_UP_SECONDS.
     """
     config = replace(config, device=candidate.device)
     dataset = datasets.load(config.task)

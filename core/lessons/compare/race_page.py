@@ -119,7 +119,7 @@ class RaceLab(Lab):
         share = len(race.trials) / trials
         now = latest(job, TrialProgress)
         if now is None:
-            return "The data is being loaded", share
+            return "Loading the data", share
         heat = f"heat {now.repeat} of {race.repeats}" if now.repeat else "warm-up"
         share += now.step / now.steps / trials
         return f"{race.candidates[now.candidate].name}, {heat}", min(1.0, share)
@@ -140,7 +140,7 @@ class RaceLab(Lab):
         for failure in race.failures:
             st.error(
                 failure.message,
-                title=f"{race.candidates[failure.candidate].name} is out",
+                title=f"{race.candidates[failure.candidate].name} is out of the race",
                 icon=":material/error:",
             )
         self._draw_bars(race)
@@ -154,7 +154,7 @@ class RaceLab(Lab):
             for loss in heat.losses
         ]
         x = st.radio(
-            "First heat, over",
+            "Loss of the first heat, over",
             ["seconds", "step"],
             horizontal=True,
             format_func=AXES.__getitem__,
@@ -180,8 +180,7 @@ class RaceLab(Lab):
                 ),
                 heat_chart(race.candidates, title, None if race.trials else 1),
                 key=f"race_{loop}{self.suffix}",
-                alt=f"Seconds of {loop} of each contender: every heat, and their "
-                "median",
+                alt=f"Seconds of {loop} for each contender: every heat and the median",
             )
         st.caption(self.words["bars"])
 
@@ -208,7 +207,7 @@ class RaceLab(Lab):
             figures.table(
                 rows,
                 ("Loop", "Faster", "By", "Range"),
-                alt="Who is faster in each loop, and by how much",
+                alt="Which contender is faster in each loop, and by how much",
             )
             few = self.words["few"] * (both.n < 5)
             st.caption(self.words["ratios"].format(speedup=both, few=few))
@@ -224,7 +223,7 @@ class RaceLab(Lab):
     def caption(self, race: Race) -> str:
         names = format.NAMES[race.config.model], format.NAMES[race.config.task]
         n = max(len(race.counted(index)) for index in (0, 1))
-        cut = f" of {race.repeats}, since time ran out" if n < race.repeats else ""
+        cut = f", not {race.repeats}, since time ran out" if n < race.repeats else ""
         return self.words["how"].format(*names, config=race.config, n=n, cut=cut)
 
     def empty_axes(self, arguments: tuple | None) -> None:

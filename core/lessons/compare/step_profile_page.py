@@ -63,7 +63,7 @@ class StepProfileLab(Lab):
     def finding(self, profiles: Profiles) -> Finding | None:
         for profile in profiles:
             if profile.feed == "dataloader":
-                text = f"{setup(profile)}: **{profile.largest}** takes longest, "
+                text = f"{setup(profile)}: **{profile.largest}** takes the longest, "
                 return Finding(f"{text}{profile.share:.0%} of a step.", profile.largest)
         return None
 
@@ -77,8 +77,8 @@ class StepProfileLab(Lab):
         if early:
             share = min(early)
             st.markdown(
-                "**✗ A stopwatch that doesn't wait** stops when the host is done: with "
-                f"{format.SAID[early[share].feed]}, it reads {share:.0%} of the true "
+                "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
+                f"{format.SAID[early[share].feed]}, it shows {share:.0%} of the true "
                 "time."
             )
         else:
@@ -103,16 +103,16 @@ class StepProfileLab(Lab):
                 pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
                 pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
             ),
-            alt="When load, copy, forward, backward and optimizer go on in a step",
+            alt="When load, copy, forward, backward, and optimizer run in a step",
         )
 
     def lines(self, profiles: Profiles) -> None:
         figures.bullets(
-            f"**{setup(profile)}**: {format.precise(profile.seconds)} a step. The "
-            f"longest part is **{profile.largest}**, {profile.share:.0%} of it."
+            f"**{setup(profile)}**: a step takes {format.precise(profile.seconds)}. "
+            f"The longest part is **{profile.largest}**, at {profile.share:.0%}."
             for profile in profiles
         )
-        st.markdown("**What takes the time there**")
+        st.markdown("**Where the time goes, and what helps**")
         figures.bullets(
             f"**{part.capitalize()}**: {remedy}"
             for part, remedy in self.words["remedies"].items()
@@ -139,14 +139,17 @@ class StepProfileLab(Lab):
         first = profiles[0]
         steps = f"n = {len(first.step)} steps"
         lanes = (
-            f"the median of {steps}, synchronized only at its end"
+            f"the median of {steps}, synchronized only at the end of each step"
             if first.overlaps
             else f"the mean of the middle half of {steps}, synchronized after each part"
         )
-        alone = ", ".join(format.precise(median(each.unprofiled)) for each in profiles)
+        alone = format.enumerated(
+            format.precise(median(each.unprofiled)) for each in profiles
+        )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
-            f"Each lane: {lanes}. Without the profiler, a step took {alone}."
+            f"Each lane shows {lanes}. Without the profiler, a step took {alone}, from "
+            "top to bottom."
         )
 
 

@@ -98,7 +98,7 @@ def time_it(
     device: torch.device,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[float]:
-    """Seconds of each call of `work`, as they are read off in one of WAYS."""
+    """Time each call of `work` in one of WAYS; returns the seconds."""
     if way == "synchronize and warm-up":
         for _ in range(WARM_UP):
             work()

@@ -39,25 +39,25 @@ class TimingPitfalls(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         ways = len(reported(job, Reading))
-        text = f"Timing each way in a process of its own: {ways} of {len(WAYS)} done"
+        text = f"Timing each way in its own process: {ways} of {len(WAYS)} done"
         return text, ways / len(WAYS)
 
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
         text = f"The first call took **{format.times(first.ratio)} times** as long as a"
-        text += " later one."
+        text += " later call."
         if not lab.stands_out:
             low, high = map(format.times, first.interval)
             text = "The first call took **about as long** as some of the later calls: "
-            text += f"{low} to {high} times."
+            text += f"{low} to {high} times as long."
         return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
         self._draw_calls(lab)
         n = len(lab.readings[0].seconds)
         figures.caption(
-            f"{lab.size:,} × {lab.size:,}, n = {n} calls timed in each way, and each "
-            "way in a new process.",
+            f"We multiplied two {lab.size:,} × {lab.size:,} matrices, timed n = {n} "
+            "calls in each way, and ran each way in a new process.",
             lab,
         )
 
@@ -90,7 +90,7 @@ class TimingPitfalls(Lab):
                 )
                 for reading in lab.readings
             ],
-            ("Timed", "Later calls", "Mean of all"),
+            ("Way", "Later calls", "Mean of all"),
             alt="Median of the later calls and mean of all for each way of timing",
         )
         short = median(lab.queueing)
@@ -99,9 +99,9 @@ class TimingPitfalls(Lab):
             st.markdown(f"{self.words['cpu']} {self.words[kind]}")
         elif short > 1.5:
             st.markdown(
-                f"After the first call, the naive time is {short:.3g} times too "
-                f"short (median of {len(lab.queueing)} pairs of readings, in turn): "
-                "it only measures how long it takes to queue the work."
+                f"After the first call, the true time is {short:.3g} times the naive "
+                f"time (median of {len(lab.queueing)} pairs of readings, in turn). The "
+                "naive clock only measures how long it takes to queue the work."
             )
         else:
             st.markdown(self.words["full_queue"])
@@ -133,7 +133,7 @@ class TimingPitfalls(Lab):
                 sentences.append(f"At {size}: {said}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
-        st.caption(f"n = {n} in turn, each after a warm-up. {where}")
+        st.caption(f"n = {n} repeats in turn, each after a warm-up. {where}")
         link_to("timing_unsynchronized")
 
 

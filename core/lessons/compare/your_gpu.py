@@ -106,7 +106,7 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
 
 @cache
 def work(kind: str, size: int) -> Callable[[], object]:
-    """What the browser's GPU does too, ready to be timed."""
+    """The same work that the browser's GPU does, ready to be timed."""
     if kind == "product":
         a, b = random(size, size, seed=1), random(size, size, seed=2)
         return lambda: a @ b

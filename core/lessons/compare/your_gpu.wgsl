@@ -1,8 +1,9 @@
-// c = a @ b, m×n. A tile of 16×16 numbers of each is read once for 16 results.
+// c = a @ b, where c is m×n. A workgroup shares tiles of 16×16 numbers, so that each number
+// is read once for 16 results.
 struct Shape {
   m: u32, n: u32, k: u32,
-  more: u32,                   // 1: add a bias, 2: and ReLU, 3: ReLU's backward
-  a: vec2<u32>, b: vec2<u32>,  // strides, in rows and in columns
+  more: u32,                   // 1: a bias, 2: a bias and ReLU, 3: ReLU's backward pass
+  a: vec2<u32>, b: vec2<u32>,  // strides from row to row and from column to column
 }
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(1) var<storage, read> a: array<f32>;
@@ -42,8 +43,8 @@ fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
 }
 
 struct Step {
-  rate: f32,  // learning rate, corrected as Adam does in its first steps
-  root: f32,  // likewise, of the mean square
+  rate: f32,  // the learning rate, with Adam's correction for the first steps
+  root: f32,  // the root of Adam's correction for the mean square
   number: u32,
 }
 @group(0) @binding(5) var<uniform> step_: Step;
@@ -53,7 +54,7 @@ struct Step {
 @group(0) @binding(9) var<storage, read_write> losses: array<f32>;
 var<workgroup> parts: array<f32, 64>;
 
-// Cross-entropy of a batch of 64 images, and its gradient: an image a thread.
+// The cross-entropy of a batch of 64 images, and its gradient. Each thread has one image.
 @compute @workgroup_size(64)
 fn cross_entropy(@builtin(local_invocation_index) image: u32) {
   let first = image * 10u;

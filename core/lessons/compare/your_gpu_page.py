@@ -32,6 +32,7 @@ from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
 from core.ui.server import ask, engine, explained, room, store, visitor
+from core.words import capitalized
 
 # Kept answers; Device shows the name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
@@ -57,12 +58,12 @@ class YourGpu(Lab):
     address = "core.lessons.compare.your_gpu:prepare"
     finding_above = True
     code = (
-        ("The GPU's, in WGSL", show_shader),
-        ("The CPU's, in PyTorch", "core.lessons.compare.your_gpu:work"),
+        ("For the GPU, in WGSL", show_shader),
+        ("For the CPU, in PyTorch", "core.lessons.compare.your_gpu:work"),
     )
 
     def asks(self, *_: Any) -> Guess:
-        sizes = [f"From {size:,} on" for size in SIZES]
+        sizes = [f"At {size:,} and above" for size in SIZES]
         return Guess("your_gpu_guess", self.words["question"], [*sizes, NEVER])
 
     @st.fragment
@@ -182,7 +183,7 @@ class YourGpu(Lab):
         first, text = gpu.crossover, versus(gpu, compared[-1])
         if first is None:
             return Finding(f"Your GPU doesn't win at the largest size. {text}", NEVER)
-        right = f"From {first:,} on"
+        right = f"At {first:,} and above"
         return Finding(f"**Your GPU wins {right.lower()}.** {text}", right)
 
     def chart(self, gpu: BrowserGpu) -> None:
@@ -232,7 +233,7 @@ def newest_ann() -> Any:
 
 
 def label(kind: str, size: int) -> str:
-    noun = {"product": "size", "forward": "batch", "step": "the training step, batch"}
+    noun = {"product": "size", "forward": "batch", "step": "training step, batch"}
     return f"{noun.get(kind, '')} {size:,}"
 
 
@@ -247,7 +248,7 @@ def opponent(gpu: BrowserGpu) -> str:
 def versus(gpu: BrowserGpu, work: Work) -> str:
     """Who is faster at a piece of work, and how many times."""
     sentence = work.speedup.sentence(opponent(gpu), "your GPU", "pairs of rounds")
-    return f"At {label(work.kind, work.size)}: {sentence}"
+    return f"{capitalized(label(work.kind, work.size))}: {sentence}"
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
@@ -272,7 +273,7 @@ def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
         tooltip=["who", "size", *charts.middle_half("µs")],
     )
     lines = charts.lines(chart, points=60, band=True).properties(height=MIDDLE)
-    st.altair_chart(lines, alt=f"Time of each: {title}")
+    st.altair_chart(lines, alt=f"Time by {title.lower()}")
 
 
 def hues(gpu: BrowserGpu) -> alt.Color:
@@ -288,7 +289,8 @@ def draw_training(gpu: BrowserGpu) -> None:
     apart = max(abs(a - b) for a, b in zip(gpu.losses, gpu.expected, strict=True))
     fallen = f"from {gpu.losses[0]:.2f} to {gpu.losses[-1]:.2f}"
     st.markdown(
-        f"**It learns: the loss falls {fallen}**, within {apart:.1g} of PyTorch's."
+        f"**The ANN learns on your GPU: its loss falls {fallen}.** At every step, the "
+        f"loss is within {apart:.1g} of PyTorch's."
     )
     losses = enumerate(gpu.losses, 1)
     chart = alt.Chart(pd.DataFrame(losses, columns=["step", "loss"])).encode(
@@ -349,7 +351,7 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     rows = []
     ranked = sorted(shared, key=lambda each: each["speed"], reverse=True)
     for place, each in enumerate(ranked, 1):
-        wins = f"from {each['from']:,} on" if each["from"] else "never"
+        wins = f"wins at {each['from']:,} and above" if each["from"] else "never wins"
         speed, other = each["speed"] / 1e9, NAMES[each["against"]]
         text = f"{format.rounded(speed, 3)}, {wins}"
         rows.append((f"{place}. {each['name']}", each["kind"], speed, text, other))

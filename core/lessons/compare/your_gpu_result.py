@@ -77,7 +77,7 @@ class BrowserGpu:
             and all(0 < each < 1e9 for each in self.paces)
             and self.speed < MOST_FLOPS
         ):
-            raise ValueError("The browser sent figures that no GPU can have.")
+            raise ValueError("The browser sent figures that no GPU can reach.")
 
     def of(self, *kinds: str) -> list[Work]:
         return [work for work in self.works if work.kind in kinds]

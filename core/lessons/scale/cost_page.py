@@ -48,7 +48,7 @@ class CostLab(Lab):
     def progress(self, job: Job) -> tuple[str, float]:
         at = latest(job, Repeat)
         if at is None:
-            return "Starting four ranks", 0.0
+            return "Starting the ranks", 0.0
         return f"Round {at.done} of {at.of}", at.done / at.of
 
     def chart(self, cost: Cost) -> None:
@@ -75,7 +75,7 @@ class CostLab(Lab):
         whole = charts.bars(ways, x, "time:N", fill=ends, stroke=outline)
         st.altair_chart(
             alt.layer(compute, whole).properties(height=alt.Step(34)),
-            alt="Milliseconds of a step on one rank, on two and on four",
+            alt="Milliseconds of a step by number of ranks",
         )
         st.markdown(self.words["bars"])
 
@@ -83,7 +83,7 @@ class CostLab(Lab):
         """How fast two ranks are."""
         speedup = cost.speedup(two(cost))
         right = spanned(GUESSES, (1.1, 1.7), *speedup.interval)
-        return Finding(speedup.sentence("one", "two ranks"), right)
+        return Finding(speedup.sentence("one rank", "two ranks"), right)
 
     def lines(self, cost: Cost) -> list[str]:
         """What each number of ranks brings and loses, and whether that pays."""
@@ -92,19 +92,19 @@ class CostLab(Lab):
             if step.ranks == 1:
                 continue
             speedup = cost.speedup(step)
-            text = f"**{step.ranks} ranks**: {speedup.by} times the speed of one"
+            text = f"**{step.ranks} ranks**: {speedup.by} times the speed of one rank"
             if speedup.is_sure:
                 ideal = f"{speedup.ratio / step.ranks:.0%} of the ideal {step.ranks}×"
                 text += f", {ideal}"
             share = step.exchange / median(step.seconds)
             text += (
-                f". The exchange adds {share:.0%} of a step, "
-                f"{format.precise(step.exchange)}."
+                f". The exchange takes {format.precise(step.exchange)}, which is "
+                f"{share:.0%} of a step."
                 if share >= 0.01
                 else ". The exchange is too short to tell from noise."
             )
             if step.ranks > cost.cores and cost.environment.backend == "CPU":
-                text += f" They share {format.counted(cost.cores, 'core')}."
+                text += f" The ranks share {format.counted(cost.cores, 'core')}."
             lines.append(text)
         return [*lines, verdict(cost), self.words["when"]]
 

@@ -65,7 +65,7 @@ class DataParallelLab(Lab):
             for rank, (column, images) in enumerate(
                 zip(st.columns(count), shares, strict=True)
             ):
-                text = f"Rank {rank}: {len(images)} images of the first batch"
+                text = f"Rank {rank}: {len(images)} images from the first batch"
                 with column:
                     wall.show(images, text, columns=8)
                     st.markdown(f":small[{text}]")
@@ -114,21 +114,24 @@ class DataParallelLab(Lab):
         if count > 1:
             lines.append(
                 f"**Different images**: each rank trained on {first.images:,} of the "
-                f"{run.train_images:,}, {BATCH_SIZE // count} in each step. So their "
-                "losses differ."
+                f"{run.train_images:,} images, {BATCH_SIZE // count} in each step, so "
+                "the ranks' losses differ."
             )
-            hashes = ", ".join(f"`{e.weights}` on rank {e.rank}" for e in run.ends)
+            hashes = format.enumerated(
+                f"`{end.weights}` on rank {end.rank}" for end in run.ends
+            )
             lines.append(
                 f"**The same model**: the hash of all parameters is `{first.weights}` "
-                "on every rank. They began equal and took equal steps."
+                "on every rank. The ranks began with the same parameters and took the "
+                "same steps."
                 if run.agree
                 else f"**Not the same model**: the hash of all parameters is {hashes}."
             )
         seconds = max(end.seconds for end in run.ends)
         lines.append(
-            f"**{(first.correct or 0) / run.test_images:.1%}** of "
-            f"{run.test_images:,} test images right, after "
-            f"{format.duration(seconds)} of training. Faster than one rank? Measure it "
+            f"After {format.duration(seconds)} of training, the model classifies "
+            f"**{(first.correct or 0) / run.test_images:.1%}** of {run.test_images:,} "
+            "test images correctly. Are several ranks faster than one? Measure this "
             "under **What it costs**."
         )
         return lines
@@ -157,7 +160,7 @@ def loss_lines(colors: charts.Palette, ranks: int) -> charts.Chart:
     hues = charts.hues("rank", names, colors.runs[:ranks], **charts.LINES)
     chart = alt.Chart(charts.LATER).encode(
         x=alt.X("step:Q").title("Step"),
-        y=alt.Y("loss:Q").title("Loss on its own images").scale(zero=True),
+        y=alt.Y("loss:Q").title("Loss on the rank's own images").scale(zero=True),
         color=hues,
         tooltip=charts.tips(rank="Rank")
         + charts.tips(",d", step="Step")

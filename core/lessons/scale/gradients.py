@@ -21,7 +21,7 @@ def average(model: nn.Module) -> None:
     """Do by hand, tensor by tensor, what DistributedDataParallel does."""
     for parameter in model.parameters():
         assert parameter.grad is not None  # the backward pass is done
-        dist.all_reduce(parameter.grad)  # now it is the sum, on every rank
+        dist.all_reduce(parameter.grad)  # now every rank has the sum
         parameter.grad /= dist.get_world_size()
 
 
@@ -38,7 +38,7 @@ def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
 
 
 def share(task: str, model_name: str, images: int) -> Share:
-    """A rank's gradients for `images`, their average, the whole batch's."""
+    """Compare a rank's gradients, the ranks' average, and those of the whole batch."""
     rank, count = dist.get_rank(), dist.get_world_size()
     device = ranks.device()
     batch = datasets.load(task).train.first(images * count)

@@ -48,7 +48,7 @@ class GradientsLab(Lab):
         columns = ["label", "rank", "gradient", "average", "alone"]
         st.altair_chart(
             dots(pd.DataFrame(rows, columns=columns)),
-            alt="The gradient of the bias of each class, by rank, and their average",
+            alt="Each rank's gradient of the bias for each class, and their average",
         )
 
     def lines(self, result: tuple[Gradients, str]) -> list[str]:
@@ -56,12 +56,13 @@ class GradientsLab(Lab):
         gradients, model = result
         whole, first = len(gradients.shares) * gradients.images, gradients.shares[0]
         gap = (
-            f"the average and the gradients of all {whole} images differ by at most "
-            f"{first.difference:.1e}; the largest of those is {first.greatest:.2g}"
+            f"the ranks' average and the gradients of all {whole} images differ by at "
+            f"most {first.difference:.1e}. The largest gradient is {first.greatest:.2g}"
         )
         if first.difference < ROUNDING * first.greatest:
             lines = [
-                f"**Equal, within rounding**: {gap}. The sums ran in a different order."
+                f"**Equal, within rounding**: {gap}. The same numbers are added in a "
+                "different order."
             ]
         elif model == "cnn":
             why = self.words["batch_norm"].format(images=gradients.images, whole=whole)
@@ -75,7 +76,7 @@ class GradientsLab(Lab):
             + (
                 "bit for bit."
                 if first.by_ddp == 0
-                else f"to within {first.by_ddp:.1e}."
+                else f"with differences of at most {first.by_ddp:.1e}."
             )
         )
         return [*lines, self.words["unequal_shares"]]

@@ -67,15 +67,15 @@ def join(
     arguments: tuple[Any, ...],
     watch: Watch,
 ) -> Any:
-    """In a rank's process: set what torchrun sets, then call the function.
+    """Set what torchrun sets in a rank's process, then call the function.
 
     The ranks meet in a file instead of at MASTER_ADDR and MASTER_PORT, so no
-    other machine can reach them. OMP_NUM_THREADS is left out: a child has one
-    thread anyway.
+    other machine can reach them. OMP_NUM_THREADS is left out, since a child has
+    one thread anyway.
     """
     os.environ |= {
-        "RANK": str(rank),  # among all
-        "LOCAL_RANK": str(rank),  # among those of this machine
+        "RANK": str(rank),  # among all ranks
+        "LOCAL_RANK": str(rank),  # among the ranks of this machine
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
         PLACE: place,
@@ -89,7 +89,7 @@ def join(
 
 
 def meet(backend: str = "") -> None:
-    """Wait for the other ranks, by default with this machine's backend."""
+    """Wait for the other ranks; by default, use this machine's backend."""
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend = backend or backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
     place = os.environ.get(PLACE, "env://")
@@ -156,5 +156,5 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     text = f"Rank {gone} of {count} died. {how}"
     if outcome.message:
         said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
-        text += f" Rank {rank} waited for its gradients and got this error: `{said}`."
+        text += f" Rank {rank} waited for rank {gone}'s gradients and got this error: `{said}`."
     return f"{text} So the run ended on all ranks."

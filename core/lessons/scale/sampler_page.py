@@ -13,7 +13,7 @@ from core.ui.source import code_tabs
 from core.words import Words
 
 IMAGES = 11
-GUESSES = ("A new one", "The same as the first", "None: an error")
+GUESSES = ("In a new order", "In the same order as before", "There's an error instead")
 
 words = Words(__file__)
 

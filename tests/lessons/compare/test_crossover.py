@@ -59,7 +59,7 @@ def test_what_does_not_fit_leaves_out_all_that_is_larger(monkeypatch):
     monkeypatch.setattr(crossover, "training_step", training_step)
     found = crossover.measure(PAIR, 60, **SMALL)
     assert {cell.width for cell in found.cells} == {32}
-    assert "width 64, batch size 16" in found.stopped
+    assert "width 64 and batch size 16" in found.stopped
     assert (64, 32) not in tried
 
 

@@ -176,7 +176,7 @@ def test_the_sentence_names_both_numbers_and_which_to_trust():
 
 def test_a_best_rung_that_hardly_wins_is_too_close_to_call():
     said = verdict(with_ratio(0.98, 1.04, 1.09))
-    assert "Too close to call**: the best rung ran 0.98 to 1.09" in said
+    assert "Too close to call.** The best rung ran 0.98 to 1.09" in said
     assert "1.04 times" not in said
 
 
