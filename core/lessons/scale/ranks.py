@@ -156,5 +156,6 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     text = f"Rank {gone} of {count} died. {how}"
     if outcome.message:
         said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
-        text += f" Rank {rank} waited for rank {gone}'s gradients and got this error: `{said}`."
+        text += f" Rank {rank} waited for rank {gone}'s gradients and got this "
+        text += f"error: `{said}`."
     return f"{text} So the run ended on all ranks."
