@@ -50,7 +50,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     expect(page.locator("li.marked")).to_have_count(0)
     page.get_by_label("The code", exact=True).first.fill(EXERCISES["Mistakes"].solution)
     page.get_by_role("button", name="Check it").first.click()
-    right = page.get_by_text("Right: CrossEntropyLoss takes logits")
+    right = page.get_by_text("Right: CrossEntropyLoss expects logits")
     expect(right).to_be_visible(timeout=SLOW)
     for each in (page, other):
         expect(each.get_by_test_id("stException")).to_have_count(0)
