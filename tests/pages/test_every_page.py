@@ -77,8 +77,8 @@ SPOILERS = (  # what is not told before the guess
     *("workers** are fastest here", "Best rung"),
     *(
         "With all changes, the CNN reaches",
-        "For a single point **",
-        "10,000 pieces take",
+        "For a single point, **",
+        "10,000 pieces takes",
         "`.item()` in every step takes",
     ),
     *("wo ranks ran", "The exchange takes", "pay here"),

@@ -171,9 +171,9 @@ def measure(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
-    """Time every epoch, in turn with one of the rung before; then evaluate.
+    """Time every epoch in turn with an epoch of the rung before, then evaluate.
 
-    Whatever else the machine does then slows both.
+    Whatever else the machine does then slows down both rungs.
     """
     seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
@@ -237,7 +237,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time epochs of the textbook loop and the best rung, then the limit."""
+    """Time epochs of the textbook loop and the best rung, and the limit, in turn."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)
@@ -265,7 +265,9 @@ def time_epoch(
     devices.synchronize(ready.device)
     seconds = time.perf_counter() - start
     if not math.isfinite(loss):
-        raise ExplainedError(f"The loss became {float(loss)}: nothing is learned.")
+        raise ExplainedError(
+            f"The loss became {float(loss)}: the model learns nothing."
+        )
     return seconds, step
 
 

@@ -73,7 +73,7 @@ class Climb:
 
     def __post_init__(self) -> None:
         if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
-            raise ValueError("The ladder is climbed with images.")
+            raise ValueError("The ladder needs a task and a model for images.")
         problems = [
             f"{name.capitalize()} must be from {low:,} to {high:,}, not {value:,}."
             for name, (low, high) in RANGES.items()
@@ -428,9 +428,11 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     images, steps = rung.samples, rung.steps
     limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
     arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)
-    kind = "arithmetic" if limits[0] == arithmetic else "moving bytes"
+    kind = words("verdict.moving")
+    if limits[0] == arithmetic:
+        kind = words("verdict.arithmetic", dtype=dtype)
     over = paired(rung.seconds, limits)
     if not over.steady:
         return words("verdict.changed_limit")
     limit = precise(median(limits))
-    return words("verdict.limit", kind=kind, dtype=dtype, limit=limit, by=over.by)
+    return words("verdict.limit", kind=kind, limit=limit, by=over.by)

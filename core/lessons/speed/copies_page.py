@@ -30,7 +30,7 @@ class Copies(Lab):
         return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
 
     def progress(self, _: Job) -> str:
-        return "Measuring: it takes a few seconds at most"
+        return "Measuring, which takes a few seconds at most"
 
     def chart(self, lab: CopiesLab) -> None:
         """Time over the number of pieces, both logarithmic."""
@@ -54,7 +54,7 @@ class Copies(Lab):
         curve = charts.lines(chart, points=50, band=True)
         st.altair_chart(
             (curve + times).properties(height=260),
-            alt="Time of the same bytes over the number of pieces, both logarithmic",
+            alt="Time to copy the same bytes by number of pieces, both logarithmic",
         )
 
     def finding(self, lab: CopiesLab) -> Finding:
@@ -111,7 +111,7 @@ class Copies(Lab):
         least = min(waited, key=lambda each: each.waits)
         st.markdown(self.words["least"].format(least, waited[0].waits))
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
-        x = alt.X("waits:Q").title("Waits of the host")
+        x = alt.X("waits:Q").title("How often the host waits")
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),

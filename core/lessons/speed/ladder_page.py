@@ -65,7 +65,7 @@ def draw(machine: Machine) -> None:
             st.markdown(climb_result.verdict(job.value))
             draw_table(job.value.shown, job.value.shown)
             draw_caption(job.value)
-    with st.expander("How it is measured", icon=":material/code:"):
+    with st.expander("How the rungs are measured", icon=":material/code:"):
         show(
             words("ladder.code"),
             "core.lessons.speed.climb:measure",
@@ -175,7 +175,7 @@ def draw_climb(job: Job, backend: str) -> None:
         rungs_page.draw_chosen(True, results, backend, wanted.model)
     with left:
         rungs_page.draw_rows(results, limits, backend, wanted.model)
-        answers.toggle("Just show me all of them", rungs_page.SHOW_ALL)
+        answers.toggle("Just show me all results", rungs_page.SHOW_ALL)
         if any(result.measured for result in shown):
             st.caption(words("ladder.bars", n=wanted.epochs))
             draw_waterfall(shown, results, backend)
@@ -216,7 +216,7 @@ def progress(job: Job) -> str:
         return words("ladder.comparing", now=now, pairs=pairs)
     title = BY_NAME[now.rung].title
     if not now.epoch and now.rung in rungs_page.COMPILED:
-        return f"{title}: building its kernels; a cancel waits for them"
+        return f"{title}: building its kernels, which can't be interrupted"
     if not now.epoch:
         return f"{title}: setting up"
     return f"{title}: epoch {now.epoch} of {wanted.epochs}, step {now.step:,}"
@@ -251,7 +251,7 @@ def draw_waterfall(
     colors = charts.palette()
     hue = colors.of(backend)
     rows = charts.rows(frame, "rung", tooltip=charts.tips(rung="Rung", label="Seconds"))
-    x = alt.X("left:Q").title("Seconds of an epoch").axis(format="~r")
+    x = alt.X("left:Q").title("Seconds per epoch").axis(format="~r")
     chart = charts.bars(
         rows,
         x.scale(domain=[0, frame["end"].max()]),
@@ -274,7 +274,7 @@ def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Re
 def draw_counts(counts: Sequence[Counts], model: str) -> None:
     """What the host waits for on each rung, where that can be counted."""
     title = BY_NAME[counts[0].rung].title
-    never = (f"{BY_NAME[each.rung].title}: none" for each in counts if not each.waits)
+    never = (f"{BY_NAME[each.rung].title}: never." for each in counts if not each.waits)
     fields = {"waits": counts[0].waits, "images": COUNTED_IMAGES}
     st.markdown(words("ladder.waits", title=title, never=next(never, ""), **fields))
     most = max(each.waits for each in counts)
@@ -295,7 +295,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
     absent = {each.title: each.obstacle("Simulated", model) for each in RUNGS}
     reasons = (f"{title}: {why}" for title, why in absent.items() if why)
     st.markdown(words("ladder.counts"))
-    st.caption(f"Left out. {' '.join(reasons)}")
+    st.caption(f"Some rungs are left out. {' '.join(reasons)}")
 
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
@@ -305,7 +305,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
         {
             "Rung": BY_NAME[result.rung].title,
             "Epoch, s": result.epoch_seconds,
-            "Than before": gain and gain.ratio,
+            "Speed-up": gain and gain.ratio,
             "Samples/s": round(result.samples_per_second),
             "Accuracy, %": 100 * result.accuracy,
             "Memory, MB": result.peak_bytes and result.peak_bytes / 1e6,
@@ -319,7 +319,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
     formats = {
         **dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.2f"),
         **{"Samples/s": "%,d", "Accuracy, %": "%.2f", "Memory, MB": "%.1f"},
-        "Than before": "%.2f×",
+        "Speed-up": "%.2f×",
     }
     figures.table(
         rows,
@@ -340,11 +340,12 @@ def draw_caption(climbed: Climbed) -> None:
         for dtype in climbed.limit.flops_per_second
     )
     bandwidth = max(max(limit.bytes_per_second) for limit in limits)
-    flops, n = climbed.limit.flops_per_image, len(limits)
+    flops = climbed.limit.flops_per_image
+    n = sum(len(limit.bytes_per_second) for limit in limits)
     limit = words("ladder.limit", flops=flops, rates=rates, gb=bandwidth / 1e9, n=n)
     if (config.model, climbed.environment.backend) == ("cnn", "CUDA"):
         limit += f" {words('ladder.tf32')}"
-    with st.popover("How it was measured", icon=":material/timer:"):
+    with st.popover("How these figures were measured", icon=":material/timer:"):
         model, task = format.NAMES[config.model], format.NAMES[config.task]
         fields = {"model": model, "task": task, "n": config.epochs}
         epochs = words("ladder.epochs", **fields, steps=FIRST_STEPS)

@@ -104,7 +104,8 @@ class Loader(Lab):
         in_turn = bool(lab.direct)
         close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
         if others := [in_words(w) for w in close if w != best.workers]:
-            text += f" It is too close to call against {format.enumerated(others)}."
+            text += " It is too close to call whether this beats "
+            text += f"{format.enumerated(others)}."
         return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:
@@ -186,12 +187,12 @@ def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
         return f"{text}."
     best = loader_result.fastest(in_turn.values())
     if cell == best:
-        return f"{text}: this is the fastest here."
+        return f"{text}, which is the fastest here."
     over = cell.over(best)
     if over.winner is None:
         return f"{text}, too close to the fastest to tell which is better."
     share = f"**{over.ratio:.0%}**"
-    return f"{text}: {share} of the speed with {in_words(best.workers)}."
+    return f"{text}, or {share} of the speed with {in_words(best.workers)}."
 
 
 def setting(cell: LoaderCell) -> str:

@@ -116,7 +116,7 @@ def build(width: int) -> nn.Sequential:
 
 
 def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
-    """Forward and backward; every activation is kept for the backward pass."""
+    """Run forward and backward; backward needs every activation, so all are kept."""
     model.zero_grad()
     F.cross_entropy(model(inputs), targets).backward()
 
@@ -126,7 +126,7 @@ def checkpointed(
     inputs: Tensor,
     targets: Tensor,
 ) -> None:
-    """Only the input of each segment is kept; backward recomputes the rest."""
+    """Keep only the input of each segment; backward recomputes the rest."""
     model.zero_grad()
     outputs = inputs
     for segment in model:
@@ -135,7 +135,7 @@ def checkpointed(
 
 
 def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
-    """PARTS small batches; .grad adds up until the next zero_grad."""
+    """Run PARTS small batches; .grad adds up until the next zero_grad."""
     model.zero_grad()
     parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
     for some, theirs in parts:
@@ -144,7 +144,7 @@ def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
 
 
 def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
-    """The same forward pass under enable_grad, no_grad or inference_mode."""
+    """Run the same forward pass under enable_grad, no_grad, or inference_mode."""
     with MODES[mode]():
         return model(inputs)
 
@@ -207,7 +207,7 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """A step of training, on a model that has made one before."""
+    """Run a training step, on a model that has already made a step."""
     gc.collect()  # the traceback of a step that failed may hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated

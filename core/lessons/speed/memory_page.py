@@ -41,8 +41,8 @@ class Memory(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
-        next_up = "" if peaks < WAYS else "; now their time, in turn"
-        text = f"Peak memory of {peaks} of {WAYS} ways measured{next_up}"
+        next_up = "" if peaks < WAYS else "; now timing them in turn"
+        text = f"Measured the peak memory of {peaks} of {WAYS} ways{next_up}"
         return text, peaks / WAYS
 
     def gather(self, job: Job) -> MemoryLab | list[Peak]:
@@ -60,7 +60,8 @@ class Memory(Lab):
             )
         else:
             backend = result.environment.backend
-            st.info(f"torch does not count peak memory on {backend}: here is the time.")
+            text = f"torch does not count peak memory on {backend}, so only times are"
+            st.info(f"{text} shown.")
 
     def finding(self, lab: MemoryLab) -> Finding | None:
         peaks = {cost.name: cost.peak_bytes for cost in lab.costs}
@@ -69,7 +70,8 @@ class Memory(Lab):
             return None
         share = checkpointed / plain
         right = GUESSES[(share < 0.75) + (share < 0.25)]
-        return Finding(f"Checkpointing leaves **{share:.0%}** of the peak.", right)
+        text = f"Checkpointing leaves **{share:.0%}** of the peak memory."
+        return Finding(text, right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
         """What each way costs and saves, against the plain one of its kind."""
@@ -86,8 +88,9 @@ class Memory(Lab):
             f"**no_grad**: {against(costs['no_grad'], plain)}, compared with the "
             "same forward pass with gradients. Each layer's output is freed as soon "
             "as the next layer has used it.",
-            f"**inference_mode**: {against(costs['inference_mode'], plain)}. It also "
-            "skips autograd's bookkeeping, which you notice when each call is short.",
+            f"**inference_mode**: {against(costs['inference_mode'], plain)}. This mode "
+            "also skips autograd's bookkeeping, which you notice when each call is "
+            "short.",
         ]
 
     def below(self, result: MemoryLab | list[Peak]) -> None:
@@ -122,7 +125,7 @@ class Memory(Lab):
         card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
         st.markdown(
             f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits; "
-            f"with checkpointing, one of {card.fits[CHECKPOINTED]:,}**"
+            f"with checkpointing, a batch of {card.fits[CHECKPOINTED]:,} fits.**"
         )
         if card.activations:
             taken = (card.activations[way] for way in (STEP, CHECKPOINTED))
@@ -131,15 +134,17 @@ class Memory(Lab):
             text = self.words["taken"]
             st.markdown(text.format(batch=batch, plain=plain, again=again))
         st.markdown(
-            f"Without checkpointing, a batch of {card.fits[CHECKPOINTED]:,} raises:"
+            f"Without checkpointing, a batch of {card.fits[CHECKPOINTED]:,} raises "
+            "this error:"
         )
         simulated.message(card.message)
 
     def caption(self, lab: MemoryLab) -> str:
         return (
-            f"{lab.layers} linear layers, {lab.width} wide, batch {lab.batch_size:,}; "
-            "memory of all tensors but the model and the batch. Time: median of n = "
-            f"{len(lab.costs[0].seconds)} repeats in turn after a warm-up."
+            f"{lab.layers} linear layers, {lab.width} units wide, batch size "
+            f"{lab.batch_size:,}. The memory includes all tensors except the model and "
+            f"the batch. The time is the median of n = {len(lab.costs[0].seconds)} "
+            "repeats, in turn after a warm-up."
         )
 
 

@@ -1,7 +1,7 @@
-"""Fashion-MNIST to 93% in less than a minute on two CPU cores; this file is all of it.
+"""Train a CNN to 93% on Fashion-MNIST in less than a minute on two CPU cores.
 
-Sooner on a GPU, with --device cuda. With --epochs 4 the CNN comes to 92.5%; --model ann
-trains the ANN to 88%.
+On a GPU, --device cuda is faster. With --epochs 4, the CNN reaches 92.5%. With --model
+ann, an ANN reaches 88%. This file needs no other.
 """
 
 import argparse
@@ -19,19 +19,19 @@ Data = tuple[Tensor, Tensor]  # images uint8 (N, 1, 28, 28), and labels (N,)
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a training; these are the CNN's."""
+    """The settings of a training run; the defaults are the CNN's."""
 
     model: str = "cnn"
     epochs: int = 6
     batch_size: int = 128
     learning_rate: float = 1e-2  # at its peak, after a quarter of the steps
-    half: bool = True  # bfloat16, where the device has it
+    half: bool = True  # compute in bfloat16 if the device supports it
     label_smoothing: float = 0.1
-    whiten: bool = True  # begin with filters made for the images
-    center: float = 0.0  # pixels are 0..255; this one becomes 0
-    spread: float = 255.0  # and so many more become 1
-    flips: bool = True  # train on mirror images of half of the images
-    mirror: bool = True  # to test, add the outputs for the mirror image
+    whiten: bool = True  # start with filters made for the images
+    center: float = 0.0  # pixels are 0 to 255; this value becomes 0
+    spread: float = 255.0  # and a value higher by this much becomes 1
+    flips: bool = True  # mirror half of the training images
+    mirror: bool = True  # in the test, add the outputs for the mirror image
 
 
 CNN = Recipe()
@@ -39,7 +39,7 @@ ANN = Recipe("ann", 3, 128, 6e-3, center=73, spread=90, flips=False, mirror=Fals
 
 
 def build(recipe: Recipe, images: Tensor) -> nn.Module:
-    """Pixels (N, 1, 28, 28) to logits (N, 10): ANN 109,386 weights, CNN 87,546."""
+    """The ANN (109,386 weights) or the CNN (87,546), from pixels to logits (N, 10)."""
     layers: list[nn.Module] = []
     if recipe.model == "ann":
         for before, after in [(784, 128), (128, 64)]:
@@ -57,7 +57,7 @@ def build(recipe: Recipe, images: Tensor) -> nn.Module:
 
 
 def whitening(images: Tensor) -> Tensor:
-    """Filters (16, 1, 3, 3): scaled principal axes of 3×3 pixels, and negatives."""
+    """Filters (16, 1, 3, 3): principal axes of 3×3 pixels, and their negatives."""
     patches = nn.functional.unfold(images, 3).transpose(1, 2).reshape(-1, 9)
     patches -= patches.mean(dim=0)
     variances, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
@@ -66,7 +66,7 @@ def whitening(images: Tensor) -> Tensor:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether the device computes in 16 bits: emulated, they are slower than 32."""
+    """Whether the device itself computes in bfloat16; emulating it is slow."""
     if device.type in ("cuda", "xpu"):
         return getattr(torch, device.type).is_bf16_supported(including_emulation=False)
     features = getattr(torch.cpu, "get_capabilities", dict[str, bool])()
@@ -75,14 +75,14 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
-    """The model's logits (N, 10) for pixels (N, 1, 28, 28), a float each."""
+    """The model's logits, float (N, 10), for pixels (N, 1, 28, 28)."""
     half = recipe.half and has_bfloat16(pixels.device)
     with torch.autocast(pixels.device.type, torch.bfloat16, enabled=half):
         return model((pixels - recipe.center) / recipe.spread).float()
 
 
 def train(recipe: Recipe, model: nn.Module, data: Data) -> Iterator[Tensor]:
-    """Make all steps of a training; yields each loss."""
+    """Run all steps of a training run; yields each loss."""
     device, size = next(model.parameters()).device, recipe.batch_size
     images, labels = (part.to(device) for part in data)
     criterion = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)

@@ -64,7 +64,7 @@ def matmul_rates(
 def matmul_rate(
     dtype: torch.dtype, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of operations a second in the product of large matrices."""
+    """Readings of operations per second in a product of large matrices."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     a = torch.rand(size, size, device=device).to(dtype)
     b = torch.rand(size, size, device=device).to(dtype)

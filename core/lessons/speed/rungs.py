@@ -367,7 +367,7 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
         model.parameters(), lr=kept.learning_rate, fused=True, capturable=True
     )
     batch = torch.arange(kept.batch_size, device=device)  # the graph's input
-    # Nor can a GradScaler ask whether to skip a step: no float16.
+    # A GradScaler would have to ask whether to skip a step, so float16 won't work.
     half = kept.half and half_dtype(device) == torch.bfloat16
 
     def step() -> Tensor:
@@ -380,7 +380,7 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
         optimizer.step()
         return loss.detach()
 
-    # First, steps beside: what they set up or compile must not be recorded.
+    # First, run steps on another stream: their setup must not be recorded.
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):

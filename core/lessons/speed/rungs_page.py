@@ -89,7 +89,7 @@ def draw_rows(
                     where = f"for the {format.NAMES[model]}" if by_model else ""
                     st.markdown(f":small[Not {where or f'on {backend}'}]")
                 elif result and not result.measured:
-                    st.markdown(":material/error: :small[It failed here]")
+                    st.markdown(":material/error: :small[Failed here]")
                 elif rung.name == TEXTBOOK:
                     st.markdown(":small[Where the climb begins]")
                 else:
@@ -237,7 +237,7 @@ def draw_chosen(
         elif rung.name == TEXTBOOK:
             st.markdown(words("ladder.nothing_to_guess"))
     elif not result.measured:
-        st.error(result.message, title="It failed here", icon=":material/error:")
+        st.error(result.message, title="This rung failed here", icon=":material/error:")
     elif is_revealed(result):
         draw_outcome(result, results)
     else:
@@ -325,19 +325,21 @@ def remarks(
     lines: list[str] = []
     if not result.kept:
         worse = result.accuracy <= first.accuracy - NOISE
-        why = "it learned less" if worse else "it is not clearly faster here"
+        why = "the model learned less" if worse else "it isn't clearly faster here"
         base = in_sentence(before.rung)
         lines.append(words("ladder.remarks.dropped", why=why, base=base))
     elif result.rung in NEEDED and gain is not None and gain.ratio < CLOSE:
         same = agree((gain.ratio, 1.0), CLOSE)
-        cost = "since it costs no time" if same else "though it is slower here"
+        cost = "although it is slower here, because"
+        if same:
+            cost = "because it costs no time and"
         lines.append(words("ladder.remarks.needed", cost=cost))
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         epochs = result.pays_after(before)
         pays = "you never get back here"
         if epochs is not None:
-            pays = f"you get back after {math.ceil(epochs):,} epochs"
+            pays = f"you get back after {format.counted(math.ceil(epochs), 'epoch')}"
         lines.append(words("ladder.remarks.compiled", start=start, pays=pays))
     if result.rung in ("two_workers", "four_workers"):
         lines.append(words("ladder.remarks.started", start=start))
@@ -354,5 +356,4 @@ def remarks(
 
 def in_sentence(rung: str) -> str:
     """Its title within a sentence."""
-    title = BY_NAME[rung].title
-    return title[0].lower() + title[1:]
+    return f"“{BY_NAME[rung].title}”"

@@ -110,12 +110,12 @@ class SecondsToAccuracy(Lab):
             rows.append((self.titles[way], format.precise(epoch), until, f"{best:.2%}"))
         figures.table(
             rows,
-            ("Change", "Seconds an epoch", f"Until {TARGET:.1%}", "Best accuracy"),
-            alt="Seconds an epoch, seconds to the target and best accuracy of each way",
+            ("Change", "Seconds per epoch", f"Until {TARGET:.1%}", "Best accuracy"),
+            alt="Seconds per epoch, time to the target, and best accuracy of each way",
         )
         recipe = Path(__file__).with_name("recipe.py")
         code, key = recipe.read_bytes(), f"recipe{self.suffix}"
-        controls.download("The recipe, one file", code, recipe.name, key)
+        controls.download("The recipe as one file", code, recipe.name, key)
 
     def caption(self, result: TimeToAccuracy) -> str:
         task = format.NAMES[result.task]

@@ -34,7 +34,7 @@ Ways = dict[str, tuple[Callable[[], Any], torch.device]]
 
 
 def python_loop(points, means):
-    """Distances of points (n, 2) to means (k, 2), all lists: (n, k)."""
+    """Distances (n, k) from points (n, 2) to means (k, 2), all as lists."""
     distances = []
     for x, y in points:
         row = []
@@ -45,7 +45,7 @@ def python_loop(points, means):
 
 
 def with_numpy(points, means):
-    """The same for arrays: (n, 1, 2) - (k, 2) is (n, k, 2), without a loop."""
+    """The same for arrays, without a loop: (n, 1, 2) - (k, 2) is (n, k, 2)."""
     offsets = points[:, None] - means
     return np.sqrt((offsets**2).sum(axis=2))
 

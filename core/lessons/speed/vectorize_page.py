@@ -63,7 +63,7 @@ class Vectorize(Lab):
         times = lab.at(1)
         fastest = min(times, key=times.__getitem__)
         seconds = format.precise(times[fastest])
-        sentence = self.words["found"].format(way=fastest, seconds=seconds)
+        sentence = self.words["found"].format(way=said(fastest), seconds=seconds)
         close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
         return Finding(sentence, tuple({fastest, *close}), say=str)
 
@@ -76,8 +76,8 @@ class Vectorize(Lab):
             best, *_, slowest = sorted(times, key=times.__getitem__)
             most = lab.speedup(points, best, slowest).by
             text = (
-                f"{points_in_words(points).capitalize()}: **{best}** is {most} times "
-                f"as fast as {slowest}"
+                f"{points_in_words(points).capitalize()}: **{said(best)}** is {most} "
+                f"times as fast as {said(slowest)}"
             )
             if PYTHON not in (slowest, best):
                 loop = lab.speedup(points, best, PYTHON).by
@@ -90,8 +90,15 @@ class Vectorize(Lab):
 
     def caption(self, lab: VectorizeLab) -> str:
         repeats = {timing.points: len(timing.seconds) for timing in lab.found}
-        ns = ", ".join(f"{n} for {points_in_words(p)}" for p, n in repeats.items())
+        ns = format.enumerated(
+            f"{n} for {points_in_words(p)}" for p, n in repeats.items()
+        )
         return self.words["how"].format(n=ns, numpy=lab.numpy)
+
+
+def said(way: str) -> str:
+    """The name of a way within a sentence."""
+    return f"the {way}" if way == PYTHON else way
 
 
 def points_in_words(count: int) -> str:
