@@ -39,7 +39,7 @@ def ask() -> None:
         machine.trap(answers)
         here = engine().machine()
         if here and here.simulates:
-            with explained("The simulated accelerator did not answer"):
+            with explained("The simulated accelerator did not respond"):
                 machine.simulated_idioms(answers, machine.simulated_answers())
         elif here:
             simulated.tell(here)

@@ -25,7 +25,7 @@ anew = row.button("Evaluate again", icon=":material/fact_check:", key="evaluate"
 done, guessed = None, None
 with (
     explained("The evaluation failed"),
-    st.spinner("The model is answering all test images"),
+    st.spinner("The model is classifying all test images"),
 ):
     if anew:
         evaluation.evaluation.clear(run.id)
@@ -45,7 +45,7 @@ def hard() -> None:
     if done is not None and guessed is not None:
         evaluation.class_table(done.value, guessed)
     elif done is not None:
-        st.markdown("Guess which class is the hardest first.")
+        st.markdown("First guess which class is the hardest.")
 
 
 def sure() -> None:

@@ -30,10 +30,10 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     key(page, "run_mistake_data_not_moved").click(click_count=5)
     expect(page.get_by_text("RuntimeError", exact=True)).to_be_visible(timeout=SLOW)
     expect(page.get_by_text("→ return model(inputs)")).to_be_visible(timeout=SLOW)
-    expect(page.get_by_text("It returns").first).to_be_visible()
+    expect(page.get_by_text("This version returns").first).to_be_visible()
     # By its mark, since a machine of another kind may set no limit of memory.
     expect(other.get_by_text("256 MiB")).to_be_visible(timeout=SLOW)
-    expect(other.get_by_text("It returns")).to_be_visible()
+    expect(other.get_by_text("This version returns")).to_be_visible()
     script = page.get_by_label("Paste a training script")
     script.fill(
         "import torch\n"

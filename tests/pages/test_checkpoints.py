@@ -130,4 +130,4 @@ def test_what_can_go_wrong_is_tried(engine, slug, said):
     assert len(at.code) > before
     assert said in texts(at.code)
     assert len(at.error) == 1
-    assert "It returns" in texts(at.success)
+    assert "This version returns" in texts(at.success)

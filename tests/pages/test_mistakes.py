@@ -73,12 +73,12 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
     at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
     at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
-    assert "Line 4 raised it. You guessed: line 2." in texts(at.info)
+    assert "Line 4 raised the exception. You guessed: line 2." in texts(at.info)
     assert "+ outputs = model(inputs).detach()" in texts(at.code)
     for _ in range(2):
         assert not at.exception
         assert "requires grad" in texts(at.error)
-        assert "It returns" in texts(at.success)
+        assert "This version returns" in texts(at.success)
         assert "→ return outputs.numpy().mean()" in texts(at.code)
         at.switch_page("home.py").run()
         at.switch_page("pages/4_Mistakes.py")

@@ -121,7 +121,7 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
     icon = ":material/fact_check:"
     with explained("The evaluation failed"):
         if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
-            with st.spinner("The model is answering all test images"):
+            with st.spinner("The model is classifying all test images"):
                 evaluations.clear()  # each is half a megabyte of the server
                 evaluations[key] = ask(
                     "core.lessons.evaluate.evaluation:evaluate",

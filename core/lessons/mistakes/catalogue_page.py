@@ -47,9 +47,9 @@ SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
 RETRY_SECONDS = 30.0
 CURVES = {  # titles of both axes, by Figure.curve
     "loss": ("Step", "Training loss"),
-    "waits": ("Step", "Waits until then"),
-    "share": ("Batch", "Share that is right"),
-    "memory": ("Moment", "Memory (MB)"),
+    "waits": ("Step", "Waits so far"),
+    "share": ("Batch", "Share correct"),
+    "memory": ("Reading", "Memory (MB)"),
 }
 FIXTURES = (
     *("batch", "new_model", "steps", "hits", "saved", "ScaledLoss", "DeviceQueue"),
@@ -64,7 +64,7 @@ PANEL = JobPanel(
     "run_mistake",
     icon=":material/play_arrow:",
     failed="The mistake was not run",
-    cancelled="Cancelled. Run it again whenever you like.",
+    cancelled="Canceled. Run it again whenever you like.",
     lane="lab",
     several=True,
 )
@@ -245,7 +245,7 @@ def _curves(figure: Figure, run: MistakeRun) -> None:
     )
     if len(frame):
         x, y = CURVES[figure.curve]
-        alt_text = f"{y} of both halves, step by step"
+        alt_text = f"{y} of both versions, step by step"
         st.altair_chart(curves(frame, x, y), alt=alt_text)
 
 
@@ -302,7 +302,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     if outcome.failure is not None:
         _failure(outcome.failure, fixed)
     elif outcome.died:
-        title = "The fix failed here" if fixed else "Its process died"
+        title = "The fix failed here" if fixed else "The process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
         if outcome.curve:  # it is drawn on top
@@ -317,7 +317,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     else:
         closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
         result = textwrap.shorten(outcome.result, 60, placeholder=f" ...{closing}")
-        text = f"It returns `{result}`."
+        text = f"This version returns `{result}`."
         st.success(text, icon=":material/check:")
 
 
@@ -398,7 +398,9 @@ def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None
     if guessed is None or failure.line is None:
         return
     right = _statement(body(mistake.address("broken")), failure.line).start
-    guess.judge(f"Line {right} raised it.", guessed, right, say="line {}".format)
+    guess.judge(
+        f"Line {right} raised the exception.", guessed, right, say="line {}".format
+    )
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
@@ -415,7 +417,7 @@ def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
         y=alt.Y("value:Q").title(y),
         color=hues,
         strokeDash=dash.scale(domain=names, range=[[5, 3], [1, 0]]),
-        tooltip=charts.tips(half="Half") + charts.tips(".3g", step=x, value=y),
+        tooltip=charts.tips(half="Version") + charts.tips(".3g", step=x, value=y),
     )
     return charts.lines(chart).properties(height=charts.MIDDLE)
 
@@ -437,7 +439,7 @@ def code() -> None:
             "core.script.check:check",
         ),
         (
-            "What they share",
+            "Shared functions",
             words("code.shared"),
             lambda: show(
                 *(

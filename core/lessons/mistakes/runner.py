@@ -44,7 +44,7 @@ def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     if not possible(mistake):
-        raise ExplainedError("This mistake can be made only on Linux, not here.")
+        raise ExplainedError("This mistake can be made only on Linux.")
     sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
@@ -72,7 +72,7 @@ def place(where: str) -> str:
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """One half, run in a child; a child that dies is an outcome too."""
+    """Run one half in a child process; if the child dies, that is an outcome too."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",
@@ -87,7 +87,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
 
 
 def attempt(which: str, slug: str, device_name: str) -> Outcome:
-    """Call one of the two functions; runs in the child."""
+    """Call one of the two functions, in the child process."""
     mistake = BY_SLUG[slug]
     if mistake.broken_on == NO_GPU:
         hide_devices()
@@ -104,9 +104,9 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
             waited.append(waits.count)
             fixtures.memory(device)
 
-    if not mistake.loud:  # whose traceback would show the hook
+    if not mistake.loud:  # a traceback would show the hook
         register_module_forward_hook(note)
-    multiprocessing.current_process().daemon = False  # else no workers start
+    multiprocessing.current_process().daemon = False  # a daemon can't start workers
     torch.manual_seed(0)
     try:
         with waits if counted else nullcontext():

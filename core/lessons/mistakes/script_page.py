@@ -39,7 +39,10 @@ def draw() -> None:
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
-            with explained("The script was not checked"), st.spinner("Running it"):
+            with (
+                explained("The script was not checked"),
+                st.spinner("Checking your script"),
+            ):
                 state.checked = text, ask(CHECK, text, how.kind, lane="code")
         text, checked = state.get("checked", ("", Checked()))
         with field:

@@ -32,20 +32,20 @@ def images(count, seed=0):
 
 
 def batch(count=64, first_label=0):
-    """What a DataLoader hands out: `count` images and labels, on the CPU."""
+    """A batch as a DataLoader makes it: `count` images and labels, on the CPU."""
     inputs, targets = images(count)
     return inputs, targets + first_label
 
 
 def new_model(device):
-    """The ANN, and its optimizer, always from the same seed."""
+    """The ANN and its optimizer, always with the same seed."""
     torch.manual_seed(0)
     model = ANN().to(device)
     return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
 
 
 def steps(device):
-    """Two epochs of batches of 32, on the device."""
+    """The batches of two epochs, 32 images each, on the device."""
     return 2 * batches_of(32, images(TRAIN), device)
 
 
@@ -82,7 +82,7 @@ def trained_with_norm(device):
 
 @torch.inference_mode()
 def hits(model, batches):
-    """Which images the model has right as it stands: (N,) bools for each batch."""
+    """Which images the model gets right in its current mode: (N,) bools a batch."""
     found = [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
     shares[:] = [right.float().mean() for right in found]
     return found
@@ -113,9 +113,9 @@ def updated_by(optimizer):
 
 
 def memory(device, kind="allocated"):
-    """MB that tensors have on the device, or that torch has "reserved" for them."""
+    """MB that tensors use on the device, or that torch has "reserved" for them."""
     backend = torch.get_device_module(device)
-    on_mps = getattr(backend, "current_allocated_memory", int)  # of a CPU, int() is 0
+    on_mps = getattr(backend, "current_allocated_memory", int)  # int() is 0
     held.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
     return held[-1]
 
@@ -132,14 +132,14 @@ def points(device):
 
 
 def train(batches, device):
-    """The last loss of training on these batches, in their order."""
+    """The last loss after training on these batches in this order."""
     model, optimizer = new_model(device)
     *_, loss = train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, device)
     return loss.item()
 
 
 def adam_state():
-    """The state_dict of an Adam that has made a step, as a checkpoint has it."""
+    """The state_dict of an Adam optimizer after one step, as in a checkpoint."""
     model = ANN()
     optimizer = torch.optim.Adam(model.parameters())
     model(batch()[0]).mean().backward()
@@ -154,14 +154,14 @@ def workers(start, data, collate, count=1):
 
 
 def limit_shared_memory(size):
-    """Let no batch that a worker hands over have more bytes, as a container does."""
+    """Limit the bytes of a batch that a worker hands over, as a container does."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def on_two_ranks(train):
-    """What train(0) returns, with train(1) in a process beside it."""
+    """Return train(0), while train(1) runs in another process."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     with tempfile.NamedTemporaryFile() as meeting:
         place = f"file://{meeting.name}"
@@ -171,7 +171,7 @@ def on_two_ranks(train):
             how = {"timeout": seconds, "rank": rank, "world_size": 2}
             distributed.init_process_group("gloo", place, **how)
             value = train(rank)
-            time.sleep(60 * rank)  # rank 1 does something else until it is ended
+            time.sleep(60 * rank)  # rank 1 stays busy until its process is ended
             return value
 
         fork = multiprocessing.get_context("fork")
@@ -180,7 +180,7 @@ def on_two_ranks(train):
 
 
 def saved(content):
-    """What torch.save makes of it, as a file that is to be read."""
+    """The content as a file that torch.save has written, ready to be read."""
     return io.BytesIO(pack(content))
 
 
@@ -207,9 +207,9 @@ class ScaledLoss(nn.CrossEntropyLoss):
 
 
 class DeviceQueue:
-    """Work for the device: `put_work` returns at once, `synchronize` waits for it.
+    """Work for the device: `put_work` returns at once, and `synchronize` waits.
 
-    A CPU has no queue: there, a thread takes its place.
+    A CPU has no queue, so a thread takes its place.
     """
 
     def __init__(self, device):
@@ -217,7 +217,7 @@ class DeviceQueue:
         self.thread = ThreadPoolExecutor(1) if device.type == "cpu" else None
         side, self.products = (400, 40) if device.type == "cpu" else (4096, 20)
         self.matrix = torch.rand(side, side, device=device)
-        self.put_work()  # the first time pays for setting up
+        self.put_work()  # the first call includes the setup
         self.synchronize()
 
     def put_work(self):
