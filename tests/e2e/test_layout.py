@@ -33,7 +33,7 @@ def test_on_a_phone_progress_stays_in_sight(visitor):
     page.get_by_text("Read more").scroll_into_view_if_needed()
     expect(progress(page)).to_be_in_viewport()
     key(page, "cancel_run").click()
-    expect(page.get_by_text("Cancelled after")).not_to_be_in_viewport()
+    expect(page.get_by_text("Canceled after")).not_to_be_in_viewport()
 
 
 @pytest.mark.parametrize("width", [390, 660, 800, 1000, 1280])

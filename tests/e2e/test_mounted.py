@@ -99,7 +99,7 @@ def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
     link = page.get_by_test_id("stCode").get_by_text("?run=").inner_text()
     there, query, run = link.strip().partition("?run=")
     assert there == f"{site}/Train"
-    page.get_by_role("link", name="See what it got right").click()
+    page.get_by_role("link", name="See what the model got right").click()
     expect(page).to_have_url(f"{site}/Evaluate{query}{run}", timeout=SLOW)
 
     page.goto(f"{site}/Checkpoints")

@@ -61,7 +61,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     accuracy = float(re.search(r"([\d.]+)%", result(page).inner_text()).group(1))
     assert 80 < accuracy < 95
 
-    page.get_by_text("See what it got right and wrong").click()
+    page.get_by_text("See what the model got right and wrong").click()
     expect(page.locator("h1")).to_have_text("Evaluate")
     expect(page.get_by_test_id("stMetricValue").first).to_have_text(f"{accuracy:.2f}%")
     page.get_by_role("button", name="Just show me").click()
@@ -126,7 +126,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     lines = losses.locator('[aria-roledescription="line mark"]')
     expect(lines).to_have_count(4)  # two runs, each with its mean
 
-    page.get_by_text("Compare it with your other runs").click()
+    page.get_by_text("Compare this run with your others").click()
     expect(page.locator("h1")).to_have_text("Runs")
     finding = page.get_by_text(re.compile(r"is the fastest|tell which is faster"))
     expect(finding).to_be_visible()
@@ -190,7 +190,7 @@ def test_a_run_belongs_to_its_owner_and_to_no_page(visitor):
     key(tab, "cancel_run").click()
     for each in (page, other, tab):
         expect(
-            each.get_by_text(re.compile(r"Cancelled after step [\d,]+"))
+            each.get_by_text(re.compile(r"Canceled after step [\d,]+"))
         ).to_be_visible()
         expect(each.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     expect(key(page, "start_training")).to_be_enabled()

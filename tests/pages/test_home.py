@@ -108,7 +108,7 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
     at.button(key="cancel_run").click().run()
     finish(at, engine, first.id)
     assert engine.job(second.id).status == "cancelled"
-    assert "Cancelled after step" in status(at)
+    assert "Canceled after step" in status(at)
     assert at.button(key="train_now").label == "Train again"
 
 

@@ -62,7 +62,7 @@ def test_mistakes_are_one_click_away(monkeypatch, engine):
     assert "RuntimeError: no" in texts(at.error)
     links = [link.proto for link in at.get("page_link")]
     links = [link for link in links if link.page.endswith("Mistakes")]
-    assert "Find it by its message" in [link.label for link in links]
+    assert "Look up this error message" in [link.label for link in links]
     queries = (link.query_string.partition("=")[2] for link in links)
     slugs = [slug for slug in queries if slug]
     assert len(slugs) == 4
@@ -136,11 +136,11 @@ def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(
     asked = [[option.content for option in options] for options in asked]
     assert ["Step", "Epoch"] in asked
     shown = metrics(at)
-    assert {"To the device", "Back to the host", "Waits of the host"} <= set(shown)
+    assert {"To the device", "Back to the host", "Waits by the host"} <= set(shown)
     assert not {"Samples/s", "Elapsed"} & set(shown)
     for line in ("inputs = inputs.to(device)", "loss.item()", "to the last digit"):
         assert line in texts(at.markdown)
-    assert float(shown["Waits of the host"]) >= 3
+    assert float(shown["Waits by the host"]) >= 3
     told = json.loads(
         export.runs_json(server.store(), [runs.summary(runs.run(run_id))])
     )
@@ -323,7 +323,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     first = engine.submit(runs.RUN, long, owner="somebody")
     at.button(key="start_training").click().run()
     assert at.query_params["run"] == first
-    assert "not started twice" in texts(at.warning)
+    assert "no second run was started" in texts(at.warning)
     engine.cancel(first)
     wait(engine, first)
 

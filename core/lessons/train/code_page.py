@@ -90,7 +90,7 @@ def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
         words("code.one_kind"),
         "core.lessons.train.one_kind:train",
         "core.lessons.train.one_kind:score",
-        partial(_try, "Train it on the shirts", "try_one_kind", _one_kind),
+        partial(_try, "Train a model that finds shirts", "try_one_kind", _one_kind),
     )
 
 
@@ -122,7 +122,7 @@ def _try(label: str, key: str, draw: Callable[[], None]) -> None:
     if st.button(label, key=key, icon=":material/play_arrow:"):
         st.session_state[pressed] = True
     if st.session_state.get(pressed):
-        with explained("The lab did not answer"), st.spinner("Training"):
+        with explained("The lab did not respond"), st.spinner("Training"):
             draw()
 
 
@@ -135,13 +135,13 @@ def _sizes() -> None:
     epochs = sizes()
     many, whole = epochs[0][0], epochs[-1][0]
     st.markdown(
-        f"One epoch on the sprites, tried here: **{many.accuracy:.0%}** of the test "
-        f"images are right after {many.steps:,} steps, **{whole.accuracy:.0%}** after "
-        f"{format.counted(whole.steps, 'step')} with all {whole.batch_size:,} images "
-        "at once. With larger batches, raise the learning rate or train for more "
-        "epochs."
+        "We just trained one epoch on the sprites with each batch size. The model gets "
+        f"**{many.accuracy:.0%}** of the test images right after {many.steps:,} steps, "
+        f"and **{whole.accuracy:.0%}** after {format.counted(whole.steps, 'step')} "
+        f"with all {whole.batch_size:,} images at once. With larger batches, raise the "
+        "learning rate or train for more epochs."
     )
-    columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Right")
+    columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Accuracy")
     rows = (
         (
             f"{epoch.batch_size:,}",
@@ -156,7 +156,7 @@ def _sizes() -> None:
     figures.table(
         rows,
         columns,
-        "What an epoch in batches of each size took and brought",
+        "Steps, speed, peak memory, and accuracy of an epoch for each batch size",
         column_config=dict.fromkeys(columns, right),
     )
     st.caption(words("code.sizes"))

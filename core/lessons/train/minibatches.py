@@ -19,9 +19,9 @@ CPU = torch.device("cpu")
 def slices(
     inputs: Tensor, targets: Tensor, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """An epoch: no loader, no dataset, only a start that moves on."""
+    """One epoch, without a loader or a dataset: only the start of the slice moves."""
     for start in range(0, len(inputs), batch_size):
-        end = start + batch_size  # beyond the tensor's, the slice is shorter
+        end = start + batch_size  # beyond the tensor's end, the slice is shorter
         yield inputs[start:end], targets[start:end]
 
 

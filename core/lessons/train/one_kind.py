@@ -14,9 +14,9 @@ EPOCHS = 3
 
 
 def score(logits: Tensor, targets: Tensor) -> OneKindScore:
-    """How well logits (N, 1) fit targets (N, 1), which are 0. or 1."""
+    """How well logits (N, 1) fit targets (N, 1), which are 0.0 or 1.0."""
     is_kind = targets == 1
-    said = logits > 0  # as sigmoid(logits) > 0.5
+    said = logits > 0  # the same as sigmoid(logits) > 0.5
     return OneKindScore(
         (said == is_kind).float().mean().item(),
         (~is_kind).float().mean().item(),
@@ -25,17 +25,17 @@ def score(logits: Tensor, targets: Tensor) -> OneKindScore:
 
 
 def train() -> OneKindScore:
-    """A small network for one kind of sprites, on the CPU."""
+    """Train a small network to recognize one kind of sprite, on the CPU."""
     dataset, cpu = datasets.load("sprites"), torch.device("cpu")
     train, test = dataset.train, dataset.test
     images = as_floats(train.images)
-    # Floats (N, 1), as the outputs are; cross-entropy has integers (N,).
+    # Floats (N, 1), like the outputs; cross-entropy takes integers (N,).
     targets = (train.labels == KIND).float().unsqueeze(1)
 
     model = nn.Sequential(
         nn.Flatten(), nn.Linear(28 * 28, 64), nn.ReLU(), nn.Linear(64, 1)
     )
-    criterion = nn.BCEWithLogitsLoss()  # the sigmoid is inside
+    criterion = nn.BCEWithLogitsLoss()  # it includes the sigmoid
     optimizer = torch.optim.Adam(model.parameters())
     for _ in range(EPOCHS):
         order = torch.randperm(len(images)).split(BATCH_SIZE)

@@ -135,12 +135,12 @@ def onward(current: Run) -> None:
         if current.result is not None and current.config.has_images:
             link(
                 page("Evaluate"),
-                "See what it got right and wrong",
+                "See what the model got right and wrong",
                 icon=":material/fact_check:",
                 query_params=query,
             )
         if current.job.owner == visitor():
-            link(RUNS, "Compare it with your other runs", query_params=query)
+            link(RUNS, "Compare this run with your others", query_params=query)
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):
             st.markdown(f"{words('share')} {steer.in_words(current)}")
             address = (st.context.url or "").partition("?")[0]
@@ -192,7 +192,7 @@ def nothing_yet(task: str, ready: bool) -> None:
         loss_table([]),
         charts.losses((), "step", 100),
         height=MIDDLE,
-        alt="An empty chart: step against loss",
+        alt="An empty chart of the loss over the steps",
     )
     if (machine := engine().machine()) and machine.simulates:
         st.markdown(words("simulated"))
@@ -205,9 +205,9 @@ def draw_status(current: Run) -> None:
         job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
-        link(page("Mistakes"), "Find it by its message")
+        link(page("Mistakes"), "Look up this error message")
     if engine().problem and not current.job.ended:
-        st.error(engine().problem, title="There are no workers; your run waits")
+        st.error(engine().problem, title="There are no workers, so your run is waiting")
 
 
 def draw_learning(current: Run) -> None:
@@ -255,9 +255,10 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
-            who = "Somebody here" if job.owner else "The server, by itself,"
+            who = "somebody here" if job.owner else "the server, by itself,"
             quality = format.quality(result)
-            return f"{who} got {quality} of the test images right.", 1.0
+            text = f"A model that {who} trained got {quality} of the test images right."
+            return text, 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."
@@ -267,14 +268,15 @@ def status(current: Run) -> tuple[str, float]:
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
         why = job.message or "What the model learned until then stays here."
-        return f"Cancelled {after}. {why}", share
+        return f"Canceled {after}. {why}", share
     if job.ended:
-        return f"The run {job.status}", share
+        was = "was " * (job.status == "interrupted")
+        return f"The run {was}{job.status}", share
     if started is None:
         if job.status == "queued" and job.place:
-            text = f"{place_in_queue(job)}. It will start by itself, on any page."
+            text = f"{place_in_queue(job)}. The run will start by itself."
             return text, 0.0
-        text = "A worker is taking the run."
+        text = "A worker is starting the run."
         if engine().machine() is None:
             text = "The workers are starting; this takes a few seconds."
         return job.message or text, 0.0
@@ -356,14 +358,16 @@ def finding(before: Run, now: Run) -> str:
         names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
     one, other = names
     if not now.job.ended and comparison.same_work(before, now):
-        return f"{now.name} has the settings of {one}, so their times should agree."
+        return (
+            f"{now.name} has the same settings as {one}, so their times should agree."
+        )
     if not now.job.ended:
-        to = "to the same accuracy" if now.config.has_images else "in all"
+        to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {other} need fewer seconds than {one} {to}?**"
     if before.result is None or now.result is None:
         return (
-            f"**{before.name} and {now.name.lower()} can't be compared: one of them "
-            "didn't finish.**"
+            f"**{before.name} and {now.name.lower()} can't be compared, because "
+            "one of them didn't finish.**"
         )
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
@@ -406,7 +410,7 @@ def legend(shown: Sequence[Run], key: str) -> None:
                 for title, width in zip(titles, (112, 84), strict=True)
             },
         },
-        alt="The runs on the chart: color, what differs, how fast and how good",
+        alt="The runs on the chart, with their colors, times, quality, and differences",
     )
 
 
@@ -442,7 +446,7 @@ def legend_table(shown: Sequence[Run]) -> pa.Table:
         return f"{last.test_r2:.3f}" if accuracy is None else f"{accuracy:.2%}"
 
     colors, images = palette(), shown[-1].config.has_images
-    time_title = "Seconds in all" if goal is None else f"Seconds to {goal:.0%}"
+    time_title = "Total seconds" if goal is None else f"Seconds to {goal:.0%}"
     return pa.table(
         {
             " ": [charts.swatch(colors, run.number) for run in shown],
@@ -479,7 +483,7 @@ def _losses(shown: Sequence[Run]) -> None:
         ),
         height=MIDDLE,
         key="chart_losses",
-        alt=f"Training loss over {AXES[x].lower()} of {len(drawn)} run(s)",
+        alt=f"Training loss over {AXES[x].lower()}; runs drawn: {len(drawn)}",
     )
 
 
@@ -515,10 +519,10 @@ def _epochs(drawn: Sequence[Run]) -> None:
             alt=f"{title} on training and test {samples} after each epoch",
         )
     text = (
-        f"Thick line with dots: all test {samples}. Thin line: {trained} training "
-        f"{samples}. Time spent evaluating isn't counted."
+        f"The thick line with dots is for all test {samples}, the thin line for "
+        f"{trained} training {samples}. Time spent evaluating isn't counted."
     )
-    people = " Gray: what people and a small CNN have reached on this data."
+    people = " The gray lines show what people and a small CNN have reached."
     st.caption(text + people * references)
 
 
@@ -538,7 +542,7 @@ def _traffic(run: Run) -> None:
         values = {
             "To the device": format.size(traffic.per_step("to_device")),
             "Back to the host": format.size(traffic.per_step("to_host")),
-            "Waits of the host": _mean(traffic.per_step("waits")),
+            "Waits by the host": _mean(traffic.per_step("waits")),
         }
         figures.metrics(values)
         # A list, since a table of such lines is wider than a phone.

@@ -21,7 +21,7 @@ def setting() -> None:
     """The switch of the page Train."""
     if not class_rules.holds(("learning_rate",)):
         st.toggle(
-            "Steer it",
+            "Steer the run",
             key="steer_it",
             persist_state="session",
             help=words("steer.setting"),
@@ -58,7 +58,7 @@ def draw(current: Run) -> None:
             width="stretch",
         )
         st.button(
-            "Go on" if is_paused else "Pause",
+            "Resume" if is_paused else "Pause",
             icon=":material/play_arrow:" if is_paused else ":material/pause:",
             key="steer_pause",
             on_click=_steer,
@@ -104,5 +104,5 @@ def in_words(run: Run) -> str:
         for change in run.changes[-NAMED:]
     )
     times = format.counted(len(run.changes), "time")
-    newest = " The newest:" * (len(run.changes) > NAMED)
+    newest = " These are the newest changes." * (len(run.changes) > NAMED)
     return words("steer.changes", run=run.name, times=times, newest=newest, rates=rates)
