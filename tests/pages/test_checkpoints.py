@@ -49,7 +49,7 @@ def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
 def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     result = engine.job(run_id).value
     at = upload(open_checkpoints(run_id), engine.read(Stored(run_id)))
-    assert "It fits the ANN" in texts(at.success)
+    assert "The file fits the ANN" in texts(at.success)
     at.button(key="evaluate_upload").click().run()
     assert metrics(at)["Test accuracy"] == f"{result.test_accuracy:.2%}"
     assert not at.exception
@@ -90,7 +90,7 @@ def test_a_round_trip_is_exact_here(engine, run_id, saved_on):
             pytest.skip("a real accelerator")
         assert "(tagged with sim:0)" in texts(at.code)
         assert "on a CUDA device" in texts(at.code)
-        assert "It works: the tensors are on `cpu`." in texts(at.success)
+        assert "Loading works: the tensors are on `cpu`." in texts(at.success)
     at.selectbox(key="save_on").set_value(saved_on)
     at.selectbox(key="load_on").set_value("cpu")
     press(at, engine, "round_trip", "core.lessons.checkpoints.round_trip:measure")

@@ -73,12 +73,12 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)
     st.markdown(
         f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
-        f"`{largest.name}` alone has {share:.0%} of them."
+        f"`{largest.name}` alone takes up {share:.0%} of their bytes."
     )
     st.altair_chart(
         stacked(stack(size, tensors)),
         key="chart_stacked",
-        alt=f"The file as a bar of {len(tensors)} tensors, as long as their bytes",
+        alt=f"The file as a bar, with a segment for each of the {len(tensors)} tensors",
     )
 
 
@@ -89,7 +89,7 @@ def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
         for each in tensors
     ]
     rest = size - sum(tensor.bytes for tensor in tensors)
-    rows.append(("Names, types and places", "of all tensors", rest, None))
+    rows.append(("Names, types, and positions", "of all tensors", rest, None))
     frame = pd.DataFrame(rows, columns=["name", "shape", "bytes", "layer"])
     numbers, _ = pd.factorize(frame["layer"])  # -1 for None
     end = frame["bytes"].cumsum()
@@ -148,7 +148,7 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
     table(
         rows,
         ["Name", "Shape", "dtype", "Bytes", "Share", "Saved from"],
-        "Names, shapes, types, bytes and devices of the tensors",
+        "Names, shapes, types, bytes, and devices of the tensors",
         column_config={
             "Bytes": config.NumberColumn(format="localized"),
             "Share": config.NumberColumn(format="percent"),

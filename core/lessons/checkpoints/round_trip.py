@@ -20,10 +20,10 @@ from core.watch import UNWATCHED, Watch
 
 
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
-    """What is in a file of torch.save, without running any of it.
+    """Return what is in a file from torch.save, without running any of it.
 
-    Also the device that each storage was saved from, by its address in memory.
-    Nothing is moved there: all stays on the host, whatever the file asks for.
+    Also the device that each storage was saved from, by the storage's address in
+    memory. Everything stays on the host, whatever the file asks for.
     """
     saved_from: dict[int, str] = {}
 
@@ -90,7 +90,7 @@ def load_for_the_device(file: bytes) -> torch.device:
     state = torch.load(opened, map_location=device, weights_only=True)
     model = nn.Linear(3, 2)
     model.load_state_dict(state)
-    model.to(device)  # loading has copied the weights to where the model is
+    model.to(device)  # load_state_dict left the model on the CPU
     return next(model.parameters()).device
 
 

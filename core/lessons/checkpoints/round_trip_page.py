@@ -38,11 +38,11 @@ RESUME = JobPanel(
     "The comparison",
     "resume",
     icon=":material/resume:",
-    cancelled="Cancelled. What was trained until then stays here.",
+    cancelled="Canceled. What was trained so far stays here.",
 )
 PARTS = {
-    "through": "Trained through",
-    "resumed": "Saved, loaded, resumed",
+    "through": "Trained without a break",
+    "resumed": "Saved, loaded, and resumed",
     "weights": "Only the weights loaded",
 }
 
@@ -111,7 +111,7 @@ def _trip(job: Job) -> None:
     trip: RoundTrip | None = job.value
     if trip is None:
         if not job.ended:
-            slot("Saving, loading, and answering all test images twice.")
+            slot("Saving, loading, and classifying all test images twice.")
         return
     device = SIMULATED if SIMULATED in job.arguments else ""
     with simulated.outline("trip", device=device):
@@ -140,7 +140,8 @@ def _compared(trip: RoundTrip) -> None:
             text = words("round_trip.float16", way=way)
         st.info(text, icon=":material/info:")
     figures.caption(
-        f"{format.size(trip.bytes)} in the file. Compared on the host.", trip
+        f"{format.size(trip.bytes)} in the file; logits compared on the host.",
+        trip,
     )
 
 
@@ -197,7 +198,7 @@ def _parts(job: Job, config: RunConfig) -> None:
         pd.DataFrame(rows, columns=["part", "step", "loss"]),
         curves(backend, steps, half),
         key="chart_resumed",
-        alt="Loss over steps: trained through, resumed, and with only the weights",
+        alt="Loss over steps: without a break, resumed, and with only the weights",
     )
     if resumed is not None:
         figures.caption(

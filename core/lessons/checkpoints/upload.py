@@ -92,8 +92,8 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"Opening the file in a process of its own failed. {error} Nothing else "
-            "was harmed. Unless the machine is very busy, the file is not a checkpoint "
-            "of these models"
+            "was harmed. Unless the machine is very busy, the file is probably no "
+            "checkpoint of these models"
         ) from None
 
 
@@ -112,9 +112,9 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
         raise
     except Exception as error:
         if is_out_of_memory(error):
-            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that it may use"
-            raise _refusal(f"Opening it takes more memory than the {limit}") from None
-        raise _damaged(f"reading it ended with a {type(error).__name__}") from None
+            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that are allowed"
+            raise _refusal(f"Opening the file takes more than the {limit}") from None
+        raise _damaged(f"reading it raised {type(error).__name__}") from None
 
 
 def _refusal(why: str) -> ExplainedError:
@@ -124,7 +124,7 @@ def _refusal(why: str) -> ExplainedError:
 def _damaged(why: str) -> ExplainedError:
     return ExplainedError(
         f"The file is truncated or damaged: {why}. Copy or download it again, and "
-        "compare its size with the original's."
+        "compare its size with that of the original."
     )
 
 
@@ -193,7 +193,7 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
             # torch works for minutes on its message about a name of 100,000 letters.
             if len(name) > MAX_NAME or ON_A_DEVICE.fullmatch(name):
                 raise _refusal(
-                    f"The file asks for {quoted(name)}, which no state_dict holds"
+                    f"The file asks for {quoted(name)}, which no state_dict contains"
                 )
 
 
@@ -260,19 +260,20 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         content = content[inside[0]]
     if len(content) > MAX_ENTRIES:
         raise _refusal(
-            f"The file has {len(content):,} entries. More than {MAX_ENTRIES:,} are "
-            "not read here, since our models have 6 and 26"
+            f"The file has {len(content):,} entries. Files with more than "
+            f"{MAX_ENTRIES:,} are not read here, since our models have 6 and 26"
         )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
         raise _refusal("There is no tensor in the file")
     if others := [quoted(key) for key in content if key not in tensors]:
-        notes.append(
-            f"Left out, since they are not tensors: {', '.join(others[:LISTED])}."
-        )
+        names = ", ".join(others[:LISTED])
+        notes.append(f"Entries left out because they aren't tensors: {names}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
-            raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
+            raise _refusal(
+                f"A tensor's name is {quoted(name)}, and no layer is called that"
+            )
     return tensors
 
 
@@ -282,7 +283,7 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
         for prefix, origin in PREFIXES.items():
             if all(name.startswith(prefix) for name in tensors):
                 notes.append(
-                    f"All names began with `{prefix}`, the prefix of {origin}."
+                    f"All names began with `{prefix}`, which {origin} puts before them."
                 )
                 tensors = {n.removeprefix(prefix): t for n, t in tensors.items()}
     return tensors
@@ -322,7 +323,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
                 f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
-                "infinite, or too large for float32: the model would give no answers"
+                "infinite, or too large for float32: the model would predict nothing"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)
@@ -330,7 +331,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         answers = model(drawings)
     if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
         raise _refusal(
-            f"For {odd} of {DRAWINGS} images the model's answer is NaN or infinite: "
+            f"For {odd} of {DRAWINGS} images, the model's output is NaN or infinite: "
             "some weights are far too large, or a variance is negative"
         )
 

@@ -82,7 +82,8 @@ def _contents(opened: Opened) -> None:
     name = format.NAMES[opened.model]
     if opened.checkpoint is not None:
         st.success(
-            f"**It fits the {name}.** {len(opened.tensors)} tensors, {opened.format}.",
+            f"**The file fits the {name}.** {len(opened.tensors)} tensors, "
+            f"{opened.format}.",
             icon=":material/check_circle:",
         )
     else:
@@ -94,15 +95,15 @@ def _contents(opened: Opened) -> None:
         said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         st.error(
             words("load.misfit", counts=said),
-            title=f"It does not fit the {name}",
+            title=f"The file does not fit the {name}",
             icon=":material/error:",
         )
     for note in [*opened.notes, *[words("load.renamed")] * bool(opened.renamed)]:
         st.markdown(f"- {note}")
     tables = {
         "In the file → in the model": [" → ".join(names) for names in opened.renamed],
-        "Missing: the model has it, the file does not": opened.missing,
-        "Unexpected: the file has it, the model does not": opened.unexpected,
+        "Missing: in the model, but not in the file": opened.missing,
+        "Unexpected: in the file, but not in the model": opened.unexpected,
         "Wrong shape or type: only the name is right": [
             f"{name}: {theirs} in the file, {ours} in the model"
             for name, theirs, ours in opened.misshapen

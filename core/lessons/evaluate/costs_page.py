@@ -55,7 +55,7 @@ class Modes(Lab):
         return Guess("modes_guess", self.words["question"], MEMORY_GUESSES)
 
     def progress(self, _: Job) -> str:
-        return "Measuring: one warm-up, then five repeats of each, in turn"
+        return "Measuring: one warm-up, then five repeats of each mode, taking turns"
 
     def chart(self, costs: tuple[ModeCost, ...]) -> None:
         named = {
@@ -69,7 +69,7 @@ class Modes(Lab):
         backend = costs[0].environment.backend
         peaks = {n: (c.peak_bytes / 1e6,) for n, c in named.items() if c.peak_bytes}
         if not peaks:
-            st.markdown(f"PyTorch doesn't count it on {backend}.")
+            st.markdown(f"PyTorch doesn't count memory on {backend}.")
             return
         st.altair_chart(
             cost_chart(peaks, "megabytes", backend),
@@ -82,8 +82,8 @@ class Modes(Lab):
         if not recorded or not plain:
             return None
         ratio = recorded / plain
-        text = "Recording gradients takes the CNN "
-        text += f"**{format.times(ratio)} times** the memory."
+        text = "When the CNN records gradients, it needs "
+        text += f"**{format.times(ratio)} times** as much memory."
         return Finding(text, spanned(MEMORY_GUESSES, (2, 10), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
@@ -96,8 +96,8 @@ class Modes(Lab):
             if recorded.peak_bytes and plain.peak_bytes:
                 ratio = recorded.peak_bytes / plain.peak_bytes
                 text += (
-                    f"recording gradients takes {format.times(ratio)} times the memory "
-                    "of `no_grad`. "
+                    f"recording gradients takes {format.times(ratio)} times as much "
+                    "memory as `no_grad`. "
                     if ratio >= CLOSE
                     else f"{self.words['small']} "
                 )
@@ -138,7 +138,7 @@ class Precisions(Lab):
         return Guess("precision_guess", self.words["question"], CHANGED_GUESSES)
 
     def progress(self, _: Job) -> str:
-        return "Measuring: a warm-up, then repeats of each, in turn"
+        return "Measuring: one warm-up, then repeats of each precision, taking turns"
 
     def chart(self, costs: tuple[PrecisionCost, ...]) -> None:
         draw_milliseconds({cost.precision: cost for cost in costs}, "precision")
@@ -147,19 +147,20 @@ class Precisions(Lab):
         for cost in costs:
             if cost.precision == "bfloat16":
                 share = 100 * cost.changed / cost.images
-                text = f"In bfloat16, **{share:.2g} of 100** answers change."
+                text = f"In bfloat16, **{share:.2g} of 100** predictions change."
                 return Finding(text, spanned(CHANGED_GUESSES, (2, 10), share, share))
         return None
 
     def lines(self, costs: tuple[PrecisionCost, ...]) -> list[str]:
         """How fast each is, and how many answers it changes, against float32."""
         full, *others = costs
-        lines = [f"**{full.precision}**: {full.correct / full.images:.2%} right."]
+        right = f"{full.correct / full.images:.2%} of the predictions are right"
+        lines = [f"**{full.precision}**: {right}."]
         for cost in others:
             times = paired(full.seconds, cost.seconds)
             lines.append(
                 f"{times.sentence(full.precision, cost.precision)} "
-                f"{format.counted(cost.changed, 'answer')} of {cost.images:,} changed, "
+                f"{cost.changed:,} of {cost.images:,} predictions changed, "
                 f"and {cost.correct / cost.images:.2%} are right."
             )
         return lines
@@ -167,9 +168,11 @@ class Precisions(Lab):
     def caption(self, costs: tuple[PrecisionCost, ...]) -> str:
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
         return (
-            f"All {costs[0].images:,} test images, the model in `eval()`; the thin "
-            f"line spans the smallest to the largest of n = {len(costs[0].seconds)} "
-            "repeats after one warm-up." + " This device has no TF32." * (not has_tf32)
+            f"All {costs[0].images:,} test images, with the model in `eval()`; the "
+            "thin line spans the smallest to the largest of n = "
+            f"{len(costs[0].seconds)} repeats after one warm-up."
+            + " This device doesn't have TF32."
+            * (not has_tf32)
         )
 
 

@@ -101,8 +101,8 @@ def _torchmetrics():
         from torchmetrics.functional import classification
     except (ImportError, RuntimeError, AttributeError) as error:
         raise ExplainedError(
-            f"torchmetrics, or the torchvision that it uses, can't be used with the "
-            f"torch that is installed ({error}). Install versions that fit: "
+            f"torchmetrics, or the torchvision library that it uses, doesn't work with "
+            f"the installed version of torch ({error}). Install matching versions: "
             "pip install --upgrade torch torchvision torchmetrics."
         ) from None
     return classification
@@ -144,9 +144,9 @@ def _check_answers(outputs: Tensor) -> None:
     """Raise ExplainedError where an answer, a row of (n, classes), is no numbers."""
     if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
-            f"For {odd:,} of {len(outputs):,} images the model's answer is NaN or "
-            "infinite, so it can't be evaluated. Some of its weights are far too "
-            "large: train it again, with a smaller learning rate."
+            f"For {odd:,} of {len(outputs):,} images, the model's output is NaN or "
+            "infinite, so the model can't be evaluated. Some of its weights are far "
+            "too large: train it again with a smaller learning rate."
         )
 
 
@@ -169,8 +169,8 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Through the model of `checkpoint`, and another one as it is built: what it
-    costs to ask does not depend on the weights.
+    Measures the model of `checkpoint`, and an untrained one of each other kind, since
+    the cost doesn't depend on the weights.
     """
     device = devices.resolve("auto")
     test = datasets.load(config.task).test.first(MODE_IMAGES)

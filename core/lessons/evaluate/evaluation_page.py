@@ -116,7 +116,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
-        st.markdown("There are none: all test images are classified correctly.")
+        st.markdown("There are no mistakes: all test images are classified correctly.")
         return
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
@@ -198,7 +198,8 @@ def class_table(found: Evaluation, guessed: str) -> None:
     """Precision, recall and F1 of each class, the hardest beside the guess at it."""
     hardest = _hardest_first(found)[0]
     if guessed != guess.SHOWN:
-        text = f"**{hardest.name}** is the hardest: {hardest.recall:.0%} recognized."
+        share = f"{hardest.recall:.0%} of its images are recognized"
+        text = f"**{hardest.name}** is the hardest class: {share}."
         guess.judge(text, guessed, hardest.name, say=str)
     meanings = words.table("columns")
     figures.table(
@@ -211,7 +212,7 @@ def class_table(found: Evaluation, guessed: str) -> None:
             for each in _hardest_first(found)
         ],
         ["Class", *meanings, "Images"],
-        "Precision, recall and F1 of each class",
+        "Precision, recall, and F1 of each class",
         column_config={
             column: _percent(column, meaning) for column, meaning in meanings.items()
         }

@@ -54,21 +54,21 @@ def prepare_apart(data: bytes) -> Picture:
         )
     except sandbox.ChildDiedError as error:
         raise ExplainedError(
-            f"Opening the picture in a process of its own failed. {error} Save it "
-            "smaller, as PNG or JPEG."
+            f"Opening the picture in a process of its own failed. {error} Save a "
+            "smaller version as PNG or JPEG."
         ) from None
 
 
 def prepare(data: bytes) -> Picture:
-    """Make 28×28 gray pixels of the bytes of an image file.
+    """Turn the bytes of an image file into 28×28 gray pixels.
 
-    Raises ExplainedError where that can't be done.
+    Raises ExplainedError if that can't be done.
     """
     return in_gray(np.asarray(_open(data), dtype=np.float32) / 255)
 
 
 def in_gray(gray: np.ndarray) -> Picture:
-    """`prepare` for pixels that have been read: 0 is black, 1 white."""
+    """The same for pixels that have been read: 0 is black, 1 is white."""
     background = float(np.median(_edge(gray)))
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST
@@ -104,7 +104,7 @@ def _open(data: bytes) -> Image.Image:
     if len(data) > MOST_BYTES:
         raise ExplainedError(
             f"The file is {len(data) / 1e6:.0f} MB, and the limit is "
-            f"{MOST_BYTES / 1e6:.0f} MB. Save the picture smaller."
+            f"{MOST_BYTES / 1e6:.0f} MB. Save a smaller version."
         )
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)

@@ -46,7 +46,7 @@ def draw(run: Run) -> None:
                 picture = _prepared(given.getvalue())
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
-        with st.spinner("The model is looking at it"):
+        with st.spinner("The model is looking at the picture"):
             found = ask(PREDICT, run.checkpoint, result.config, pixels)
     if found is None:
         return
@@ -56,7 +56,9 @@ def draw(run: Run) -> None:
         wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
         st.markdown(caption)
     with right:
-        st.markdown(f"The model says **{CLASSES[best]}**, {found[best]:.1%} sure.")
+        st.markdown(
+            f"The model says **{CLASSES[best]}** and is {found[best]:.1%} sure."
+        )
         st.altair_chart(
             probability_chart(list(CLASSES), found, result.environment.backend),
             alt="The probability of each of the ten classes",
@@ -77,7 +79,7 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
             width=220,
         )
         st.button(
-            "A random one",
+            "A random image",
             icon=":material/casino:",
             key="picture_random",
             on_click=_random,
@@ -120,12 +122,12 @@ def _steps(picture: Picture) -> None:
             with st.container(gap="xxsmall"):
                 st.image(pixels, width=140, alt=name, output_format="PNG")
                 st.markdown(f":small[{name}]")
-    negated = "negated, since your background is brighter than the object"
-    if not picture.negated:
-        negated = "not negated, since your background is dark, as the dataset's is"
+    why = "We didn't negate it, because your background is dark, like the dataset's."
+    if picture.negated:
+        why = "We also negated it, because your background is brighter than the object."
     st.markdown(
-        "It is prepared the way the dataset was: "
-        f"gray, {negated}, trimmed, shrunk to 28 pixels and centered."
+        "We prepared your picture the way the dataset was prepared: turned to gray, "
+        f"trimmed, shrunk to 28 pixels, and centered. {why}"
     )
 
 

@@ -60,7 +60,7 @@ def precisions(device: torch.device) -> list[str]:
 def answers(
     model: nn.Module, feed: loops.Batches, device: torch.device, precision: str
 ) -> Tensor:
-    """The classes that the model says, computed in that precision."""
+    """The classes that the model predicts when it computes in that precision."""
     with ExitStack() as within:
         within.enter_context(tf32(precision == TF32))
         if precision == BFLOAT16:
@@ -71,9 +71,9 @@ def answers(
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Whether matrix products and convolutions may round to TF32.
+    """Allow matrix products and convolutions to round to TF32, or forbid it.
 
-    By default PyTorch lets convolutions do so, and matrix products not.
+    By default, PyTorch allows it for convolutions but not for matrix products.
     """
     matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, conv.allow_tf32

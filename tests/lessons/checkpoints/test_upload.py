@@ -99,7 +99,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "50,000 dimensions",
     ),
     "made on a device": (made_on_a_device, "`torch.cuda.FloatTensor`, which no"),
-    "an endless global": (endless_global, "bbb…`, which no state_dict holds"),
+    "an endless global": (endless_global, "bbb…`, which no state_dict contains"),
     "two archives": (lambda: zip64(saved([ONE]), GOOD), "one list, not a state"),
     "thousands of tensors": (
         lambda: saved({f"layer{i}": torch.zeros(1) for i in MANY}),
@@ -121,11 +121,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "answers that overflow": (
         lambda: saved({name: t + 1e30 for name, t in weights().items()}),
-        "20 of 20 images the model's answer is NaN or infinite",
+        "20 of 20 images, the model's output is NaN or infinite",
     ),
     "a negative variance": (
         lambda: saved({name: t - 2 for name, t in weights("cnn").items()}),
-        "20 of 20 images the model's answer is NaN or infinite",
+        "20 of 20 images, the model's output is NaN or infinite",
     ),
     "a name that is not to be seen": (
         lambda: saved({"a\u202eb": ONE}),

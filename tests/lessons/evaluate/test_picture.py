@@ -118,13 +118,13 @@ def test_the_largest_picture_fits_into_its_memory(monkeypatch):
     wall.save(buffer := io.BytesIO(), "PNG", compress_level=1, transparency=2)
     assert picture.prepare_apart(buffer.getvalue()).negated
     monkeypatch.setattr(picture, "MEMORY_BYTES", 40_000_000)
-    with pytest.raises(ExplainedError, match=r"too much memory.*Save it smaller"):
+    with pytest.raises(ExplainedError, match=r"too much memory.*Save a smaller"):
         picture.prepare_apart(buffer.getvalue())
 
 
 def test_a_picture_that_takes_too_long_is_a_sentence(monkeypatch):
     monkeypatch.setattr(picture, "SECONDS", 0.0)
-    with pytest.raises(ExplainedError, match=r"more than 0 seconds.*Save it smaller"):
+    with pytest.raises(ExplainedError, match=r"more than 0 seconds.*Save a smaller"):
         picture.prepare_apart(encoded(sprite()))
 
 
