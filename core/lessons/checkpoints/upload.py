@@ -113,7 +113,7 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
     except Exception as error:
         if is_out_of_memory(error):
             limit = f"{MEMORY_BYTES / 1e6:.0f} MB that are allowed"
-            raise _refusal(f"Opening the file takes more than the {limit}") from None
+            raise _refusal(f"Opening it takes more memory than the {limit}") from None
         raise _damaged(f"reading it raised {type(error).__name__}") from None
 
 
@@ -268,12 +268,10 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         raise _refusal("There is no tensor in the file")
     if others := [quoted(key) for key in content if key not in tensors]:
         names = ", ".join(others[:LISTED])
-        notes.append(f"Entries left out because they aren't tensors: {names}.")
+        notes.append(f"These were left out, since they are not tensors: {names}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
-            raise _refusal(
-                f"A tensor's name is {quoted(name)}, and no layer is called that"
-            )
+            raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
     return tensors
 
 

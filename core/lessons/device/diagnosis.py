@@ -22,7 +22,7 @@ BUILDS = {vendor: build for build, vendor in VENDORS.items()}
 
 
 def works(facts: Facts) -> Answer:
-    """An accelerator is there, and it computes."""
+    """An accelerator is available, and it computes."""
     if not facts.accelerator or (facts.first and facts.first.complaint):
         return False
     kind = "MPS" if facts.accelerator == "mps" else facts.build
@@ -56,7 +56,7 @@ def architecture_missing(facts: Facts) -> Answer:
         wheel = _newest_wheel(
             facts, lambda _, built: runs_on(built, first.architecture)
         )
-        ending = f"; the one for CUDA {wheel} has code for it." if wheel else "."
+        ending = f"; the build for CUDA {wheel} supports it." if wheel else "."
         command = _install(wheel)
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
     return {
@@ -70,7 +70,7 @@ def architecture_missing(facts: Facts) -> Answer:
 
 
 def computation_failed(facts: Facts) -> Answer:
-    """torch says that a device can be used, yet computing on it fails."""
+    """torch reports a usable device, but computing on it fails."""
     if facts.first is None or not facts.first.complaint:
         return False
     return {"command": "nvidia-smi" if facts.build == "CUDA" else ""}
@@ -80,22 +80,22 @@ def computation_failed(facts: Facts) -> Answer:
 
 
 def rosetta(facts: Facts) -> Answer:
-    """A Mac with Apple silicon, but Python is an x86 program."""
+    """On a Mac with Apple silicon, Python is an x86 program."""
     return facts.system == "Darwin" and facts.rosetta
 
 
 def intel_mac(facts: Facts) -> Answer:
-    """A Mac with an Intel processor."""
+    """The Mac has an Intel processor."""
     return facts.system == "Darwin" and facts.machine != "arm64"
 
 
 def mps_not_built(facts: Facts) -> Answer:
-    """A Mac with Apple silicon, with a torch that was built without MPS."""
+    """On a Mac with Apple silicon, torch was built without MPS."""
     return facts.system == "Darwin" and not facts.mps
 
 
 def macos_too_old(facts: Facts) -> Answer:
-    """A macOS that MPS does not run on any more.
+    """MPS doesn't run on this old version of macOS.
 
     macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), 13 before
     (pull request 141182).
@@ -107,7 +107,7 @@ def macos_too_old(facts: Facts) -> Answer:
 
 
 def mps_unavailable(facts: Facts) -> Answer:
-    """MPS is built and macOS is new enough, and still it is not available."""
+    """torch includes MPS and macOS is new enough, but MPS isn't available."""
     return facts.system == "Darwin"
 
 
@@ -115,7 +115,7 @@ def mps_unavailable(facts: Facts) -> Answer:
 
 
 def cpu_build(facts: Facts) -> Answer:
-    """There is a GPU, but torch was built for the CPU alone."""
+    """There is a GPU, but torch was built only for the CPU."""
     if facts.build != "CPU" or not facts.present:
         return False
     on_windows = facts.system == "Windows" and facts.present[0] == "NVIDIA"
@@ -124,7 +124,7 @@ def cpu_build(facts: Facts) -> Answer:
 
 
 def other_build(facts: Facts) -> Answer:
-    """There is a GPU, but torch was built for another vendor's."""
+    """There is a GPU, but torch was built for another vendor's GPUs."""
     if facts.build == "CPU" or not facts.present or facts.vendor in facts.present:
         return False
     return _right_build(facts)
@@ -163,24 +163,24 @@ def _right_build(facts: Facts) -> dict[str, str]:
 
 
 def wsl_without_driver(facts: Facts) -> Answer:
-    """WSL, where the driver is that of Windows, and it does not reach Linux."""
+    """In WSL, the driver of Windows doesn't reach Linux."""
     return facts.wsl and facts.build == "CUDA" and not facts.nvidia_driver
 
 
 def not_passed_through(facts: Facts) -> Answer:
-    """A container on a machine with a GPU, which was started without it."""
+    """The machine has a GPU, but the container was started without it."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return facts.container and on_the_bus and not facts.nvidia_gpus
 
 
 def no_driver(facts: Facts) -> Answer:
-    """An NVIDIA GPU is on the bus, but no driver answers for it."""
+    """An NVIDIA GPU is on the bus, but there is no driver for it."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return on_the_bus and not facts.nvidia_driver
 
 
 def driver_too_old(facts: Facts) -> Answer:
-    """The NVIDIA driver is older than the CUDA version of this build allows.
+    """The NVIDIA driver is too old for the CUDA version of this build.
 
     From CUDA 11 on, a driver runs every minor version of the major version that it
     knows: NVIDIA, "CUDA Compatibility", minor version compatibility.
@@ -198,7 +198,7 @@ def driver_too_old(facts: Facts) -> Answer:
 
 
 def no_kfd(facts: Facts) -> Answer:
-    """An AMD GPU and a torch for ROCm, but the driver's device file is not there."""
+    """For an AMD GPU and a build for ROCm, the driver's device file is missing."""
     if facts.build != "ROCm" or "AMD" not in facts.vendors:
         return False
     if facts.kfd or facts.system != "Linux":
@@ -209,7 +209,7 @@ def no_kfd(facts: Facts) -> Answer:
 
 
 def no_permission(facts: Facts) -> Answer:
-    """An AMD GPU with its driver, but this user may not use it."""
+    """The AMD GPU has its driver, but this user may not use the GPU."""
     return facts.build == "ROCm" and facts.kfd and not facts.kfd_readable
 
 
@@ -227,19 +227,19 @@ def hidden(facts: Facts) -> Answer:
 
 
 def cuda_failed(facts: Facts) -> Answer:
-    """The driver is new enough and lists a GPU, and still CUDA does not start."""
+    """The driver is new enough and lists a GPU, but CUDA doesn't start."""
     if facts.build != "CUDA" or "NVIDIA" not in facts.present:
         return False
     return {"driver_runs": facts.driver_cuda or "programs"}
 
 
 def rocm_failed(facts: Facts) -> Answer:
-    """An AMD GPU with its driver, which ROCm doesn't support."""
+    """The AMD GPU has its driver, but ROCm doesn't support the GPU."""
     return facts.build == "ROCm" and "AMD" in facts.vendors
 
 
 def xpu_without_driver(facts: Facts) -> Answer:
-    """An Intel GPU and a torch for XPU, but no driver that answers."""
+    """For an Intel GPU and a build for XPU, no driver responds."""
     if facts.build != "XPU" or "Intel" not in facts.vendors:
         return False
     linux = facts.system == "Linux"
@@ -251,7 +251,7 @@ def xpu_without_driver(facts: Facts) -> Answer:
 
 
 def no_gpu(facts: Facts) -> Answer:
-    """No GPU is here. Nothing is broken."""
+    """There is no GPU. Nothing is broken."""
     built = words.table("causes.no_gpu.builds")[facts.build]
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 

@@ -91,7 +91,7 @@ def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
 
 
 def try_to_compute(device: torch.device) -> str:
-    """What torch complains of in a first computation; "" where it works."""
+    """Return torch's error in a first computation, or "" if it works."""
     try:
         total = (torch.ones(2, device=device) + 1).sum().item()
     except Exception as error:

@@ -52,7 +52,7 @@ def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
         runtime=f"CUDA {torch.version.cuda}"
         # 91900 stands for 9.19.0
         + (f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}" if cudnn else ""),
-        driver=f"{driver.version}, runs CUDA up to {driver.cuda}"
+        driver=f"{driver.version}, supports CUDA up to {driver.cuda}"
         if driver.version
         else None,
     )

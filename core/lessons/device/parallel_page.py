@@ -93,7 +93,7 @@ class Parallel(Lab):
                 over = apart(readings["One core"], seconds)
                 text = over.sentence("one core", way)
                 if way == f"{result.cores} cores" and over.winner != 1:
-                    text += " Perhaps something else keeps the cores busy."
+                    text += " Perhaps something else is keeping the cores busy."
                 lines.append(text)
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
