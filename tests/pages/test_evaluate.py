@@ -94,7 +94,7 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     kept = "**11.7 MB** of tensors stay on the device after `model(inputs)`"
     assert (kept in texts(at.markdown)) == engine.machine().simulates
     press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
-    assert re.search(r"answers? of 2,000 changed", texts(at.markdown))
+    assert re.search(r"of 2,000 predictions changed", texts(at.markdown))
 
 
 def test_a_picture_is_predicted(run_id):

@@ -78,7 +78,7 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     assert "→ outputs = model(inputs)" in texts(at.code)
     at.button(key="step_back").click().run()
     assert at.session_state.batch_place == 1
-    assert "it works" in texts(at.success)
+    assert "The step works" in texts(at.success)
     at.toggle(key="forget_labels").set_value(True).run()
     assert "RuntimeError" in texts(at.error)
     assert "→     loss = criterion(outputs, labels)" in texts(at.code)

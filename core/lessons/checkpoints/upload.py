@@ -112,8 +112,8 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
         raise
     except Exception as error:
         if is_out_of_memory(error):
-            limit = f"{MEMORY_BYTES / 1e6:.0f} MB that are allowed"
-            raise _refusal(f"Opening it takes more memory than the {limit}") from None
+            limit = f"the limit of {MEMORY_BYTES / 1e6:.0f} MB"
+            raise _refusal(f"Opening the file takes more memory than {limit}") from None
         raise _damaged(f"reading it raised {type(error).__name__}") from None
 
 

@@ -41,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """The move and the five steps; yields the tensors that each has made."""
+    """Make the move and the five steps; yield the tensors that each one creates."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}

@@ -46,7 +46,7 @@ def stepper(task: str, model: str, device: str) -> None:
     """Draw the step that the learner is at, and the buttons to the next and back."""
     number = st.session_state.setdefault("batch_number", 1)  # from 1
     place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
-    with explained("The step could not be made"):
+    with explained("The step could not be run"):
         stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         _buttons(number, place)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
@@ -116,7 +116,7 @@ def _tensors(stepped: SteppedBatch, place: int) -> None:
             for stage in stepped.stages[: place + 1]
             for tensor in stage.tensors
         ],
-        alt="The tensors of the batch: device, shape, dtype and values",
+        alt="The tensors of the batch: device, shape, dtype, and values",
     )
 
 

@@ -51,7 +51,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
     st.markdown(words("default_device.ran", device=device))
     moved = [text for text, place in block["made"].items() if place == device]
     for right in [text for text in GUESSES if text not in moved][:1]:
-        finding = f"`{right}` is made on the CPU, the other two on `{device}`."
+        finding = f"`{right}` is made on the CPU, and the other two on `{device}`."
         guess.judge(finding, guessed, right, "`{}`".format)
     stayed = [text for text in block["made"] if text not in moved]
     with st.grid(min_column_width=300):
@@ -62,7 +62,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
     different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
     if different:
         st.markdown(
-            f"With `set_default_device`, these end up somewhere else: "
+            f"With `set_default_device`, these end up on a different device: "
             f"`{'`, `'.join(different)}`."
         )
     st.markdown(words("default_device.lasts"))
@@ -84,4 +84,6 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
             "DataLoader(data, shuffle=True, generator=generator)"
         )
         error = compared["generator"]
-        st.markdown(f"This fails here too: `{error}`" if error else "This works here.")
+        st.markdown(
+            f"Here, this fails too: `{error}`" if error else "Here, this works."
+        )

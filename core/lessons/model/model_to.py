@@ -25,13 +25,13 @@ Values = dict[str, object]  # by expression
 
 
 def move(model_name: str, device_name: str) -> Move:
-    """A new model moved from the host to a device, tensor by tensor."""
+    """Move a new model from the host to a device, and describe each tensor."""
     device = devices.resolve(device_name)
     model = models.build(model_name)
     before = {name: t.device for name, t in model.state_dict().items()}
     allocated_before = devices.allocated(device)
 
-    with ledger.counting() as counts:  # the simulated accelerator does
+    with ledger.counting() as counts:  # only the simulated accelerator counts
         moved = model.to(device)
 
     parameters = dict(model.named_parameters())
@@ -89,7 +89,7 @@ def what_a_module_moves(device: torch.device) -> Values:
     module = nn.Module()
     module.scale = nn.Parameter(torch.ones(3))
     module.register_buffer("mean", torch.zeros(3))
-    module.note = torch.zeros(3)  # an attribute like any other
+    module.note = torch.zeros(3)  # an ordinary attribute
     module.to(device)
     return {
         "module.scale.device": module.scale.device,
@@ -163,7 +163,7 @@ def step(device: torch.device, moved: set[str]) -> None:
 
     if "model" in moved:
         model.to(device)
-    if "loss" in moved:  # the weights of the classes
+    if "loss" in moved:  # it has a weight for each class
         criterion.to(device)
     if "inputs" in moved:
         inputs = inputs.to(device)

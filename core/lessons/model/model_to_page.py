@@ -108,7 +108,7 @@ def weight(move: Move) -> None:
     moved = sum(tensor.before != tensor.after for tensor in move.tensors)
     metrics = {
         "Tensors moved": f"{moved} of {len(move.tensors)}",
-        "Bytes in all": format.size(sum(tensor.bytes for tensor in move.tensors)),
+        "Total size": format.size(sum(tensor.bytes for tensor in move.tensors)),
     }
     if move.allocated_before is not None:
         metrics["On the device before"] = format.size(move.allocated_before)
@@ -128,8 +128,8 @@ def time(job: Job, move: Move) -> None:
     device = tensors[0].after
     if device == tensors[0].before:
         why = (
-            f": the time it takes to check. The tensors are on the {device.upper()} "
-            "already, so nothing is copied."
+            f": the time it takes to check. The tensors are already on the "
+            f"{device.upper()}, so nothing is copied."
         )
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
@@ -147,7 +147,7 @@ def time(job: Job, move: Move) -> None:
 def in_place(device: str, environment: Environment) -> None:
     """A tensor is copied, a module is not; and what that means for an optimizer."""
     outline = simulated.outline("in_place", device=device)
-    with outline, explained("The lab did not answer"):
+    with outline, explained("The lab did not respond"):
         for name in ("copy_of_a_tensor", "module_in_place"):
             demonstration(name, device)
         link_to("to_not_reassigned")
@@ -166,9 +166,9 @@ def demonstration(name: str, device: str) -> None:
         _table(
             {
                 "Expression": [f"`{expression}`" for expression in values],
-                "Is now": list(values.values()),
+                "Value": list(values.values()),
             },
-            f"What the expressions of {name} are",
+            f"The values of the expressions in {name}",
         )
 
 
@@ -188,11 +188,11 @@ def optimizer(device: str, environment: Environment) -> None:
                 map(outcome, findings)
             ),
         },
-        "What an optimizer does after its model was moved",
+        "What a step of the optimizer does after the model has been moved",
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)
-    st.caption(f"Tried just now with torch {environment.torch}.")
+    st.caption(f"We tried this just now with torch {environment.torch}.")
     st.markdown(words("optimizer.remedy"))
 
 
@@ -212,7 +212,7 @@ def outcome(finding: OptimizerFinding) -> str:
     if finding.error:
         return f"**It fails.** {finding.error}"
     if not finding.holds_the_parameters:
-        return "**The model does not learn**: AdamW has the old tensors"
+        return "**The model does not learn**: AdamW still has the old tensors"
     return "It works" if finding.weights_changed else "The step changes nothing"
 
 
@@ -237,7 +237,7 @@ def forget(device: str) -> None:
             if end.error:
                 st.error(
                     f"`{end.error}`",
-                    title="It fails at the arrow",
+                    title="The step fails at the arrow",
                     icon=":material/error:",
                 )
                 if device == SIMULATED:
@@ -248,7 +248,7 @@ def forget(device: str) -> None:
             elif not moved:
                 st.success(words("forget.all"))
             else:
-                st.success(f"All four are on `{device}`: it works.")
+                st.success(f"The step works: all four are on `{device}`.")
 
 
 def code() -> None:

@@ -96,13 +96,13 @@ def device_copies(size: int, device: torch.device) -> Copies:
     }
     try:
         pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
-    except (RuntimeError, NotImplementedError):  # not every accelerator has it
+    except (RuntimeError, NotImplementedError):  # not every accelerator can
         return kinds
     queued = "pinned, non_blocking"
     return kinds | {
         (to, "pinned"): lambda: pinned.to(device),
         (from_, "pinned"): lambda: back_pinned.copy_(there),
         (to, queued): lambda: pinned.to(device, non_blocking=True),
-        # Read before a synchronize, these bytes are wrong; the timer does one.
+        # Before a synchronize, these bytes may be wrong; the timer synchronizes.
         (from_, queued): lambda: back_pinned.copy_(there, non_blocking=True),
     }

@@ -121,7 +121,7 @@ class TransfersLab(Lab):
         panel = alt.Row("direction:N").title(None).sort(directions)
         st.altair_chart(
             lines if len(directions) == 1 else lines.facet(row=panel),
-            alt="Gigabytes per second over the size of a copy, both axes logarithmic",
+            alt="Gigabytes per second over the size of a copy, on two logarithmic axes",
         )
 
     def finding(self, result: Transfers) -> Finding:
@@ -130,7 +130,9 @@ class TransfersLab(Lab):
         rates = rates[rates["direction"] == rates["direction"].iloc[0]]
         large = rates[rates["bytes"] == rates["bytes"].max()]
         best = large.iloc[int(large["rate"].argmax())]
-        text = f"{best['size']}, {best['direction']}: **{speed(best)}**."
+        text = (
+            f"A copy of {best['size']} runs at **{speed(best)}** {best['direction']}."
+        )
         low, high = (float(best[column]) for column in ("low", "high"))
         if is_steady(best):
             low = high = float(best["rate"])
