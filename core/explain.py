@@ -12,6 +12,7 @@ import re
 import sys
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,6 +24,8 @@ FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
 MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
+LEAST_LIKELY, LEAST_SURE = 0.35, 0.5  # how alike a sentence is to those of a cause
+MARGIN = 0.1  # how much more alike than to those of the next cause, to be sure
 LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
 MOST_OTHERS = 2
 
@@ -56,10 +59,7 @@ SIZES = {
     "used": f"{SIZE} already allocated",
     "reserved": f"{SIZE} reserved in total",
 }
-ENDINGS = [
-    (re.compile(f"(?:{ending})$"), e)
-    for ending, e in (("ing|ed|es|d|ly", ""), ("s", ""), ("ing|ed", "e"))
-]
+ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 FOLDED = str.maketrans("01l|!", "oiiii")  # what a scan of a screenshot confuses
 
 
@@ -76,7 +76,7 @@ class Cause:
     see: str  # "mistake:slug" or "page:Title" of this app
     read: str  # an address
     example: str
-    said: Sequence[str] = ()  # how people tell it: words, each with its alternatives
+    said: str = ""  # how people tell it, a sentence a line
     name: str = ""  # regular expression that finds a name in the learner's line
     names: str = "tensor"  # what to call it where there is none
     at: str = ""  # regular expression for the learner's line, without which it isn't it
@@ -121,18 +121,32 @@ class Knowledge:
     causes: dict[str, Cause]  # the keys are their names
     none: dict[str, str]  # what to say where no cause fits
     unrelated: list[list[str]]  # wordings that are not about devices, folded
-    words: dict[str, set[str]]  # what people say in place of a word
+    words: dict[str, str]  # what a word stands for
+    said: dict[str, list[set[str]]]  # the words of each sentence, of causes and of none
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        return Counter(w for said in self.said.values() for w in set().union(*said))
+
+    def weight(self, words: set[str]) -> float:
+        """How much they tell: a word tells the more, the fewer causes have it."""
+        count, most = self.counts, len(self.said)
+        return sum(math.log(1 + most / (count[word] + 0.5)) for word in words)
 
 
 @cache
 def known() -> Knowledge:
     entries = tomllib.loads(FILE.read_text("utf-8"))
     none, words = entries.pop("none"), entries.pop("words")
+    words = {each: word for word, others in words.items() for each in others.split()}
+    said = {slug: entry["said"].splitlines() for slug, entry in entries.items()}
+    said |= {sentence: [sentence] for sentence in none.pop("said").splitlines()}
     return Knowledge(
         {slug: Cause(slug, **entry) for slug, entry in entries.items()},
         none,
         _folded(none.pop("wordings")),
-        {word: set(others.split("|")) for word, others in words.items()},
+        words,
+        {key: [_words(each, words) for each in said[key]] for key in said},
     )
 
 
@@ -168,11 +182,10 @@ def explain(text: str) -> Answer:
             return _answer(kind, found, message, line, where)
     is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
-    if not messages and (told := _told(sentence)):
-        (first, best), *others = told
-        ties = [cause for cause, score in others if score == best]
-        kind = "likely" if ties or is_log else "sure"
-        causes = [first, *(ties or [cause for cause, _ in others])]
+    (first, best), (_, second), *_ = told = _told(sentence)
+    if not messages and first and best >= LEAST_LIKELY:
+        kind = "likely" if is_log or best < max(LEAST_SURE, second + MARGIN) else "sure"
+        causes = [cause for cause, score in told if cause and score >= best - MARGIN]
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
     if not ABOUT.search(PATH.sub("", last).lower()):
@@ -253,26 +266,28 @@ def _fits(message: str) -> bool:
     return unused < sizes.get("tried", 0)
 
 
-def _told(sentence: str) -> list[tuple[Cause, int]]:
-    """The causes that a sentence tells of, by how many of their words it has."""
-    text = sentence.lower()
-    words = {word.strip(".'") for word in re.findall(r"[\w.'%-]+", text)}
-    words |= set(re.findall(r"[a-z]+", text))
-    words |= {ending.sub(e, word) for ending, e in ENDINGS for word in words}
-    words |= {word for word, others in known().words.items() if words & others}
+def _words(text: str, words: dict[str, str]) -> set[str]:
+    """The words of a text and those that they stand for, without their endings."""
+    found = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
+    found += [words[each] for each in found if each in words]
+    return {ENDING.sub("", each) for each in found}
 
-    def has(group: str) -> bool:
-        return any(
-            each in words or (not each.isalnum() and each in text)
-            for each in group.split("|")
-        )
 
-    scores: dict[Cause, int] = {}
-    for cause in known().causes.values():
-        told = [each.split(", ") for each in cause.said]
-        if fitting := [len(groups) for groups in told if all(map(has, groups))]:
-            scores[cause] = max(fitting)
-    return sorted(scores.items(), key=lambda scored: -scored[1])
+def _told(sentence: str) -> list[tuple[Cause | None, float]]:
+    """The causes that are told of in such words, with how alike they are: 0 to 1.
+
+    The two sentences that are most alike count, and how many of the words are known of
+    the cause at all. None stands for what is not about devices.
+    """
+    weight, scores = known().weight, []
+    asked = _words(sentence, known().words)
+    whole = weight(asked) or 1.0
+    for key, said in known().said.items():
+        alike = sorted(weight(asked & x) / math.sqrt(whole * weight(x)) for x in said)
+        covered = weight(asked & set().union(*said)) / whole
+        score = 0.4 * (alike[-1] + alike[-2:][0]) + 0.2 * covered
+        scores.append((known().causes.get(key), score))
+    return sorted(scores, key=lambda scored: -scored[1])
 
 
 def _trigrams(text: str) -> set[str]:
