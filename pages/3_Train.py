@@ -72,7 +72,7 @@ with right:
             title = "This run was interrupted"
             st.warning(current.job.message, title=title, icon=":material/bolt:")
             st.button(
-                "Start it again",
+                "Start this run again",
                 icon=":material/replay:",
                 key="start_again",
                 on_click=controls.start,

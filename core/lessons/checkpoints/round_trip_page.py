@@ -41,7 +41,7 @@ RESUME = JobPanel(
     cancelled="Canceled. What was trained so far stays here.",
 )
 PARTS = {
-    "through": "Trained without a break",
+    "through": "Without a break",
     "resumed": "Saved, loaded, and resumed",
     "weights": "Only the weights loaded",
 }
@@ -127,7 +127,7 @@ def _compared(trip: RoundTrip) -> None:
             f"{trip.images:,}",
         },
     )
-    way = f"{trip.saved_on} → file of {trip.dtype} → {trip.loaded_on}"
+    way = f"{trip.saved_on} → {trip.dtype} file → {trip.loaded_on}"
     if trip.differing_values == 0:
         st.success(
             f"{way}: **the same model.** All {trip.values:,} logits are equal, bit "

@@ -30,7 +30,7 @@ def draw(run: Run) -> None:
     """Choose a picture; see it as the model sees it, and the ten probabilities."""
     result = run.result
     assert result is not None
-    source = st.radio("Take", SOURCES, horizontal=True, key="picture_source")
+    source = st.radio("Picture", SOURCES, horizontal=True, key="picture_source")
     found, given, what = None, None, ""
     if source != "A test image":
         given = _given(source)

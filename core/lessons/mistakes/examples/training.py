@@ -34,7 +34,7 @@ def batch_of_one(device):
     images = batch(129)
     batches = batches_of(64, images, device)
     for inputs, targets in batches:
-        if len(inputs) > 1:  # as drop_last  # fixed
+        if len(inputs) > 1:  # like drop_last  # fixed
             outputs = norm(inputs.flatten(1))
     return outputs.std()
 
