@@ -1,9 +1,9 @@
-// c = a @ b, where c is m×n. A workgroup shares tiles of 16×16 numbers, so that each number
-// is read once for 16 results.
+// c = a @ b, where c is m×n. A workgroup shares tiles of 16×16 numbers, so
+// that each number is read once for 16 results.
 struct Shape {
   m: u32, n: u32, k: u32,
-  more: u32,                   // 1: a bias, 2: a bias and ReLU, 3: ReLU's backward pass
-  a: vec2<u32>, b: vec2<u32>,  // strides from row to row and from column to column
+  more: u32,                   // 1: a bias, 2: bias and ReLU, 3: ReLU's backward
+  a: vec2<u32>, b: vec2<u32>,  // strides between rows, and between columns
 }
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(1) var<storage, read> a: array<f32>;
@@ -54,7 +54,8 @@ struct Step {
 @group(0) @binding(9) var<storage, read_write> losses: array<f32>;
 var<workgroup> parts: array<f32, 64>;
 
-// The cross-entropy of a batch of 64 images, and its gradient. Each thread has one image.
+// The cross-entropy of a batch of 64 images, and its gradient. Each thread
+// has one image.
 @compute @workgroup_size(64)
 fn cross_entropy(@builtin(local_invocation_index) image: u32) {
   let first = image * 10u;

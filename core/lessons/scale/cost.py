@@ -54,7 +54,7 @@ class Way:
         )
 
     def seconds(self, steps: int, silent: bool = False) -> float:
-        """Seconds of a step on this rank; `silent` skips the exchange of gradients."""
+        """Seconds of a step on this rank; `silent` skips the exchange."""
         exchange: AbstractContextManager = nullcontext()
         if silent:
             exchange = self.model.no_sync()
@@ -82,15 +82,15 @@ def take_turns(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """Run on each rank: time the ways in turn; returns each way's seconds per step."""
+    """Run on each rank: time steps in turn; returns seconds by way and repeat."""
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*way, model_name, batch) for way in chosen]
     steps = _steps_of_a_repeat(ways[0])
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks, so that threads that
-        # are still spinning don't always slow down the same way.
+        # Each repeat has a new order, the same on all ranks, so that threads
+        # that are still spinning don't always slow down the same way.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way

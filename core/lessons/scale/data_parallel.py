@@ -50,7 +50,7 @@ def train(
     dies: tuple[int, int] | None = None,
     watch: Watch = UNWATCHED,
 ) -> RankEnd:
-    """Run on each rank: train on its share of each batch of `batch_size` images.
+    """Run on each rank: train on its share of batches of `batch_size` images.
 
     `dies` names a rank and the step after which it is killed.
     """
@@ -68,7 +68,7 @@ def train(
     feed = batches.TensorBatches(data.train, batch_size // count, share)
     criterion, meter = nn.CrossEntropyLoss(), Meter(rank, watch)
     for epoch in range(epochs):
-        sampler.set_epoch(epoch)  # without this, every epoch has the same order
+        sampler.set_epoch(epoch)  # otherwise, every epoch has the same order
         # DDP's backward pass averages the gradients over all ranks.
         losses = loops.train_epoch(model, feed, criterion, optimizer, device)
         for loss in losses:

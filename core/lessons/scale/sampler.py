@@ -13,7 +13,7 @@ RANKS, EPOCHS = 2, 3
 def orders(
     images: int, calls_set_epoch: bool
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Image numbers by epoch and rank; some appear twice, to make shares equal."""
+    """Image numbers by epoch and rank; some appear twice, for equal shares."""
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
         DistributedSampler(dataset, num_replicas=RANKS, rank=rank)

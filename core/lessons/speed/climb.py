@@ -171,7 +171,7 @@ def measure(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
-    """Time every epoch in turn with an epoch of the rung before, then evaluate.
+    """Time each epoch in turn with an epoch of the rung before, then evaluate.
 
     Whatever else the machine does then slows down both rungs.
     """
@@ -237,7 +237,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time epochs of the textbook loop and the best rung, and the limit, in turn."""
+    """Time the textbook loop, the best rung, and the limit in turn."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)

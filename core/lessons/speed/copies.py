@@ -79,7 +79,7 @@ def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
-    """The host continues if the batch is pinned and the copy is non-blocking."""
+    """The host continues if the batch is pinned and the copy non-blocking."""
     for batch in batches:
         batch.to(device, non_blocking=non_blocking)
 

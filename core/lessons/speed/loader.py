@@ -101,7 +101,7 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 def make_loader(
     images: Any, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
-    """Load random images without end, so that no reading meets an epoch's end."""
+    """Load random images endlessly, so that no reading meets an epoch's end."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
     hangs = HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
     return DataLoader(
@@ -122,7 +122,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting once its workers are running; `check` may raise to stop."""
+    """Time one setting once its workers are running; `check` may raise."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
@@ -130,7 +130,7 @@ def measure_cell(
     with batches_of(loader) as feed:  # starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
-        # Batches made ahead arrive immediately, which is not the loader's pace.
+        # Batches made ahead arrive immediately: faster than the loader's pace.
         take(feed, AHEAD * workers, device, pinned, check)
         for _ in range(READINGS):
             start = time.perf_counter()

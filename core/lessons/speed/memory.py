@@ -116,7 +116,7 @@ def build(width: int) -> nn.Sequential:
 
 
 def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
-    """Run forward and backward; backward needs every activation, so all are kept."""
+    """Run forward and backward; every activation is kept for backward."""
     model.zero_grad()
     F.cross_entropy(model(inputs), targets).backward()
 
@@ -144,7 +144,7 @@ def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
 
 
 def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
-    """Run the same forward pass under enable_grad, no_grad, or inference_mode."""
+    """The same forward pass under enable_grad, no_grad, or inference_mode."""
     with MODES[mode]():
         return model(inputs)
 
