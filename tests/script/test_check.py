@@ -113,7 +113,7 @@ def training(move: str, end: str) -> str:
 
 
 RUNS = {  # a script, and the lines and words of what is found by running it
-    MOVES: [(7, "This copy on the device is not kept")],
+    MOVES: [(7, "This copy on the device is")],
     training(".to(device)", ""): [(13, "keeps the graph")],
     training(".to(device)", ".item()"): [(13, "the CPU waits here")],
     training(".to(device)", ".detach()"): [],
