@@ -92,8 +92,8 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"Opening the file in a process of its own failed. {error} Nothing else "
-            "was harmed. Unless the machine is very busy, the file is probably no "
-            "checkpoint of these models"
+            "was harmed. Unless the machine is very busy, the file is probably not "
+            "a checkpoint of these models"
         ) from None
 
 
@@ -268,7 +268,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         raise _refusal("There is no tensor in the file")
     if others := [quoted(key) for key in content if key not in tensors]:
         names = ", ".join(others[:LISTED])
-        notes.append(f"These were left out, since they are not tensors: {names}.")
+        notes.append(f"These entries were left out, as they are not tensors: {names}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
             raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
@@ -311,7 +311,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
                 f"{quoted(name)} claims {size / 1e6:,.3g} MB and has "
-                f"{stored / 1e6:,.3g} MB in the file: it would grow when it is copied"
+                f"{stored / 1e6:,.3g} MB in the file: the tensor would grow when copied"
             )
 
 
@@ -321,7 +321,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
                 f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
-                "infinite, or too large for float32: the model would predict nothing"
+                "infinite, or too large for float32: the model can't predict"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)

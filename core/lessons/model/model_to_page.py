@@ -188,7 +188,7 @@ def optimizer(device: str, environment: Environment) -> None:
                 map(outcome, findings)
             ),
         },
-        "What a step of the optimizer does after the model has been moved",
+        "What a step does after the model has been moved",
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)

@@ -522,7 +522,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
         f"The thick line with dots is for all test {samples}, the thin line for "
         f"{trained} training {samples}. Time spent evaluating isn't counted."
     )
-    people = " The gray lines show what people and a small CNN have reached."
+    people = " The gray lines show what people and a small CNN reach on this data."
     st.caption(text + people * references)
 
 
