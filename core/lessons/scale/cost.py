@@ -82,7 +82,7 @@ def take_turns(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """Run on each rank: time steps in turn; returns seconds by way and repeat."""
+    """Run on each rank: time the ways in turn; returns seconds per step."""
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*way, model_name, batch) for way in chosen]
     steps = _steps_of_a_repeat(ways[0])

@@ -38,7 +38,7 @@ def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
 
 
 def share(task: str, model_name: str, images: int) -> Share:
-    """Compare a rank's gradients, the ranks' average, and the whole batch's."""
+    """Compare a rank's gradients, their average, and the whole batch's."""
     rank, count = dist.get_rank(), dist.get_world_size()
     device = ranks.device()
     batch = datasets.load(task).train.first(images * count)

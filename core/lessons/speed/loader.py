@@ -101,7 +101,7 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 def make_loader(
     images: Any, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
-    """Load random images endlessly, so that no reading meets an epoch's end."""
+    """Load random images endlessly, so that no epoch ends in a reading."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
     hangs = HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
     return DataLoader(

@@ -58,7 +58,7 @@ def tested(
     seed: int,
     watch: Watch,
 ) -> Iterator[Tested]:
-    """Train once and test each way after each epoch, with the clock stopped."""
+    """Train once; test each way after each epoch, with the clock stopped."""
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)
     images, labels, test = data.train.images, data.train.labels, data.test
