@@ -81,7 +81,8 @@ def headline(standings: Standings) -> str:
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
     reached = len(standings.order)
-    done = f"{reached} of {len(standings.names)} did" if reached else "Nobody did yet"
+    have = f"{reached} of {len(standings.names)} {'has' if reached == 1 else 'have'}"
+    done = f"{have} a place so far" if reached else "Nobody has a place yet"
     return f"The quest: {goal}. {done}."
 
 
@@ -127,7 +128,7 @@ def chart(standings: Standings, on_wall: bool = False) -> None:
         ),
         height=height,
         key="class_scatter",
-        alt=f"Test accuracy against {rules.cost} of {len(rows)} people's best runs",
+        alt=f"Test accuracy and {rules.cost} of {len(rows)} people's best runs",
     )
 
 
@@ -179,7 +180,7 @@ def place(standings: Standings, me: str) -> str:
     missing = f"{(rules.target - best.accuracy) * 100:.1f} points"
     if rules.quest == "accuracy":
         missing = f"{best.seconds - WITHIN:.1f} s"
-    return f"Your best is **{best.score(rules)}**: {missing} to go."
+    return f"Your best run: **{best.score(rules)}**. {missing} to go."
 
 
 def _queue(standings: Standings) -> None:
@@ -215,7 +216,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
         lines.append(f"and {rest} more")
     if engine().paused:
         lines.insert(0, ":material/pause: Your teacher has paused the queue.")
-    lines = lines or ["Nothing trains right now."]
+    lines = lines or ["Nothing is training right now."]
     return (
         [re.sub(r":material/\w+: ", "", each) for each in lines] if on_wall else lines
     )

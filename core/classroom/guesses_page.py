@@ -136,7 +136,7 @@ def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Gue
         data,
         chart(tuple(data["answer"]), right[0] if right else ()),
         key="class_guesses",
-        alt="How many of the class gave each answer",
+        alt="How many people in the class gave each answer",
     )
     return chosen
 
@@ -148,9 +148,9 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     (most, count), *others = answers.most_common()
     if alike := [f"“{answer}”" for answer, people in others if people == count]:
-        text += f", {count} each are {' and '.join((f'“{most}”', *alike))}"
+        text += f", {count} each were {' and '.join((f'“{most}”', *alike))}"
     else:
-        text += f", {count} {'is' if count == 1 else 'are'} “{most}”"
+        text += f", {count} {'was' if count == 1 else 'were'} “{most}”"
     if right is None:
         return f"**{text}.** This has not been measured yet."
     fitting, figure = right

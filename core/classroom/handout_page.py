@@ -1,4 +1,4 @@
-"""Downloads of a class, its table and its hand-out; and the day of its deletion."""
+"""Downloads of a class, its table and its handout; and the day of its deletion."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from core.words import Words
 words = Words(__file__)
 
 LOOP = "core.loops:train_epoch"
-SETTINGS = ("model", "batch_size", "epochs")  # a run's settings on the hand-out
+SETTINGS = ("model", "batch_size", "epochs")  # a run's settings on the handout
 LEFT, RIGHT, TOP, BOTTOM = 38, 346, 8, 166  # pixels of the chart in handout.html
 
 
@@ -44,7 +44,7 @@ class Point(NamedTuple):
 
 
 def draw(chosen: Class) -> None:
-    st.subheader("Take along")
+    st.subheader("Downloads")
     with st.container(horizontal=True):
         controls.download(
             "Runs (CSV)",
@@ -59,19 +59,19 @@ def draw(chosen: Class) -> None:
             "class_answers",
         )
         controls.download(
-            "Hand-out (HTML)",
-            lambda: page(**hand_out(chosen)),
-            file_name(chosen, "hand-out", "html"),
-            "class_hand_out",
+            "Handout (HTML)",
+            lambda: page(**handout(chosen)),
+            file_name(chosen, "handout", "html"),
+            "class_handout",
             icon=":material/print:",
         )
     st.markdown(words("handout.what"))
-    st.subheader("The end")
+    st.subheader("Delete the class")
     st.markdown(words("handout.deleted"))
     day = datetime.fromtimestamp(chosen.ends).date() if chosen.ends else None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.date_input(
-            "Delete it on",
+            "Delete the class on",
             day,
             min_value=date.today() + timedelta(days=1),
             key=f"ends_{chosen.id}",
@@ -79,7 +79,9 @@ def draw(chosen: Class) -> None:
             args=(_set_end, chosen.id),
             width=200,
         )
-        if st.button("Delete it now", icon=":material/delete:", key="delete_class"):
+        if st.button(
+            "Delete the class now", icon=":material/delete:", key="delete_class"
+        ):
             members = format.counted(chosen.joined, "member")
             runs = format.counted(len(all_runs(chosen)), "run")
             text = words("handout.sure", name=chosen.name, members=members, runs=runs)
@@ -117,7 +119,7 @@ def answers_table(chosen: Class) -> str:
     )
 
 
-def hand_out(chosen: Class) -> dict[str, Any]:
+def handout(chosen: Class) -> dict[str, Any]:
     """The fields of handout.html; its chart and order are `page`'s."""
     people = names_of(store().classes.members(chosen.id))
     machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
@@ -210,5 +212,7 @@ def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
 def _set_end(teacher: Teacher, class_id: str) -> None:
     day = st.session_state[f"ends_{class_id}"]
     at = datetime.combine(day, time()).timestamp() if day else None
-    told = f"set the class to be deleted on {day}" if day else "set no deletion day"
+    told = (
+        f"set the class to be deleted on {day}" if day else "removed the deletion day"
+    )
     room().change(teacher, class_id, told, ends=at)

@@ -47,7 +47,7 @@ def draw() -> bool:
             link(RUNS)
         return True
     if (member := room().member(me)) is None:
-        st.markdown(f"You see **{shown.name}** as its teacher.")
+        st.markdown(f"You see **{shown.name}** because you are its teacher.")
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"You are **{member.name}** in **{shown.name}**.", width="content")
@@ -128,4 +128,4 @@ def draw_code(opened: Class) -> None:
     svg = segno.make(link, error="m").svg_inline(
         scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
     )
-    st.image(svg, alt=f"A code for phones to open {link}", width=QR_PIXELS)
+    st.image(svg, alt=f"A QR code that opens {link}", width=QR_PIXELS)

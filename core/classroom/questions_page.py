@@ -64,15 +64,15 @@ def draw(chosen: Class) -> None:
     hardest, question = all_scores[0], all_scores[0].question
     if hardest.mistaken:
         st.markdown(
-            f"**The hardest: {hardest.right} of {hardest.answered} were right on the "
-            f"first try.** {question.text}"
+            f"**The hardest question: {hardest.right} of {hardest.answered} were right "
+            f"on the first try.** {question.text}"
         )
         st.markdown(
             f":material/close: The most common wrong answer: {hardest.mistaken}\n\n"
             f":material/check: {question.right}: {question.answers[question.right]}"
         )
     else:
-        st.markdown("**Everything was answered right on the first try.**")
+        st.markdown("**Everybody answered every question right on the first try.**")
     rows = [
         (
             score.lesson,
@@ -83,5 +83,5 @@ def draw(chosen: Class) -> None:
         for score in all_scores
     ]
     # Unlike st.dataframe, it shows a long question whole.
-    names = ("Lesson", "Question", "Right at first", "Answered")
+    names = ("Lesson", "Question", "Right on the first try", "Answered")
     st.table(pd.DataFrame(rows, columns=names).set_index("Lesson"))

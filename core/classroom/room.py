@@ -61,7 +61,7 @@ class Room(Gate):
                 if one.is_open:
                     self._enter(one)
         except StoreError as error:
-            logger.warning("no class is open: %s", error)
+            logger.warning("could not read the open class: %s", error)
 
     def _enter(self, opened: Class) -> None:
         members = {each.visitor: each for each in self._classes.members(opened.id)}
@@ -195,7 +195,7 @@ class Room(Gate):
             member = self._members.get(job.owner)
             begun = member.runs if member else self._open.outside
             if rules.runs is not None and begun >= rules.runs:
-                whose = "You have" if member else "Those who have not joined have"
+                whose = "You have" if member else "People outside the class have"
                 runs = f"{begun} {'run' if begun == 1 else 'runs'}"
                 raise ExplainedError(words("room.runs", whose=whose, runs=runs))
             if member:
@@ -223,7 +223,7 @@ class Room(Gate):
             raise ExplainedError(words("room.size"))
         name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
         made = self._classes.create(name, size, rules)
-        self.note(teacher, f"made the class {made.name}, for {size}", made.id)
+        self.note(teacher, f"made the class {made.name} for up to {size}", made.id)
         return made
 
     def start(self, teacher: Teacher, class_id: str) -> None:
@@ -282,7 +282,7 @@ class Room(Gate):
     def reveal(self, teacher: Teacher, key: str, title: str) -> None:
         """Show a guess's tally on the wall; an empty key takes it off."""
         self.revealed = key
-        self.note(teacher, f"{'showed' if key else 'took off'} the guesses on {title}")
+        self.note(teacher, f"{'showed' if key else 'hid'} the guesses on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log what a teacher did: in that class, or else in the open one."""
@@ -305,7 +305,7 @@ class Room(Gate):
             try:
                 await asyncio.to_thread(self.delete_expired, forget)
             except StoreError as error:
-                logger.warning("no class was deleted: %s", error)
+                logger.warning("could not delete expired classes: %s", error)
             await asyncio.sleep(EXPIRY_SECONDS)
 
     def _change(self, class_id: str, **values: Any) -> None:
@@ -331,7 +331,7 @@ class Room(Gate):
         for owner, run_ids in runs.items():  # again: a page may have loaded them
             forget(owner, run_ids)
         count = sum(map(len, runs.values()))
-        self._classes.write_down(who, f"deleted the class {gone.name}, {count} runs")
+        self._classes.write_down(who, f"deleted the class {gone.name} and {count} runs")
 
     def _get(self, class_id: str) -> Class:
         for each in self._classes.all():

@@ -43,7 +43,7 @@ class Rules:
         for name in ("runs", "epochs", "seconds"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
-                raise ValueError(f"{name} must be a whole number above 0, or none.")
+                raise ValueError(f"{name} must be a whole number above 0, or empty.")
         options = {"models": MODELS, "devices": DEVICES, "hidden": CONTROLS}
         for name, allowed in options.items():
             if unknown := set(getattr(self, name)) - set(allowed):

@@ -23,7 +23,11 @@ from core.words import Words
 words = Words(__file__)
 
 LABEL = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
-LIMITS = {"runs": "Runs each", "epochs": "Most epochs", "seconds": "Seconds a job"}
+LIMITS = {
+    "runs": "Runs per person",
+    "epochs": "Epochs per run",
+    "seconds": "Seconds per job",
+}
 
 
 def draw(chosen: Class) -> None:
@@ -46,7 +50,7 @@ def draw(chosen: Class) -> None:
     if st.session_state.pop("rules_saved", False):
         saved = "Saved. The rules apply from now on."
         st.success(saved, icon=":material/check:")
-    st.markdown("**The link that presets Train**, for everybody in the room:")
+    st.markdown("**This link presets Train** for everybody in the room:")
     st.code(link, language=None, wrap_lines=True)
 
 
@@ -82,7 +86,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
         format_func=lambda quest: goals[quest].format(**fields),
         key=key,
     )
-    own = "A seed of their own for each member"
+    own = "A different seed for each member"
     values["own_seeds"] = st.toggle(
         own, rules.own_seeds, key=f"own_seeds_{suffix}", help=words("rules.own_seeds")
     )
@@ -104,9 +108,9 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
 
 def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
     """Hidden and fixed settings; and the link with the fixed and preset ones."""
-    st.markdown("**What they see on Train, Compare and Speed**")
+    st.markdown("**What they see on Train, Compare, and Speed**")
     hidden = st.multiselect(
-        "Controls that are hidden",
+        "Hidden controls",
         CONTROLS,
         default=rules.hidden,
         format_func=LABEL.__getitem__,
@@ -114,7 +118,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
         key=f"hidden_{suffix}",
     )
     preset = st.multiselect(
-        "Settings that are preset or fixed",
+        "Preset or fixed settings",
         SETTINGS,
         default=list(rules.fixed),
         format_func=LABEL.__getitem__,

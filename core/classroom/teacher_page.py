@@ -46,7 +46,7 @@ def choose() -> Class | None:
                 _new()
         st.button("Sign out", key="teacher_sign_out", on_click=sign_out)
     if not classes:
-        st.markdown("**There is no class yet.** Make one, then open it.")
+        st.markdown("**There is no class yet.** Make a class, and then open it.")
         with st.container(border=True, width=400):
             _new("primary")
         return None
@@ -59,9 +59,9 @@ def choose() -> Class | None:
 def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
     with st.form("new_class", border=False):
         st.text_input("Name", key="new_class_name", placeholder="Monday, room 2")
-        st.number_input("How many may join", 1, 500, 30, key="new_class_size")
+        st.number_input("How many people may join", 1, 500, 30, key="new_class_size")
         st.form_submit_button(
-            "Make it", key="make_class", type=type, on_click=act, args=(_make,)
+            "Make the class", key="make_class", type=type, on_click=act, args=(_make,)
         )
 
 
@@ -121,7 +121,7 @@ def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -
 
 def _clear(teacher: Teacher) -> None:
     cleared = engine().clear(words("teacher.cleared"))
-    room().note(teacher, f"cleared the queue, {cleared} jobs")
+    room().note(teacher, f"cleared the queue of {cleared} jobs")
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:
@@ -234,7 +234,7 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
             cancel = "Cancel", f"cancel_{job.id}", "stop", _cancel
             button(*cancel, job.id, who, type="tertiary")
     if len(jobs) > MOST_JOBS:
-        st.caption(f"And {len(jobs) - MOST_JOBS} more are waiting.")
+        st.caption(f"And {len(jobs) - MOST_JOBS} more.")
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
@@ -250,7 +250,7 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
 
     def describe(run_id: str) -> str:
         run = finished[run_id]
-        who = names.get(run.visitor or "", "Somebody who left")
+        who = names.get(run.visitor or "", "Somebody who has left")
         hidden = " (hidden)" if run.withheld else ""
         return f"{who}: {listing.figure(run)}, {listing.label(run)}{hidden}"
 

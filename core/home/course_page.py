@@ -165,8 +165,8 @@ def draw_records(reached: Records) -> None:
         notes["Best accuracy"] = _how(reached.best)
     job = last_measurement.newest(race.RaceLab.address)
     if job is not None and (ratio := _accelerator_over_cpu(job.value)):
-        values["Accelerator over CPU"] = ratio
-        notes["Accelerator over CPU"] = last_measurement.sentence(job)
+        values["Accelerator versus CPU"] = ratio
+        notes["Accelerator versus CPU"] = last_measurement.sentence(job)
     if reached.today:
         values["Runs today"] = f"{reached.today:,}"
     if (people := len(here())) > 1:

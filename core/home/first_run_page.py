@@ -145,8 +145,12 @@ def _invitation(shown: Run | None) -> None:
         st.markdown(takes)
         return
     if not mine:
-        who = "Somebody in this class" if shown.job.owner else "The server, by itself,"
-        doing = "has trained this model" if shown.job.ended else "is training this"
+        who = (
+            "Somebody in this class" if shown.job.owner else "The server, in idle time,"
+        )
+        doing = (
+            "has trained this model" if shown.job.ended else "is training this model"
+        )
         st.markdown(f":material/group: {who} {doing}. {takes}")
     if shown.is_simulated:
         simulated.badge()
@@ -190,7 +194,7 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
         ),
         height=CHART_HEIGHT,
         key="home_losses",
-        alt=f"Training loss over {AXES[x].lower()}",
+        alt=f"Training loss by {AXES[x].lower()}",
     )
 
 
@@ -242,14 +246,14 @@ def _buttons(own: Job | None) -> None:
         watch = bool(going_on) and own is None
         link(
             page("Train"),
-            "Your run continues: watch it" if watch else "Choose the settings",
+            "Watch your run" if watch else "Choose the settings",
             icon=":material/visibility:" if watch else ":material/tune:",
         )
 
 
 def _machine_line(machine: Machine | None) -> None:
     if machine is None and engine().problem:
-        st.error(engine().problem, title="There are no workers")
+        st.error(engine().problem, title="There are no workers right now")
         return
     if machine is None:
         st.caption(words("loading"))

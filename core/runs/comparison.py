@@ -17,7 +17,9 @@ LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
 # Compare takes turns; runs that somebody starts one after the other can't.
 UNTIMED = "Nothing is timed on the simulated accelerator."
-APART = "They ran at different times, so what else the machine was doing counts too."
+APART = (
+    "The runs took place at different times, so other work on the machine counts too."
+)
 
 
 def level(runs: Sequence[Run]) -> float | None:
@@ -107,7 +109,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
     goal, winner, when = level(finished), None, ""
     to = f"to {goal:.0%}" if goal else "in all"
-    speed = "The settings are the same, so the machine causes any difference in time."
+    speed = (
+        "The settings are the same, so any difference in time comes from the machine."
+    )
     if ahead := lead(finished):
         first, next_one, gain = ahead
         taken = {run.id: format.duration(seconds) for seconds, run in ranked}

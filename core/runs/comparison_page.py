@@ -64,11 +64,12 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
         st.markdown("**None of these runs has finished yet.**")
     if len(like) > COMPARED:
         st.markdown(
-            f"Only the newest {COMPARED} of the {len(like):,} selected are compared."
+            f"Only the newest {COMPARED} of the {len(like):,} selected runs are "
+            "compared."
         )
     elif len(chosen) > len(like):
         kind = "task" if any(run.task != chosen[0].task for run in chosen) else "loss"
-        st.markdown(f"Only runs of the same {kind} as the newest are compared.")
+        st.markdown(f"Only runs with the same {kind} as the newest run are compared.")
     measured = [run for run in listed if listing.has_figures(run)]
     others = listing.alike(measured, (compared or measured)[0]) if measured else []
     has_curves = any(run.losses for run in loaded)
@@ -87,7 +88,7 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
         figures.table(
             comparison.differences(loaded),
             ["Setting", *names],
-            "The settings in which the selected runs differ, and what came of each",
+            "The settings in which the selected runs differ, and each run's results",
             column_config=dict.fromkeys(names, right_aligned),
         )
 
@@ -131,7 +132,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
         data,
         chart,
         key=f"chart_runs_{y}",
-        alt=f"{y} over {AXES[x].lower()} of {format.counted(len(names), 'run')}",
+        alt=f"{y} by {AXES[x].lower()} of {format.counted(len(names), 'run')}",
     )
 
 
@@ -139,7 +140,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     """Quality against seconds of all runs that the table lists."""
     best, count = listing.frontier(listed), f"{len(listed):,} runs"
     percent = listed[0].accuracy is not None
-    st.markdown("**Accuracy against time**" if percent else "**R² against time**")
+    st.markdown("**Accuracy and time**" if percent else "**R² and time**")
     seconds = [run.seconds or 0.0 for run in listed]
     data = _frontier_table(listed, set(best), selected)
     event = st.vega_lite_chart(
@@ -152,7 +153,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
         key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
         on_select="rerun",
         selection_mode="dot",
-        alt=f"Quality against seconds of {count}, and the line of the best",
+        alt=f"Quality and seconds of {count}, and a line through the best",
     )
     beaten = "faster and more accurate" if percent else "faster and better"
     text = (
@@ -164,7 +165,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
         at = next(place for place, run in enumerate(listed) if run.id in best)
         name = quoted(names[at]) if listed[at].name else names[at]
         text = f"No other run is both {beaten} than {name}."
-    st.caption(f"{text} Click a dot to compare it.")
+    st.caption(f"{text} Click a dot to compare its run.")
     if dots := event.selection.get("dot"):
         chosen: list[str] = st.session_state.runs_selected
         if (dot := dots[0]["id"]) not in chosen:

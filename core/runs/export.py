@@ -69,7 +69,7 @@ def notebook(result: RunResult) -> str:
     if result.config.task == "sprites":  # a notebook is one file
         steps = [step._replace(code=_without_sprites(step.code)) for step in steps]
         text = SPRITES.read_text("utf-8")
-        steps.insert(1, Section("The drawing", "What draws the sprites.", text))
+        steps.insert(1, Section("The drawing", "This code draws the sprites.", text))
     for title, about, code in steps:
         text = re.sub("^# ", "", about, flags=re.MULTILINE)
         parts += [("markdown", f"## {title}\n\n{text}".strip()), ("code", code)]
@@ -93,11 +93,11 @@ def _without_sprites(code: str) -> str:
 def _introduction(result: RunResult) -> str:
     config, here = result.config, result.environment
     reached = (
-        f"it classified {result.test_correct:,} of {result.test_total:,} test images "
-        f"correctly, {result.test_accuracy:.2%}"
+        f"the model classified {result.test_correct:,} of {result.test_total:,} test "
+        f"images correctly ({result.test_accuracy:.2%})"
         if config.has_images
-        else f"its R² on {result.test_total:,} test points was {result.r2:.4f}, its "
-        f"RMSE {result.rmse:.4f}"
+        else f"the model's R² on {result.test_total:,} test points was {result.r2:.4f} "
+        f"and its RMSE {result.rmse:.4f}"
     )
     model = words.table("export.models")[config.model]
     facts = {

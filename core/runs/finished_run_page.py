@@ -37,7 +37,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
             finished[wanted] = runs.summary(run)  # an old one, by its link
         else:
             why = runs.why_not(wanted)
-            st.warning(f"{why} Choose one that has finished.", icon=":material/info:")
+            st.warning(f"{why} Choose a finished run.", icon=":material/info:")
     place = controls.row()
     if not finished:
         st.query_params.pop("run", None)
@@ -78,7 +78,7 @@ def nothing_yet() -> None:
     """Notice above the example that stands in the place of a finished run."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
-        link(page("Train"), "Train one", icon=":material/play_arrow:")
+        link(page("Train"), "Train a model", icon=":material/play_arrow:")
 
 
 def take_home(run: Run) -> None:

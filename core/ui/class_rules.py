@@ -91,7 +91,7 @@ def sentence() -> str:
     if held.epochs:
         parts.append(f"up to {format.counted(held.epochs, 'epoch')}")
     if held.runs:
-        parts.append(f"{format.counted(held.runs, 'run')} each")
+        parts.append(f"up to {format.counted(held.runs, 'run')} each")
     if held.seconds:
         parts.append(f"up to {spoken(held.seconds)} a run")
     for allowed in filter(None, (held.models, held.devices)):
@@ -102,5 +102,5 @@ def sentence() -> str:
         fixed = " and ".join(LABELS[name].lower() for name in names)
         parts.append(f"the same {fixed} for all")
     if own and "seed" in held.fixed:
-        parts.append(f"a seed of your own, {held.fixed['seed']}")
+        parts.append(f"your own seed, {held.fixed['seed']}")
     return f"Your class: {'; '.join(parts)}." if parts else ""

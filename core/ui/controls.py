@@ -87,7 +87,7 @@ def number(
     given = st.number_input(label, value=float(value), key=key, **settings)
     whole = int(max(-MOST, min(given, MOST)))
     if given != whole:
-        st.warning(f"{label} must be a whole number: {whole:,} is used, not {given:g}.")
+        st.warning(f"{label} must be a whole number, so {whole:,} replaces {given:g}.")
     return whole
 
 
@@ -97,7 +97,9 @@ def startable(place: DeltaGenerator) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        place.warning(f"{error} Nothing can be started.", icon=":material/info:")
+        place.warning(
+            f"{error} You can't start until you fix this.", icon=":material/info:"
+        )
 
 
 # Files to take away

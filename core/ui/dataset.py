@@ -28,7 +28,7 @@ def offer(machine: Machine) -> None:
     status = machine.fashion_mnist
     if status.problem:
         st.error(
-            f"{status.problem} Until then, train on the sprites.",
+            f"{status.problem} Until then, you can train on the sprites.",
             title="Fashion-MNIST can't be used",
             icon=":material/error:",
         )
@@ -67,7 +67,7 @@ def _show(job: Job) -> None:
         done, total = map(format.size, (now.done_bytes, now.total_bytes))
         st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
     elif not job.ended:
-        st.progress(0.0, "Asking the mirror for Fashion-MNIST")
+        st.progress(0.0, "Waiting for the mirror to send Fashion-MNIST")
 
 
 @st.fragment(run_every=polling.POLL_SECONDS)

@@ -89,7 +89,7 @@ def end(title: str) -> None:
     following = after(lesson)
     if not lesson.further and (following is None or following.further):
         st.markdown(words("end"), width=PROSE)
-        link(HOME, "What you take with you", icon=":material/luggage:")
+        link(HOME, "What you can take with you", icon=":material/luggage:")
     if following:
         with st.container(border=True, width="content"):
             way = "Going further" if following.further else "Next"
@@ -181,7 +181,7 @@ def _machine_badge() -> None:
     if several := hosts.several():
         name += f" · {len(several)} machines"
     with st.popover(name, icon=":material/memory:", wrap=True):
-        st.markdown("Unless a figure says otherwise, it was measured here:")
+        st.markdown("Unless a figure says otherwise, it was measured on this machine:")
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")
         if several:

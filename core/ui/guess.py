@@ -89,5 +89,5 @@ def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> s
     """A sentence on a guess beside all that fit what was measured."""
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
-    fits = "right" if len(fitting) == 1 else "within the measured range"
-    return f"You guessed {fits}."
+    is_sure = len(fitting) == 1
+    return "You guessed right." if is_sure else "Your guess fits the measured range."

@@ -54,7 +54,7 @@ def table() -> None:
     for host in several():
         devices, memory = "doesn't answer", ""
         if host.answers and host.machine is None:
-            devices = "has not said yet"
+            devices = "not known yet"
         elif host.answers and host.machine:
             devices = ", ".join(each.device_name for each in host.machine.devices)
             sizes = (format.size(each.total_bytes) for each in host.machine.devices)

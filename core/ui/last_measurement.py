@@ -29,7 +29,7 @@ def newest(address: str, subject: str | None = None) -> Job | None:
         measurement_id = store().measurements.newest_id(address, here, subject)
         return _read(measurement_id, address) if measurement_id else None
     except StoreError as error:
-        logger.warning("what was measured is not shown: %s", error)
+        logger.warning("could not read the newest measurement: %s", error)
         return None
 
 
@@ -39,7 +39,9 @@ def _read(measurement_id: str, address: str) -> Job | None:
     try:
         return None if measurement is None else as_job(measurement)
     except (KeyError, TypeError):  # written by a version with other provenance
-        logger.warning("a measurement of %s can't be shown", address, exc_info=True)
+        logger.warning(
+            "could not show a measurement made by %s", address, exc_info=True
+        )
         return None
 
 

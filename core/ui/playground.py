@@ -122,7 +122,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
     for note in report["notes"]:
         st.info(note, icon=":material/info:")
     if printed:
-        st.markdown("**It printed**")
+        st.markdown("**What the code printed**")
         is_long = printed.count("\n") > MOST_LINES
         height: Any = 200 if is_long else "content"
         st.code(printed, language=None, wrap_lines=True, height=height)

@@ -50,7 +50,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
         field = st.container()
         icon = ":material/play_arrow:"
         if st.form_submit_button("Check it", icon=icon):
-            with explained("The code was not run"), st.spinner("Running it"):
+            with explained("The code was not run"), st.spinner("Running your code"):
                 _judge(key, title, how)
     written, verdict = answers.given().get(key), answers.given().get(f"{key}_verdict")
     with right:
@@ -84,7 +84,7 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
     """Where nobody's code is run."""
     left, right = st.columns([6, 4], gap="medium")
     left.code(exercise.code, line_numbers=True)
-    right.caption(f"Code is not run here. {how.why}")
+    right.caption(f"You can't run code here. {how.why}")
     with right.expander("One way to do it"):
         st.code(exercise.solution)
 
@@ -100,7 +100,7 @@ def questions(lesson: Lesson) -> None:
     """The questions of the lesson, or why there are none."""
     st.subheader("Before you go on")
     if course.BROKEN:
-        st.error(course.BROKEN, title="The questions can't be asked")
+        st.error(course.BROKEN, title="The questions can't be shown")
     if lesson.questions:
         _questions(lesson, lesson.is_done(answers.given()))
 
@@ -155,7 +155,7 @@ def _run(question: Question) -> None:
     """For whoever has answered: what the code really does, on this machine."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
-    with explained("The code was not run"), st.spinner("Running it"):
+    with explained("The code was not run"), st.spinner("Running the code"):
         report, printed = ask(RUN, question.request(), False, lane="code")
         if failure := report["failure"]:
             printed += f"line {failure['line']['line']}, {failure['kind']}: "

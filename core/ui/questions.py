@@ -85,9 +85,13 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
         for lesson, entries in bank.items():
             if lesson not in lessons:
                 names = ", ".join(lessons)
-                raise ValueError(f"[[{lesson}]] is not a lesson; there are {names}")
+                raise ValueError(
+                    f"[[{lesson}]] is not a lesson; the lessons are {names}"
+                )
             if not isinstance(entries, list):
-                raise ValueError(f"a question of {lesson} begins with [[{lesson}]]")
+                raise ValueError(
+                    f"each question of {lesson} must begin with [[{lesson}]]"
+                )
             questions[lesson] = tuple(
                 _question(f"question {number} of {lesson}", lesson, entry)
                 for number, entry in enumerate(entries, 1)
@@ -96,7 +100,7 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
         for key, count in keys.items():
             if count > 1:
                 raise ValueError(
-                    f"two questions have the key {key!r}, so one needs another"
+                    f"two questions have the key {key!r}; change one of the two keys"
                 )
     except ValueError as error:
         raise ExplainedError(f"{FILE}: {error}.") from None
@@ -113,14 +117,14 @@ def _question(where: str, lesson: str, entry: dict[str, Any]) -> Question:
             table = f"a table, [{lesson}.{name}]"
             nouns = {dict: table, bool: "true or false"}
             noun = nouns.get(kind, "a text in quotation marks")
-            raise ValueError(f"{where}: {name!r} is not {noun}")
+            raise ValueError(f"{where}: {name!r} must be {noun}")
     if others := sorted(entry.keys() - FIELDS.keys() - OPTIONAL.keys()):
         names = ", ".join(FIELDS | OPTIONAL)
-        raise ValueError(f"{where} has {others[0]!r}, which is none of {names}")
+        raise ValueError(f"{where} has {others[0]!r}, which is not one of {names}")
     right, wrong = entry["right"], entry["wrong"]
     for answer, reply in (*right.items(), *wrong.items()):
         if not isinstance(reply, str) or not reply.strip():
-            raise ValueError(f"{where}: the answer {answer!r} says nothing")
+            raise ValueError(f"{where}: the answer {answer!r} has no reply")
     if len(right) != 1:
         raise ValueError(f"{where} has {len(right)} right answers instead of one")
     if len(wrong) < WRONG:

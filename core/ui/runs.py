@@ -24,8 +24,8 @@ from core.ui.server import engine, room, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "There is no such run here: the link is incomplete, or whoever trained it has "
-    "deleted it."
+    "No run here has that link: the link is incomplete, or the run's owner has "
+    "deleted the run."
 )
 LOOKED_BACK = 12  # earlier runs that are read to find some with losses
 OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
@@ -133,7 +133,7 @@ class Run(Progress):
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE
-            reason = f"{accuracy:.2%} right, and guessing gets 10% with ten classes"
+            reason = f"{accuracy:.2%} right, but with ten classes, guessing gets 10%"
         elif self.history:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"
@@ -341,8 +341,8 @@ def why_not(run_id: str) -> str:
     if wanted is None:
         return why_none(run_id)
     if not wanted.config.has_images:
-        return "That run predicts numbers; this page is for runs on images."
-    return f"That run is {wanted.job.status}, not finished."
+        return "That run predicts numbers, but this page is for runs on images."
+    return f"That run has not finished: its status is {wanted.job.status}."
 
 
 def start(config: RunConfig) -> str:

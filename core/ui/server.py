@@ -40,7 +40,7 @@ def store() -> Store:
     try:
         return Store()
     except StoreError as error:
-        logger.warning("nothing is kept: %s", error)
+        logger.warning("data is kept only until the app stops: %s", error)
         return Store.passing(str(error))
 
 

@@ -161,7 +161,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
     """
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
-        with explained("The pictures could not be loaded"):
+        with explained("The images could not be loaded"):
             labels = images(task)[1]
     st.markdown(f":small[{caption(run, labels, whose)}]")
     _board(task, run, labels, beside)
@@ -174,7 +174,7 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
         return words("wall.before", images=WALL)
     which = f"{whose} model".capitalize()
     if not run.job.ended:
-        which = f"After epoch {len(run.history)} of {run.config.epochs} it"
+        which = f"After epoch {len(run.history)} of {run.config.epochs}, {whose} model"
     text = f"{which} gets **{len(now)} of these {WALL}** wrong."
     if before is not None and len(now) > len(before) and not run.job.ended:
         return f"{text} {words('wall.more', before=len(before))}"

@@ -50,10 +50,10 @@ class Elements(HTMLParser):
 def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     text = page(**FULL)
     assert "<b>The quest: 88.4% in 3.2 s</b> by Amber Otter" in text
-    assert "91.20% at best" in text
+    assert "The best accuracy is 91.20%" in text
     assert "<code>step()</code>" in text
     assert "<b>moves</b>" in text
-    assert "1 of 3 right at first" in text
+    assert "1 of 3 right on the first try" in text
     assert "Up to 2×: 1.4×" in text
     assert "for x in y:\n    pass" in text
     assert Elements(text).begun.count("circle") == 3
@@ -66,7 +66,7 @@ def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
     nameless = [point._replace(name="") for point in FULL["points"]]
     assert "</b>: ANN, default" in page(**FULL | {"points": nameless})
     one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0)]})
-    assert "50.00% at best. Nobody has a place in the quest yet." in one
+    assert "The best accuracy is 50.00%. Nobody has a place in the quest yet." in one
     assert Elements(one).begun.count("circle") == 1
 
 

@@ -41,7 +41,7 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
 @pytest.mark.parametrize(
     ("rules", "arguments", "said"),
     [
-        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, and this run has 6"),
+        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, but this run has 6"),
         (LIMITED, (replace(CNN, epochs=5),), "the model may be ANN, not CNN"),
         (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "not CNN"),
         (LIMITED, (replace(ANN, device="auto"),), "the device may be CPU, not auto"),
@@ -55,13 +55,17 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
         (
             FIXED,
             (replace(ANN, batch_size=32),),
-            "batch size is set to 64 for everybody",
+            "the batch size setting is 64 for everybody",
         ),
-        (FIXED, (replace(ANN, augment=True),), "augment is set to off for everybody"),
+        (
+            FIXED,
+            (replace(ANN, augment=True),),
+            "the augment setting is off for everybody",
+        ),
         (
             FIXED,
             (replace(ANN, batch_size=32), (cpu(1), GPU), 10, 5),
-            "is set to 64 for everybody",
+            "setting is 64 for everybody",
         ),
         (Rules(fixed={"device": "cpu"}), (replace(CLIMB, device="cuda"), ()), "CPU"),
     ],

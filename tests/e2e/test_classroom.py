@@ -163,7 +163,7 @@ def test_no_student_reaches_what_is_the_teachers(school):
             tab.check()
         await teacher.reload()
         assert teacher.can_press("close_class")
-        refused = "and in this class that is the most"
+        refused = "the most that this class allows"
         assert refused not in await begins(await new_tab(TINY))
         assert refused in await begins(await new_tab(TINY))
 

@@ -27,7 +27,7 @@ CHART = "[data-testid=stVegaLiteChart]:visible"
 IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
 TILE = ".images button"  # of the wall
-WRONG = re.compile("wrong, [0-9]+% sure")
+WRONG = re.compile("[0-9]+% sure.*, but the label says")
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
     "": Sight(TILE),
@@ -124,7 +124,9 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     expect(tiles.nth(3)).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("ArrowDown")
     expect(tiles.nth(13)).to_have_attribute("aria-pressed", "true")
-    expect(said).to_have_text(re.compile("(right|wrong), [0-9]+% sure"))
+    expect(said).to_have_text(
+        re.compile("[0-9]+% sure.*, (which is right|but the label)")
+    )
     for shown in (result(page), page.locator(line).first, said):
         expect_in_sight(shown)
     page.get_by_role("button", name="Draw one yourself").click()

@@ -114,7 +114,7 @@ def test_a_lesson_below_a_path(mounted, browser, contexts, tmp_path):
     expect(key(page, "pause_queue")).to_be_visible(timeout=SLOW)
     page.goto(f"{site}/Class?projector=1")
     door = f"{site}/Class?code={monday.code}"
-    code = page.get_by_role("img", name=f"A code for phones to open {door}")
+    code = page.get_by_role("img", name=f"A QR code that opens {door}")
     expect(code.first).to_be_attached(timeout=SLOW)
     contexts.append(browser.new_context())
     student = contexts[1].new_page()

@@ -80,7 +80,7 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     key(tab, "delete_my_data").click()
     expect(tab.get_by_text("Everything kept about you")).to_be_visible()
     tab.get_by_role("button", name="Delete everything").click()
-    expect(tab.get_by_text("Your data is deleted")).to_be_visible(timeout=SLOW)
+    expect(tab.get_by_text("Your data has been deleted")).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine
     other.goto(link)
-    expect(other.get_by_text("There is no such run here")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("No run here has that link")).to_be_visible(timeout=SLOW)

@@ -82,11 +82,11 @@ def test_a_member_by_the_link_has_a_friendly_name_and_may_change_it(opened):
     at = join(made)
     (member,) = server.room().members()
     assert f"You are **{member.name}** in **Physics 9B**." in said(at)
-    assert "until you reload or close this tab" in texts(at.info)
+    assert "when you reload or close this tab" in texts(at.info)
     assert "Class" in links(at)
     other = join(made)
     for name, sentence in (
-        (member.name, "has that name already"),
+        (member.name, "already has that name"),
         ("Zoë", "You are **Zoë**"),
     ):
         other.text_input(key="class_name").input(name)
@@ -126,7 +126,7 @@ def test_members_see_everybodys_best_and_their_own_place(opened):
     first, second = join(made), join(made)
     assert "reach 79% on Sprites in the fewest seconds" in said(first)
     assert "haven't trained on Sprites yet" in said(first)
-    assert "Guess on **Compare** or **Speed**" in said(first)
+    assert "Make a guess on **Compare** or **Speed**" in said(first)
     for at in (first, second):
         server.store().answers.keep(me(at), "race_guess", "A card")
         at.session_state["answers"] = {"race_guess": "A card"}
@@ -135,7 +135,7 @@ def test_members_see_everybodys_best_and_their_own_place(opened):
     for at in (first.run(), second.run()):
         assert "leads: 80.0% in 10.5 s.**" in said(at)
         assert "2 of 2 did" in said(at)
-        assert "Of 2 guesses, 2 are “A card”" in said(at)
+        assert "Of 2 guesses, 2 were “A card”" in said(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1
     firsts = ["You are **number 1**" in texts(at.markdown) for at in (first, second)]
@@ -150,7 +150,7 @@ def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
     assert "You are **number 1** of 1" in said(at.run())
     server.store().runs.withhold(f"{made.id} best", me(at))
     train()
-    assert "has hidden a run of yours" in texts(at.run().info)
+    assert "has hidden one of your runs" in texts(at.run().info)
     server.room().remove(TEACHER, server.room().member(me(at)))
     assert "has removed you from **Physics 9B**" in said(at.run())
 
@@ -177,7 +177,7 @@ def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, eng
     ("setting", "value", "why"),
     [
         ("epochs", 9, "a run may have up to 1 epoch,"),
-        ("batch_size", 64, "is set to 500 for everybody"),
+        ("batch_size", 64, "setting is 500 for everybody"),
     ],
 )
 def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value, why):

@@ -29,7 +29,7 @@ def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
     at.run()
     at.button(key="cancel_run_loader_lab").click().run()
     finish(at, engine, job.id)
-    assert "Cancelled. What was measured until then stays" in status(at)
+    assert "Canceled. Everything measured up to that point stays" in status(at)
     assert "The fastest cell" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 
@@ -51,7 +51,7 @@ def test_a_guess_whose_readings_overlap_with_the_best_is_not_wrong():
     near = replace(slow, seconds=(*slow.seconds[:2], fast.seconds[2] / 2))
     at = show_lab("loader", replace(samples.LOADER, direct=(near, fast)), 0)
     assert "too close to call whether this beats no workers" in texts(at.success)
-    assert "You guessed within the measured range" in texts(at.success)
+    assert "Your guess fits the measured range" in texts(at.success)
 
 
 def test_a_loader_lab_without_time_asks_for_more():

@@ -83,7 +83,7 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
-    assert "A name has" in texts(at.warning)
+    assert "A name must have" in texts(at.warning)
     assert len(server.store().classes.all()) == 1
 
 
@@ -156,7 +156,7 @@ def test_a_teacher_renames_and_removes_somebody(opened):
     assert server.room().members() == []
 
 
-def test_a_class_leaves_a_table_and_a_hand_out_and_is_deleted(opened):
+def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
     store = server.store()
     name = joined(opened, "amber")
     finished(store, f"{opened.id} kept", "amber")
@@ -167,7 +167,7 @@ def test_a_class_leaves_a_table_and_a_hand_out_and_is_deleted(opened):
     store.writer.flush()
     rows = list(csv.DictReader(handout.table(opened).splitlines()))
     assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
-    fields = handout.hand_out(opened)
+    fields = handout.handout(opened)
     assert (fields["people"], fields["runs"]) == (1, 1)
     assert fields["points"][0].name == name
     assert fields["hard"][0].question == question

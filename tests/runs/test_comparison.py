@@ -40,8 +40,8 @@ def finding(*runs: Run) -> str:
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
-            "**The settings are the same, so the machine causes any difference in "
-            "time. Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
+            "**The settings are the same, so any difference in time comes from the "
+            "machine. Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
         ),
         (
             [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],
@@ -89,7 +89,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert lost.diverged.startswith("**Diverged**: 10.00% right, and guessing gets 10%")
+    assert lost.diverged.startswith("**Diverged**: 10.00% right, but with ten classes")
     assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
     assert finding(lost) == "**Run 2 diverged.**"
 

@@ -65,6 +65,6 @@ def test_several_machines_are_all_told(there):
     assert hosts.names() == "3 machines: `one`, `new_1`, `silent`"
     assert table().markdown[0].value.splitlines()[2:] == [
         "| `one` | A CUDA, A CPU | unknown, 8 GB | 2 |",
-        "| `new_1` | has not said yet |  | 1 |",
+        "| `new_1` | not known yet |  | 1 |",
         "| `silent` | doesn't answer |  | 1 |",
     ]

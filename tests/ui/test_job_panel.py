@@ -144,7 +144,7 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
         ("cancel_start", "Cancel")
     ]
     if status == "queued":
-        assert "Place 2 in the queue: 1 before you. The race" in slots(at)[0]
+        assert "Place 2 in the queue: 1 ahead of you. The race" in slots(at)[0]
     else:
         assert at.markdown[0].value == "drawn running"
 

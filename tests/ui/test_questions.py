@@ -142,18 +142,26 @@ def test_an_entry_is_a_question(parse):
     [
         ('key = "one"', "", "question 1 of Device has no 'key'"),
         ('text = "Which?"', 'text = ""', "question 1 of Device has no 'text'"),
-        ('text = "Which?"', "text = 3", "question 1 of Device: 'text' is not a text"),
+        ('text = "Which?"', "text = 3", "question 1 of Device: 'text' must be a text"),
         ('text = "Which?"', 'txt = "?"', "question 1 of Device has no 'text'"),
         ("[Device.right]\n", "[Device.rite]\n", "Device has no 'right'"),
-        ('"this" = "Since."', '"this" = ""', "Device: the answer 'this' says nothing"),
+        ('"this" = "Since."', '"this" = ""', "Device: the answer 'this' has no reply"),
         ('"this" = "Since."', '"a" = "b"\n"c" = "d"', "Device has 2 right answers"),
         ('"neither" = "No."', "", "Device has fewer than 2 wrong answers"),
         ('"that" =', '"this" =', "Device: the answer 'this' is both right and wrong"),
         ("[[Device]]", "more = 1\n[[Device]]", "[[more]] is not a lesson"),
-        ("[[Device]]", "[Device]", "a question of Device begins with [[Device]]"),
+        (
+            "[[Device]]",
+            "[Device]",
+            "each question of Device must begin with [[Device]]",
+        ),
         ('key = "one"', 'key = "one', "can't be read"),
         ("[[Device]]", BANK + "[[Device]]", "two questions have the key 'one'"),
-        ('key = "one"', 'key = "one"\nhint = "x"', "Device has 'hint', which is none"),
+        (
+            'key = "one"',
+            'key = "one"\nhint = "x"',
+            "Device has 'hint', which is not one",
+        ),
     ],
 )
 def test_a_broken_entry_is_a_sentence_with_its_place(parse, old, new, message):
