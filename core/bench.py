@@ -1,4 +1,4 @@
-"""The benchmark: what our choices bring, as ratios measured side by side.
+"""The benchmark: how much our choices gain, as ratios measured side by side.
 
     python -m core.bench --json            # about half an hour on a CPU
     python -m core.bench --json --quick    # under a minute, and less sure
@@ -128,7 +128,7 @@ def side_by_side(
         try:
             work()  # the warm-up, in which a rung is compiled
         except Exception as error:
-            print(f"{name} is left out: {why(error)}", file=sys.stderr)
+            print(f"{name} was left out: {why(error)}", file=sys.stderr)
             del works[name]
     timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
     taken = {name: each.seconds for name, each in zip(works, timings, strict=True)}
@@ -336,10 +336,10 @@ def main() -> None:
     parser = Parser(prog="python -m core.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--record", action="store_true", help="keep it in core/reference"
+        "--record", action="store_true", help="save the result in core/reference"
     )
-    parser.add_argument("--quick", action="store_true", help="less of everything")
-    parser.add_argument("--repeats", type=int, help="default: 5, quick: 1")
+    parser.add_argument("--quick", action="store_true", help="measure less")
+    parser.add_argument("--repeats", type=int, help="default: 5, or 1 if quick")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
     quick = arguments.quick
@@ -369,7 +369,7 @@ def say(result: dict[str, Any]) -> None:
     """Print the headlines."""
     for name, way in result["epoch"].items():
         print(
-            f"{name:30} {way['seconds']:7.3f} s an epoch, "
+            f"{name:30} {way['seconds']:7.3f} s per epoch, "
             f"{spread(way['speedup'])} times as fast as the textbook loop, "
             f"{spread(way['times_floor'])} times the arithmetic, n = {way['n']}"
         )
@@ -378,7 +378,7 @@ def say(result: dict[str, Any]) -> None:
             if ratio:
                 print(
                     f"the {model.upper()} to {reached['target']:.1%}, {pair}: "
-                    f"{spread(ratio)} times as soon, n = {reached['n']}"
+                    f"{spread(ratio)} times as fast, n = {reached['n']}"
                 )
     for text in result["verdicts"]:
         print(text.replace("**", ""))

@@ -53,8 +53,8 @@ MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 # Names of machines. Pages show them as they are, so none may be read as a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
-    "a name of at most 63 letters, digits, spaces, hyphens, dots and underscores, "
-    "and not a link"
+    "a name of at most 63 letters, digits, spaces, hyphens, dots, and underscores "
+    "that is not a link"
 )
 MOST_NOTICES = 5  # for one address
 
@@ -185,9 +185,9 @@ class RunConfig:
                 else:
                     raise ValueError(f"There is no setting {quoted(name)}.")
             except ValueError as error:
-                notices.append(f"{error} It was ignored.")
+                notices.append(f"{error} The app ignored this setting.")
         if (count := len(notices)) > MOST_NOTICES:
-            rest = f"{count:,} values in the address were ignored; these are some."
+            rest = f"The app ignored {count:,} settings in the address; these are some."
             notices[MOST_NOTICES:] = [rest]
         return config, notices
 
@@ -244,8 +244,10 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
     if epochs > most:
         yield (
             f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
-            f"would be {epochs * per_epoch:,} {noun} of {task}; a run may have "
-            f"{limit:,}." + " Larger batches allow more epochs." * (noun == "steps")
+            f"would be {epochs * per_epoch:,} {noun} of {task}, but a run may have "
+            f"only {limit:,}."
+            + " Larger batches allow more epochs."
+            * (noun == "steps")
         )
 
 

@@ -1,4 +1,4 @@
-"""Why there is no GPU here: `python -m core.diagnose`, with nothing but torch.
+"""Find out why torch uses no GPU: `python -m core.diagnose` needs only torch.
 
 python -m core.diagnose --json
 python -m core.diagnose report.txt    # what collect_env printed on another machine
@@ -25,8 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", help="of another machine; - reads a pipe")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "file", nargs="?", help="another machine's report; - reads a pipe"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     try:
         found = of_file(options.file) if options.file else of_this_machine()
@@ -41,7 +43,7 @@ def of_this_machine() -> Diagnosis:
     try:
         from core.lessons.device.facts import probe
     except ModuleNotFoundError as error:
-        message = f"This Python can't import {error.name}: python -m pip install torch"
+        message = f"Python can't import {error.name}. Run: python -m pip install torch"
         raise ExplainedError(message) from None
     return diagnose(probe())
 

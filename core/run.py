@@ -1,4 +1,4 @@
-"""One run, from its configuration to its result, on the command line.
+"""Make one training run on the command line and print its result.
 
 python -m core.run --task fashion-mnist --model ann --epochs 5 --json
 python -m core.run --fast --model cnn --json
@@ -51,10 +51,10 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help=f"about as accurate in less time, for {' and '.join(FAST)}; options that "
-        "you give override it",
+        help="train to about the same accuracy in less time; only for "
+        f"{' and '.join(FAST)}; your own options take precedence",
     )
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")
     try:

@@ -269,4 +269,4 @@ def test_an_address_with_a_thousand_mistakes_gets_a_few_notices() -> None:
     )
     assert config == RunConfig(seed=7)
     assert len("".join(notices)) < 1_000
-    assert "1,003 values in the address were ignored" in notices[-1]
+    assert "ignored 1,003 settings in the address" in notices[-1]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # its import takes time, and may fail
     from torchvision.datasets import VisionDataset
 
 MISMATCH = (
-    "torchvision can't be used with the torch that is installed ({error}). Install a "
-    "pair that fits: pip install --upgrade torch torchvision. Until then, the feeds "
-    "memory and device need no torchvision."
+    "torchvision doesn't work with the installed version of torch ({error}). Install a "
+    "matching pair: pip install --upgrade torch torchvision. Until then, choose "
+    "Memory or Device as the feed, since neither needs torchvision."
 )
 
 

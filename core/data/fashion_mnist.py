@@ -70,8 +70,8 @@ NETWORK_TIMEOUT_SECONDS = 8.0  # without a byte
 DOWNLOAD_SECONDS = 900.0  # in all: at 35 kB/s they have come by then
 PIECE_SECONDS = 0.1
 OTHER_WAYS = (
-    "Other ways to get it: install Debian's package dataset-fashion-mnist, or put "
-    "the four files into a folder and name it in FASHION_MNIST_DIR."
+    "You can also install Debian's package dataset-fashion-mnist, or put the four "
+    "files into a folder and name that folder in FASHION_MNIST_DIR."
 )
 
 
@@ -124,7 +124,7 @@ def files() -> tuple[Path, dict[str, bytes]]:
     if folder is None:
         raise ExplainedError(
             "Fashion-MNIST is not on this machine. Fetch it from the Train page, or "
-            f"train on the task sprites. {OTHER_WAYS}"
+            f"train on the sprites. {OTHER_WAYS}"
         )
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
@@ -176,14 +176,16 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
             if response.chunked:  # reading the size of a chunk has no timeout
-                raise OSError("it doesn't say how long the file is")
+                raise OSError("the server doesn't say how long the file is")
             piece, due = b"", 0.0
             while chunk := response.read1(1 << 18):  # without waiting for more
                 piece += chunk
                 if (most := most - len(chunk)) < 0:
-                    raise OSError("it sent more bytes than the file has")
+                    raise OSError("the server sent more bytes than the file has")
                 if (now := time.monotonic()) > deadline:
-                    raise TimeoutError(f"it took more than {DOWNLOAD_SECONDS:.0f} s")
+                    raise TimeoutError(
+                        f"the download took more than {DOWNLOAD_SECONDS:.0f} s"
+                    )
                 if now > due:
                     yield piece
                     piece, due = b"", now + PIECE_SECONDS
@@ -191,7 +193,7 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
         reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
         raise ExplainedError(
-            f"Fashion-MNIST could not be fetched. Tried {url}: {quoted(reason, 120)}. "
+            f"The app could not fetch Fashion-MNIST from {url}: {quoted(reason, 120)}. "
             f"{OTHER_WAYS}"
         ) from None
 
@@ -231,19 +233,19 @@ def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
 def _verified(data: bytes, name: str, origin: object) -> bytes:
     header, expected = _header(name), _bytes(name)
     if len(data) != expected:
-        problem = f"is truncated: it holds {len(data):,} of {expected:,} bytes"
+        problem = f"is truncated: it has only {len(data):,} of {expected:,} bytes"
         if len(data) > expected:
-            problem = f"holds more than the {expected:,} bytes of the published file"
+            problem = f"has more than the published file's {expected:,} bytes"
     elif data[: len(header)] != header:
-        problem = "does not begin with the header of an IDX file of its shape"
+        problem = "does not begin with the right header for an IDX file"
     elif hashlib.sha256(data).hexdigest() != SHA256[name]:
-        problem = "was altered: its SHA-256 is not that of the published file"
+        problem = "was altered: its SHA-256 differs from the published file's"
     else:
         return data
     raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")
 
 
-def _mend(origin: object, what: str = "Delete it and fetch") -> str:
+def _mend(origin: object, what: str = "Delete the file and fetch") -> str:
     if isinstance(origin, Path) and DATA_FOLDER in origin.parents:
         return f"{what} Fashion-MNIST again from the Train page."
     return f"Replace the files. {OTHER_WAYS}"

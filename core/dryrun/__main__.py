@@ -1,4 +1,4 @@
-"""Would this script run on CUDA? Found out on a machine without it.
+"""Find out, on a machine without CUDA, whether a script would run on CUDA.
 
     python -m core.dryrun train.py --epochs 10 --steps 3 --memory 8GB
 
@@ -29,7 +29,7 @@ def size(text: str) -> int:
     """Bytes: "8GB", "64 MiB", "1500000"."""
     match = re.fullmatch(r"([\d.]+)\s*([KMG]?)(i?)B?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 8GB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 8GB")
     number, unit, binary = match.groups()
     factor = UNITS[unit.upper()]
     exponent = len(str(factor)) // 3
@@ -41,10 +41,10 @@ def options() -> tuple[argparse.Namespace, list[str]]:
     about = str(__doc__).partition("\n")[0]
     parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
     parser.add_argument("script", type=Path, help="a script or a notebook")
-    parser.add_argument("--steps", type=int, default=3, help="to look at closely")
-    parser.add_argument("--memory", type=size, help="of the GPU, such as 8GB")
-    parser.add_argument("--seconds", type=float, default=60, help="at the most")
-    parser.add_argument("--json", action="store_true", help="the report for a program")
+    parser.add_argument("--steps", type=int, default=3, help="steps to look at closely")
+    parser.add_argument("--memory", type=size, help="the GPU's memory: 8GB")
+    parser.add_argument("--seconds", type=float, default=60, help="the time limit")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     ours = sys.argv[1:]
     rest = ours[ours.index("--") :] if "--" in ours else []
     known, unknown = parser.parse_known_args(ours[: len(ours) - len(rest)])
@@ -66,9 +66,9 @@ def dry_run(request: Request) -> dict:
         )
         return json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        why = f"It did not end within {request.seconds:.0f} s."
+        why = f"The dry run did not end within {request.seconds:.0f} s."
     except ValueError:
-        why = f"Its process ended with exit status {done.returncode} and no report."
+        why = f"The dry run ended with exit status {done.returncode} and no report."
     return Report(NOT_SIMULATED, notes=[why]).plain()
 
 

@@ -77,18 +77,21 @@ def explain(error: BaseException, origins: Origins) -> Failure:
                 culprit = Line(file, int(number))
         message = message.strip().splitlines()[-1].partition(": ")[2]
     if leaf := lost_leaf(error, origins):
-        culprit, why = leaf, "gradients stay with the original: this is a copy of it"
+        culprit, why = (
+            leaf,
+            "gradients stay with the original tensor, and this is a copy",
+        )
     elif "forked" in message:
-        why = "a worker process can't use the GPU: move the batch in the loop"
+        why = "a worker process can't use the GPU, so move the batch in the loop"
     elif "out of memory" in message:
         why = "the memory was full here"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = forgotten(hosts[0], line, origins)
     elif "for generator" in message:
         culprit = shuffled(error, origins) or line
-        why = "its generator is on another device"
+        why = "the generator is on another device"
     elif "CPU int64 tensor" in message and (at := origins.of(tensors[-1])):
-        culprit, why = at.line, "the lengths have to be on the CPU: leave them there"
+        culprit, why = at.line, "the lengths have to stay on the CPU"
     elif "can't convert" in message:
         why = "move the tensor to the CPU first, with .cpu()"
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
@@ -144,10 +147,10 @@ def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
             break
         origin = origin.source
     if origin is None:
-        return line, "this line has a tensor on the CPU"
+        return line, "this line uses a tensor on the CPU"
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
-            return at, "this copy on the device is not kept: assign it"
+            return at, "this copy on the device is lost unless you assign it to a name"
     return place(origin)
 
 
@@ -167,12 +170,13 @@ def is_dropped(line: Line) -> bool:
 def place(origin: Origin) -> tuple[Line, str]:
     module, made = origin.module and origin.module(), origin.tensor()
     if module is None:
-        what = "these parameters are" if isinstance(made, nn.Parameter) else "this is"
-        return origin.line, f"{what} made on the CPU and never moved: write .to(device)"
+        is_parameter = isinstance(made, nn.Parameter)
+        what = "these parameters were" if is_parameter else "this tensor was"
+        return origin.line, f"{what} made on the CPU and never moved: add .to(device)"
     registered = [*module.parameters(), *module.buffers()]
     if any(made is each for each in registered):
-        return origin.line, "this model is not moved to the device"
+        return origin.line, "this model was never moved to the device"
     return origin.inner, (
         "this tensor is not registered with the model, so it stays on the CPU when "
-        "the model moves: make it a parameter, a buffer or a module"
+        "the model moves: make it a parameter, a buffer, or a module"
     )

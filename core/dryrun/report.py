@@ -11,10 +11,10 @@ from core.dryrun.script import Line
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
 LARGEST = 2**53  # a browser confuses larger whole numbers
 VERDICTS = (
-    "No device error.",
-    "A device error.",
+    "The dry run found no device error.",
+    "The dry run found a device error.",
     "The script fails, but not because of devices.",
-    "The dry run could not find out.",
+    "The dry run could not find out whether the script works on CUDA.",
 )
 
 
@@ -185,25 +185,29 @@ def told(report: dict[str, Any]) -> list[str]:
 
 def _told(report: dict[str, Any]) -> Iterator[str]:
     verdict = VERDICTS[report["status"]]
-    yield f"{verdict} Steps of the optimizer: {report['steps']}."
+    yield f"{verdict} Optimizer steps: {report['steps']}."
     if failure := report["failure"]:
         yield from _failure(failure)
     if where := report["on_cpu"]:
-        yield "The script asks for the device, but its model is trained on the CPU:"
+        yield "The script asks for CUDA, but it trains its model on the CPU:"
         yield f"  {_at(where)}"
     if report["waits"]:
-        yield "In each step the host waits for the device:"
+        yield "In each step, the CPU waits for the device:"
         for wait in report["waits"]:
             yield f"  {wait['times']} × {wait['cause']}: {_at(wait['line'])}"
     if report["copies"]:
-        yield "In each step these bytes are copied:"
+        yield "In each step, these bytes are copied:"
         for copy in report["copies"]:
-            same = ", the same each time: move it once" if copy["same"] else ""
+            same = ", the same each time, so copy them once" if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
     if memory := report["memory"]:
         yield from _memory(memory)
     if growth := report["growth"]:
-        why = "This line keeps the graph" if growth["keeps_graph"] else "Made here"
+        why = (
+            "This line keeps the graph"
+            if growth["keeps_graph"]
+            else "The tensors are made here"
+        )
         yield f"Memory grows by {_size(growth['bytes_a_step'])} in each step. {why}:"
         yield f"  {_at(growth['line'])}"
     for remark in report["remarks"]:
@@ -229,11 +233,11 @@ def _memory(memory: dict[str, Any]) -> Iterator[str]:
     parts = f": {parts}" if parts else ""
     yield f"Tensors take {_size(memory['peak'])} of memory at their peak{parts}."
     if memory["fits"] is not None:
-        fits = "fits" if memory["fits"] else "does not fit"
-        yield f"This {fits} into {_size(memory['limit'])}."
+        fits = "fit" if memory["fits"] else "do not fit"
+        yield f"The tensors {fits} into {_size(memory['limit'])}."
     if memory["largest_batch"] is not None:
         most, rows = memory["largest_batch"], memory["batch_size"]
-        yield f"A batch may have about {most:,} rows; here it has {rows:,}."
+        yield f"A batch may have about {most:,} rows; this batch has {rows:,}."
 
 
 def _at(line: dict[str, Any] | None) -> str:

@@ -205,8 +205,8 @@ class Run:
         frames = list(failure.frames_of(error, self.origins))
         where = f" in line {frames[0][0].number}" if frames else ""
         return (
-            f"The script was stopped after {self.request.seconds:.0f} s{where}. The "
-            "rest was not run."
+            f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
+            "rest did not run."
         )
 
     def _print(self, error: BaseException) -> None:
@@ -220,9 +220,11 @@ class Run:
     def _notes(self) -> list[str]:
         notes = []
         if cuda.compiled:
-            notes.append("torch.compile was left out: the model ran as it is.")
+            notes.append(
+                "The dry run left out torch.compile and ran the model uncompiled."
+            )
         for line in sorted(self.script.shortened):
-            notes.append(f"The loop in line {line.number} was left early.")
+            notes.append(f"The dry run left the loop in line {line.number} early.")
         return notes
 
     def _memory(self, found: Failure | None) -> Memory | None:

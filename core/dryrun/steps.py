@@ -159,7 +159,7 @@ class Steps:
         if line := self.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
             if self.name in ("to", "cuda") and why == "copy to device":
-                cause = "a copy that is not pinned"
+                cause = "a copy from unpinned memory"
             elif why != "synchronize" and self.name in CAUSES:
                 cause = CAUSES[self.name]
             elif self.name in ("cpu", "tolist", "numpy", "item"):

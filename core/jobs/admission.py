@@ -30,12 +30,12 @@ LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are simi
 SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 NO_TURN = (
-    "The lab didn't answer in time: it is busy with other people's questions. "
-    "Try again in a moment."
+    "The worker didn't answer in time, because it is busy with other people's "
+    "requests. Try again in a moment."
 )
 TOO_MANY = (
-    "You have many questions to the lab open at once, perhaps in other tabs. "
-    "Try again when they are answered."
+    "You have many requests open at once, perhaps in other tabs. Try again when they "
+    "have been answered."
 )
 
 
@@ -118,29 +118,29 @@ class Admission:
         if queue.of(job.turn_of) >= most:
             raise ExplainedError(
                 f"You have {most} {'job' if most == 1 else 'jobs'} waiting or "
-                "running, the most that one person may have here. Wait for one of "
-                "them to end, or cancel one."
+                "running, the most that one person may have here. Wait until one of "
+                "them ends, or cancel one."
             )
         expected = self.estimates.seconds(job)
         if expected is not None and expected > limits.max_job_seconds:
             raise ExplainedError(
-                f"This would take about {spoken(expected)} here, and a job may take "
-                f"{spoken(limits.max_job_seconds)}. Choose less to do, such as fewer "
-                "epochs."
+                f"This job would take about {spoken(expected)} here, but a job may "
+                f"take {spoken(limits.max_job_seconds)} at most. Choose less to do, "
+                "such as fewer epochs."
             )
         if len(waiting) >= limits.max_waiting_jobs:
             raise ExplainedError(
-                f"{len(waiting)} jobs are waiting already, and the queue is full. "
-                "Try again in a minute."
+                f"The queue is full: {len(waiting)} jobs are already waiting. Try "
+                "again in a minute."
             )
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
         if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
             raise ExplainedError(
-                f"With this, more than {spoken(limits.max_waiting_seconds)} of work "
-                f"would be waiting. Jobs of up to {spoken(SHORT_SECONDS)} are still "
-                "accepted: choose less to do, such as fewer epochs, or come back "
-                "later."
+                f"With this job, the queue would hold more than "
+                f"{spoken(limits.max_waiting_seconds)} of work. Jobs of up to "
+                f"{spoken(SHORT_SECONDS)} are still accepted. Choose less to do, such "
+                "as fewer epochs, or come back later."
             )
         self.gate.admit(job, expected)
 
@@ -148,8 +148,8 @@ class Admission:
 def overdue(seconds: float) -> str:
     """Why a job that ran for longer than it may has ended."""
     return (
-        f"It was stopped after {spoken(seconds)}, the longest that a job may take "
-        "here. Choose less to do, such as fewer epochs."
+        f"The job was stopped after {spoken(seconds)}, the longest that a job may "
+        "take here. Choose less to do, such as fewer epochs."
     )
 
 

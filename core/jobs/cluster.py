@@ -122,13 +122,14 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     is_tls = address and address.startswith("tls://")
     if address and secured.require_encryption and not is_tls:
         raise ExplainedError(
-            f"With certificates, the scheduler's address must begin with tls://, and "
+            f"With certificates, the scheduler's address must begin with tls://, but "
             f"{address} does not."
         )
     if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
         raise ExplainedError(
             f"The scheduler at {address} asks for a certificate. Set DASK_CERTIFICATES "
-            "to the folder with this machine's; deploy/certificates makes the folder."
+            "to the folder with this machine's certificates, which deploy/certificates "
+            "makes."
         )
     return secured
 
@@ -138,13 +139,14 @@ def _tls(folder: str) -> Security:
     for file in (authority, certificate, key):
         if not os.access(file, os.R_OK):
             raise ExplainedError(
-                f"{file} is not there, or can't be read. deploy/certificates makes a "
+                f"{file} is missing or can't be read. deploy/certificates makes a "
                 f"folder with {', '.join(CERTIFICATES)} for each machine."
             )
     if os.name == "posix" and key.stat().st_mode & 0o077:
         raise ExplainedError(
-            f"Others on this machine can read the key {key}. If nobody has read it: "
-            f"chmod 600 {key}; otherwise make new certificates."
+            f"Other users of this machine can read the key {key}. If you are sure that "
+            f"nobody has read the key, run chmod 600 {key}. Otherwise, make new "
+            "certificates."
         )
     roles = ("scheduler", "worker", "client")
     secured = Security(
@@ -158,7 +160,7 @@ def _tls(folder: str) -> Security:
     except OSError as error:  # includes ssl's errors
         raise ExplainedError(
             f"The certificates in {folder} can't be used: {error}. "
-            "deploy/certificates makes new ones."
+            "deploy/certificates makes new certificates."
         ) from None
     return secured
 
@@ -181,7 +183,9 @@ class Process:
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
         if not self.address:
-            raise ExplainedError("python -m core.jobs.cluster ended before it was up")
+            raise ExplainedError(
+                "python -m core.jobs.cluster ended before it was ready"
+            )
 
     @property
     def has_ended(self) -> bool:
@@ -286,41 +290,43 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--certificates",
         metavar="FOLDER",
-        help="this machine's, from deploy/certificates: then it speaks only TLS; "
-        "default: DASK_CERTIFICATES",
+        help="this machine's folder from deploy/certificates; with the folder, connections "
+        "use TLS (default: DASK_CERTIFICATES)",
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="A scheduler and workers. They stop when standard input closes.",
+        description="Start a scheduler and workers, which end with the standard input.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
-    alone = commands.add_parser("scheduler", help="only a scheduler", parents=[shared])
+    alone = commands.add_parser(
+        "scheduler", help="start only a scheduler", parents=[shared]
+    )
     alone.add_argument(
         "--host",
-        help="the interface it listens on; default: the loopback interface, or all "
-        "interfaces with certificates",
+        help="interface to listen on (default: the loopback interface, or with "
+        "certificates all interfaces)",
     )
     alone.add_argument("--port", type=int, default=PORT)
     hands = commands.add_parser(
-        "workers", help="only this machine's workers", parents=[shared]
+        "workers", help="start only this machine's workers", parents=[shared]
     )
     hands.add_argument(
         "address",
-        help="the scheduler's, tcp://HOST:PORT, or tls:// with certificates",
+        help="the scheduler's address: tcp://HOST:PORT, or tls:// with certificates",
     )
     hands.add_argument(
         "--lanes",
         nargs="+",
         choices=("train", "lab"),
         default=["train", "lab"],
-        help="train: a worker for each GPU; lab: one for quick questions",
+        help="train: one worker for each GPU; lab: one worker for quick questions",
     )
     hands.add_argument(
         "--name",
         type=machine_name,
         default=socket.gethostname(),
-        help="what the workers' names begin with",
+        help="beginning of the workers' names (default: this machine's name)",
     )
     return parser
 
@@ -329,7 +335,7 @@ def machine_name(text: str) -> str:
     """The name, if a run can ask for a machine by it."""
     if text and is_name(text):
         return text
-    raise argparse.ArgumentTypeError(f"it must be {A_NAME}, not {text!r}")
+    raise argparse.ArgumentTypeError(f"this must be {A_NAME}, not {text!r}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
 MOST_PRINTED = 64_000  # characters
 MOST_QUOTED = 400  # characters of an error
-UNREADABLE = "The result of your code can't be read."
+UNREADABLE = "The app can't read your code's result."
 ENDED_ITSELF = "Your code ended its own process, so there is no result."
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 

@@ -126,7 +126,7 @@ class Confined:
         if status and 128 < status <= 192:
             status = 128 - status  # how bubblewrap tells of a signal
         if not why and status and status < 0:
-            why = f"It was stopped by a signal: {signal.strsignal(-status)}."
+            why = f"A signal stopped the program: {signal.strsignal(-status)}."
         elif not why and status and any(w in said["errors"] for w in OUT_OF_MEMORY):
             why = self._too_much
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
@@ -151,21 +151,28 @@ class Confined:
     def _excess(self, said: dict[str, bytes], deadline: float) -> str:
         for name, most in self._most.items():
             if len(said[name]) > most:
-                return f"It wrote more than {most // 1000:,} kB and was stopped."
+                return (
+                    f"The program wrote more than {most // 1000:,} kB and was stopped."
+                )
         if time.monotonic() > deadline:
-            return f"It took more than {self._seconds:g} seconds and was stopped."
+            return (
+                f"The program ran for over {self._seconds:g} seconds and was stopped."
+            )
         memory = threads = 0
         for process in self._members():
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
                 threads += process.num_threads()
         if threads > MOST_THREADS:
-            return f"It had more than {MOST_THREADS} threads and was stopped."
+            return (
+                f"The program started more than {MOST_THREADS} threads and was stopped."
+            )
         return self._too_much if memory > self._memory else ""
 
     @property
     def _too_much(self) -> str:
-        return f"It took more than {self._memory / 1e9:g} GB of memory and was stopped."
+        most = f"{self._memory / 1e9:g} GB"
+        return f"The program used more than {most} of memory and was stopped."
 
     def _members(self) -> list[psutil.Process]:
         """The process and those that it has started; none once it has ended."""
@@ -221,9 +228,9 @@ def problem() -> str:
     It is tried, once, by attempts that must fail.
     """
     if sys.platform != "linux":
-        return "Only Linux can confine what visitors write."
+        return "The app can confine visitors' code only on Linux."
     if not shutil.which("bwrap"):
-        return "bubblewrap is not installed."
+        return "The program bubblewrap is not installed on this machine."
     code = f"from core.jobs import seccomp; seccomp.attempt({str(ROOT / 'app.py')!r})"
     try:
         tried = subprocess.run(

@@ -39,27 +39,30 @@ DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its w
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for so long has failed
 
 LOST_WORKER = (
-    "The worker process ended while it was working: it was killed, or the machine had "
-    "no memory left. A new worker is starting; try again, perhaps with a smaller batch."
+    "The worker process ended during the job: something killed the process, or the "
+    "machine ran out of memory. A new worker is starting. Try again, perhaps with a "
+    "smaller batch."
 )
 LOST_CLUSTER = (
     "The worker processes have ended and are restarting. Start the run again."
 )
 LOST_SCHEDULER = (
-    "The connection to the workers broke, and their current work was lost. The app "
-    "reconnects by itself. Then start the run again."
+    "The connection to the workers broke, and their current work was lost. Once the "
+    "app has reconnected, start the run again."
 )
-AWAY = "The workers don't answer right now. The app keeps trying."
+AWAY = "The workers aren't responding right now. The app keeps trying to reach them."
 NO_WORKER = (
     "No worker took this job. The server's log says why. To start new workers, "
     "restart the app."
 )
 NO_WORKER_ELSEWHERE = (
     "No worker took this job: no suitable worker is connected to the scheduler. "
-    "Start one as docs/how-it-works.md describes, then start the run again."
+    "Start a worker as docs/how-it-works.md describes, and then start the run again."
 )
-SHARED = "Another app is using the workers; your job starts when they're free."
-HOST_AWAY = "The machine {} has no worker right now; the run waits a while for one."
+SHARED = "Another app is using the workers. Your job will start when a worker is free."
+HOST_AWAY = (
+    "The machine {} has no worker right now. The run will wait a while for a worker."
+)
 NO_HOST = (
     "The machine {} has no workers. Choose another machine, or Any, and start the run "
     "again."
@@ -195,7 +198,7 @@ class Connection:
         except Exception as error:
             where = f" at {self._scheduler}" if self._scheduler else ""
             self.problem = f"The workers{where} can't be reached: {error}."
-            logger.warning("no cluster: %s", error)
+            logger.warning("there is no cluster: %s", error)
         self._up.set()
 
     def _look(self, client: Client) -> None:
@@ -339,7 +342,7 @@ class Connection:
 
     def _kill(self, client: Client, address: str) -> None:
         """End a worker and its tasks; its nanny starts another."""
-        logger.warning("the worker at %s does not respond, so it is killed", address)
+        logger.warning("the worker at %s does not respond and will be killed", address)
         client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:
@@ -370,7 +373,7 @@ class Connection:
         except TimeoutError:
             raise ExplainedError(
                 f"The worker did not answer within {seconds:.0f} seconds. Try again: "
-                "the worker may still be starting, or busy for somebody else."
+                "the worker may still be starting or may be busy with other work."
             ) from None
         except KilledWorker:
             raise ExplainedError(LOST_WORKER) from None

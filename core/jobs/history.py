@@ -28,7 +28,7 @@ PROGRESS_SECONDS = 2.0  # about as much of a run is lost in a crash
 LATE = 100  # ended jobs that are held until their rows are written
 READ = 128  # cache size: ended jobs that were read from the database
 
-GONE = "The checkpoint of that run is no longer kept. Choose another run."
+GONE = "That run's checkpoint is no longer available. Choose another run."
 
 
 class _Late(NamedTuple):
@@ -75,7 +75,7 @@ class History:
             if write is not None:
                 self._store.writer.wait(write)
         except Exception:  # the database refuses the row; the job goes on
-            logger.exception("a job is not kept")
+            logger.exception("could not save a job")
 
     def hear(self, job: Job, event: Any) -> None:
         """Write what the job has just reported, if it is time."""

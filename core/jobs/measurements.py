@@ -91,7 +91,7 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
                 )
                 jobs.append(job)
         except (OSError, StoreError, TypeError, ValueError) as error:
-            logger.warning("a record is left out: %s", error)
+            logger.warning("could not use a record: %s", error)
     return tuple(jobs)
 
 

@@ -59,7 +59,7 @@ def call(
     try:
         if not child.pipe.poll(seconds):
             raise ChildDiedError(
-                f"It took more than {seconds:.0f} seconds and was stopped."
+                f"This took more than {seconds:.0f} seconds, so the app stopped it."
             )
         outcome: Outcome = child.receive()
     finally:
@@ -114,7 +114,7 @@ class Child:
             how = "does not answer"
         elif status < 0:
             how = f"was ended by {signal.Signals(-status).name}"
-        raise ChildDiedError(f"Its process {how}.")
+        raise ChildDiedError(f"The process that did this {how}.")
 
     def end(self) -> None:
         """End it and whatever it has started."""

@@ -103,7 +103,7 @@ def give_up_calls() -> None:
     for number in (SET_NAME, GET_NAME, NAME_MEMORY):
         add(ALLOW, "prctl", (0, EQUAL, number, 0))
     if done := library.seccomp_load(rules):
-        raise OSError(-done, "seccomp: the kernel takes no filter")
+        raise OSError(-done, "seccomp: the kernel accepts no filter")
 
 
 def attempt(outside: str) -> None:
@@ -118,9 +118,9 @@ def attempt(outside: str) -> None:
         "start a process": lambda: os.fork() or os._exit(0),
         "start a program": lambda: os.execv(sys.executable, ["python", "-V"]),
         "read another file": lambda: os.open(outside, os.O_RDONLY),
-        "read of processes": lambda: os.listdir("/proc/1"),
+        "read about other processes": lambda: os.listdir("/proc/1"),
         "write a file": lambda: os.open("/tmp", os.O_TMPFILE | os.O_WRONLY),
-        "signal to others": lambda: os.kill(1, 0),
+        "signal other processes": lambda: os.kill(1, 0),
         "see a GPU": lambda: os.stat("/dev/nvidiactl"),
     }
     for name, deed in deeds.items():

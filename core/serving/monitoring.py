@@ -45,7 +45,7 @@ MOST_SECONDS = 5.0  # limit of a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database does not answer."
 NO_SCHEDULER = "The scheduler does not answer. The app keeps trying to reach it."
-NO_WORKER = "No training worker is connected. Jobs wait until there is one."
+NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
 HANGS = "The app did not answer in time."
 
 REGISTRY = CollectorRegistry()
@@ -57,14 +57,14 @@ LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)  # seconds, in job hist
 SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  # seconds, in page histograms
 WAITED = Histogram(
     "job_wait_seconds",
-    "From the click until a worker has the job",
+    "Time from the click until a worker has the job",
     ["kind"],
     buckets=LONG,
     **OURS,
 )
 RAN = Histogram(
     "job_run_seconds",
-    "From when a worker has the job until the job ends",
+    "Time from when a worker has the job until the job ends",
     ["kind", "status"],
     buckets=LONG,
     **OURS,
@@ -72,12 +72,12 @@ RAN = Histogram(
 UNANSWERED = EventCounter("unanswered_errors", "Pasted errors without a match", **OURS)
 LOOKS = Histogram(
     "look_seconds",
-    "From a browser's request to the end of the answer, for a whole page or a part",
+    "Time from a browser's request to the end of the answer, for a page or a part",
     ["of"],
     buckets=SHORT,
     **OURS,
 )
-SESSIONS = Gauge("sessions", "Tabs that are connected", **OURS)
+SESSIONS = Gauge("sessions", "Connected browser tabs", **OURS)
 
 MOST_BYTES = 16_384  # larger messages hold pictures and tables, and aren't parsed
 END_OF = {
@@ -149,7 +149,7 @@ def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Rou
         return await asyncio.wait_for(answer, MOST_SECONDS)
 
     async def livez(_: Request) -> Response:
-        return PlainTextResponse("The app serves.\n")
+        return PlainTextResponse("The app is running.\n")
 
     async def healthz(_: Request) -> Response:
         """200 while all parts answer, otherwise 503 and the ones that do not."""
@@ -200,17 +200,17 @@ class State(Collector):
     def collect(self) -> Iterator[Metric]:
         engine = self._engine()
         gone = missing(engine, self._store())
-        up = _gauge("up", "Whether a part answers", "part")
+        up = _gauge("up", "Whether a part responds", "part")
         for part in PARTS:
             up.add_metric([part], part not in gone)
         yield up
-        jobs = _gauge("jobs", "Jobs that wait or run", "kind", "status")
+        jobs = _gauge("jobs", "Waiting and running jobs", "kind", "status")
         going_on = Counter((job.address, job.status) for job in engine.going_on())
         for labels, number in going_on.items():
             jobs.add_metric(labels, number)
         yield jobs
         lanes = engine.lanes() or Counter()
-        workers = _gauge("workers", "Jobs that workers take at once", "lane")
+        workers = _gauge("workers", "Jobs that workers can run at once", "lane")
         for lane in ("train", "lab"):
             workers.add_metric([lane], lanes[lane])
         yield workers
@@ -220,9 +220,9 @@ class State(Collector):
 def _devices(engine: Engine) -> Iterator[Metric]:
     """Memory and use of the devices of all machines that answer."""
     names = "machine", "device"
-    used = _gauge("device_memory_used_bytes", "Used memory of a device", *names)
-    total = _gauge("device_memory_total_bytes", "A device's memory", *names)
-    busy = _gauge("device_busy_ratio", "Share of the last moment with a kernel", *names)
+    used = _gauge("device_memory_used_bytes", "A device's memory in use", *names)
+    total = _gauge("device_memory_total_bytes", "A device's whole memory", *names)
+    busy = _gauge("device_busy_ratio", "Share of recent time with a kernel", *names)
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
     loads = {  # devices as a process that sees all of a machine's GPUs would name them
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load

@@ -9,7 +9,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 
 SESSION_BYTES = 45_000_000  # fits the largest checkpoint and picture, and a photo
 ALL_BYTES = 450_000_000
-TOO_MUCH = "Too much is being uploaded at once. Try again in a moment."
+TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 
 
 class UploadLimit:

@@ -18,10 +18,9 @@ LOOK_AGAIN_SECONDS = 60.0
 # A proxy adds one of these to what it hands on.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
-    "Others can reach this server too, and it is not set up to run code that visitors "
-    "write."
+    "Other people can reach this server, and it is not set up to run visitors' code."
 )
-SWITCHED_OFF = "The person who runs this server has turned this off."
+SWITCHED_OFF = "The person who runs this server has turned this feature off."
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def mode(ask: Callable[..., Any]) -> Mode:
     if wish == "off":
         return Mode("off", SWITCHED_OFF)
     if wish not in ("", "confined"):
-        return Mode("off", f"RUN_CODE is {wish!r}; it can be confined or off.")
+        return Mode("off", f"RUN_CODE must be confined or off, not {wish!r}.")
     try:
         if wish:
             why = _problem(ask)
@@ -50,7 +49,9 @@ def mode(ask: Callable[..., Any]) -> Mode:
     except ExplainedError as error:  # there are no workers now
         return Mode("off", str(error))
     if sys.platform == "win32":
-        return Mode("off", "On Windows, code runs only in WSL: start the app there.")
+        return Mode(
+            "off", "On Windows, code runs only in WSL, so start the app in WSL."
+        )
     is_own = is_for_this_machine() and is_direct(st.context.headers)
     return Mode("here") if is_own else Mode("off", NOT_OWN)
 

@@ -52,12 +52,12 @@ def signer() -> TimestampSigner:
     if key and len(key) < KEY_LENGTH:
         raise ExplainedError(
             f"COOKIE_SECRET has {len(key)} characters, but needs at least "
-            f"{KEY_LENGTH}. Without it, the app makes a key of its own."
+            f"{KEY_LENGTH}. If you unset COOKIE_SECRET, the app makes its own key."
         )
     try:
         key = key or key_in(KEY_FILE)
     except OSError as error:
-        logger.warning("after a restart all visitors will be new: %s", error)
+        logger.warning("after a restart, all visitors will count as new: %s", error)
         key = new()
     return TimestampSigner(key, salt=COOKIE, digest_method=sha256)
 

@@ -20,15 +20,16 @@ def check() -> None:
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
     here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))
-    require(
-        torch.equal(here, there), "a training ends in other numbers than on the CPU"
-    )
-    require(memory.allocated <= before, "memory is not given back")
+    require(torch.equal(here, there), "training gives different numbers from the CPU")
+    require(memory.allocated <= before, "memory is not released")
 
     moved, file = inputs.to(SIMULATED), io.BytesIO()
     torch.save(moved, file)
     file.seek(0)
-    require(torch.load(file).device == moved.device, "a file forgets the device")
+    require(
+        torch.load(file).device == moved.device,
+        "a saved tensor comes back on another device",
+    )
     refuses("same device", lambda: moved + inputs)
     refuses("to numpy", moved.numpy)
     with memory.limited_to(memory.allocated + 1024):
@@ -58,7 +59,7 @@ def refuses(words: str, action: Callable[[], Any]) -> None:
         action()
     except (RuntimeError, TypeError) as error:
         said = str(error)
-    require(words in said, f"instead of {words!r} it says {said!r}")
+    require(words in said, f"an error says {said!r} instead of {words!r}")
 
 
 def require(holds: bool, what_is_wrong: str) -> None:

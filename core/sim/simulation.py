@@ -59,16 +59,16 @@ def _install() -> str:
 
     version = tuple(map(int, torch.__version__.split(".")[:2]))
     if os.environ.get(VARIABLE, "").lower() in OFF:
-        return "The simulated accelerator is switched off on this machine."
+        return "The simulated accelerator is turned off on this machine."
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
         return (
-            "The simulated accelerator is not offered beside a real one: this process "
-            f"has {real}."
+            "The simulated accelerator is not available where there is a real one, and "
+            f"this process has {real}."
         )
     if version < OLDEST:
         return (
-            "The simulated accelerator needs torch 2.10 or later. This is torch "
+            "The simulated accelerator needs torch 2.10 or later, but this is torch "
             f"{torch.__version__}."
         )
     from core.sim import frontend, selfcheck

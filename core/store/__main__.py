@@ -1,6 +1,6 @@
-"""Look after what is remembered: python -m core.store
+"""Back up, restore, upgrade, and purge the database: python -m core.store
 
-The database is that of DATABASE_URL, else the file in data/.
+DATABASE_URL names the database; without that variable, it is the file in data/.
 """
 
 import argparse
@@ -55,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         command = commands.add_parser(name, help=what)
         command.add_argument("file", type=Path, metavar="FILE")
-    commands.add_parser("upgrade", help="bring the database to this version of the app")
+    commands.add_parser(
+        "upgrade", help="upgrade the database to this version of the app"
+    )
     command = commands.add_parser("purge", help="delete old data")
     command.add_argument("--older-than-days", type=_days, required=True, metavar="N")
     given = parser.parse_args(arguments)

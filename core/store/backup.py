@@ -12,8 +12,8 @@ from core.store.codec import StoreError
 from core.store.database import Database
 
 NO_TOOL = (
-    "{tool} is not installed here, and a backup of Postgres needs it. Install Debian's "
-    "postgresql-client, or run {tool} where the server is."
+    "To copy a Postgres database, the app needs {tool}, which is not installed here. "
+    "Install Debian's postgresql-client, or run {tool} where the server is."
 )
 
 
@@ -78,8 +78,8 @@ def _check_empty(connection: Connection, database: Database) -> None:
             row = connection.execute(select(table).limit(1)).first()
             if row is not None and table.name != "alembic_version":
                 raise StoreError(
-                    f"{database.where} already has rows. Restore into a new "
-                    "database, named in DATABASE_URL."
+                    f"{database.where} already has data. Restore into a new "
+                    "database, and name it in DATABASE_URL."
                 )
 
 
@@ -88,7 +88,7 @@ def _copy(source: Path, target: Path) -> None:
     address = f"{source.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as old:
         if old.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
-            raise sqlite3.DatabaseError("it is damaged")
+            raise sqlite3.DatabaseError("the file is damaged")
         old.execute("SELECT version_num FROM alembic_version")
         with closing(sqlite3.connect(target)) as new:
             old.backup(new)

@@ -28,8 +28,8 @@ class StoreError(ExplainedError):
 class DamagedError(StoreError):
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} was saved by another version of this app, and this version can't "
-            "read it. Make it again."
+            f"{what} was saved by another version of this app, so this version can't "
+            "read it. You'll have to make it again."
         )
 
 

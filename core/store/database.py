@@ -36,8 +36,8 @@ OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
 TWO_APPS = (
-    "Another app keeps its runs in {where}, and only one app can. Stop the other app, "
-    "or set DATABASE_URL to a database for this one."
+    "Another app keeps its runs in {where}, but only one app can use a database. Stop "
+    "the other app, or set DATABASE_URL to another database."
 )
 
 
@@ -57,11 +57,13 @@ def address(given: str | None = None) -> sa.URL:
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
-        raise StoreError(f"DATABASE_URL is not an address: write {FORMS}.") from None
+        raise StoreError(
+            f"DATABASE_URL must be a database's address: {FORMS}."
+        ) from None
     kind = url.get_backend_name()
     in_memory = kind == "sqlite" and url.database in (None, "", ":memory:")
     if kind not in ("sqlite", "postgresql") or in_memory:
-        raise StoreError(f"Runs can't be kept in {url!r}: write {FORMS}.")
+        raise StoreError(f"Runs can't be saved in {url!r}. Use {FORMS}.")
     return url
 
 
@@ -136,8 +138,8 @@ class Database:
                 raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
             raise StoreError(
-                f"The database {self.where} can't be used: {why}. Fix that, or set "
-                "DATABASE_URL to another database."
+                f"The database {self.where} can't be used: {why}. Fix that problem, or "
+                "set DATABASE_URL to another database."
             ) from error
 
     def _own_file(self) -> None:
@@ -250,8 +252,8 @@ class Database:
 
 
 FULL = "the disk is full"
-READ_ONLY = "the database can only be read"
-BUSY = "another program holds the database"
+READ_ONLY = "the database is read-only"
+BUSY = "another program has locked the database"
 LOST = "the database does not answer"
 DAMAGED = "the database is damaged; restore a backup"
 FILE_CAUSES = {  # by SQLite's primary result code
@@ -262,9 +264,9 @@ FILE_CAUSES = {  # by SQLite's primary result code
     sqlite3.SQLITE_LOCKED: BUSY,
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
-    sqlite3.SQLITE_IOERR: "the disk has an error",
+    sqlite3.SQLITE_IOERR: "the disk reported an error",
     sqlite3.SQLITE_CANTOPEN: "the database file can't be opened",
-    sqlite3.SQLITE_NOMEM: "the memory ran out",
+    sqlite3.SQLITE_NOMEM: "memory ran out",
 }
 SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 
@@ -272,7 +274,7 @@ SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 def cause(error: Exception) -> str:
     """Why the database takes no writes; empty if only this one write is wrong."""
     if isinstance(error, GoneError):
-        return "the database file is no longer where it was"
+        return "the database file has been moved or deleted"
     if isinstance(error, StoreError):
         return "another app keeps its runs in the same database"
     original = getattr(error, "orig", None)

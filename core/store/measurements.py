@@ -81,6 +81,6 @@ class Measurements(Rows):
                 )
                 readable.append(replace(row, provenance=provenance, value=value))
             except DamagedError:
-                what = "a measurement of %s can't be read"
+                what = "could not read a measurement made by %s"
                 logger.warning(what, row.kind, exc_info=True)
         return readable

@@ -158,7 +158,7 @@ class Runs(Rows):
             if value is not None:
                 values |= {"value": codec.dumps(value), "fit": None}
         except TypeError as error:
-            logger.warning("the result of %s is not kept: %s", run_id, error)
+            logger.warning("could not save the result of %s: %s", run_id, error)
         return self._report(run_id, values, rows, of=GOING_ON, is_whole=bool(rows))
 
     def _report(
@@ -314,9 +314,10 @@ class Runs(Rows):
 def interrupted(step: int, steps: int | None) -> str:
     """The message of a run that the app's stop has ended."""
     if not step:
-        return "The app stopped when this had just begun. Start it again."
+        return "The app stopped when this job had just begun. Start the job again."
     whole = f" of {steps:,}" if steps else ""
-    return f"The app stopped when this run was at step {step:,}{whole}. Start it again."
+    where = f"step {step:,}{whole}"
+    return f"The app stopped when this run was at {where}. Start the run again."
 
 
 def rates(changes: Sequence[Change]) -> dict[str, float] | None:

@@ -37,7 +37,7 @@ class Store:
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
-        store._why_passing = f"New data is lost when the app stops. {why}"
+        store._why_passing = f"New data will be lost when the app stops. {why}"
         return store
 
     @property

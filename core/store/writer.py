@@ -68,13 +68,13 @@ class Writer:
                 return ""
             count = len(self._waiting) - (not self._question.ended)
             sentence = (
-                f"Runs are not being kept right now: {self._cause}. Training "
+                f"Runs are not being saved right now: {self._cause}. Training "
                 f"continues. New data waits in memory ({count} "
-                f"change{'s' * (count != 1)}) and will be kept once the database works "
-                "again."
+                f"change{'s' * (count != 1)}) and will be saved once the database "
+                "works again."
             )
             if self._lost:
-                sentence += f" {self._lost} more did not fit and are lost."
+                sentence += f" {self._lost} more did not fit and have been lost."
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
@@ -116,7 +116,9 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError("The database can't be reached; this change waits for it.")
+            raise StoreError(
+                "The database can't be reached. This change waits for it to come back."
+            )
         return write.result
 
     def answers(self, seconds: float) -> bool:
@@ -169,7 +171,7 @@ class Writer:
                 if len(batch) > 1:  # one of the writes is wrong
                     single = len(batch)
                     continue
-                logger.exception("a change can't be kept")
+                logger.exception("could not save a change")
                 batch[0].error = error
             single = max(0, single - 1)
             self._end(batch)
@@ -206,7 +208,7 @@ class Writer:
         """Wait for the next try, with a problem; False if the writer was closed."""
         with self._changed:
             if why != self._cause:
-                logger.warning("nothing is kept right now: %s", why)
+                logger.warning("nothing can be saved right now: %s", why)
             self._cause = why
             self._changed.notify_all()  # waiting for a commit is no use now
             return not self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
@@ -218,7 +220,7 @@ class Writer:
                 self._bytes -= write.size
                 write.ended = True
             if self._cause:
-                logger.warning("kept again; %d changes were lost", self._lost)
+                logger.warning("saving works again; %d changes were lost", self._lost)
             self._cause, self._lost = "", 0
             self._changed.notify_all()
 

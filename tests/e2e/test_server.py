@@ -26,7 +26,7 @@ def test_a_killed_worker_is_shown_and_the_next_run_goes_on(visitor, server):
     page = start(visitor(LONG))
     expect(progress(page)).to_be_visible(timeout=SLOW)
     server.busiest().kill()
-    ended = page.get_by_text("The worker process ended while")
+    ended = page.get_by_text("The worker process ended during")
     expect(ended).to_be_visible(timeout=SLOW)
     enter(page, "Epochs", 1)
     key(page, "start_training").click()

@@ -103,7 +103,7 @@ def test_the_queue_has_an_end():
     server = Server(max_waiting_jobs=3)
     for number in range(3):
         server.submit(f"cookie {number}")
-    assert "3 jobs are waiting already" in server.refused("bob")
+    assert "3 jobs are already waiting" in server.refused("bob")
     server.submit("bob", DEFAULT, "lab")
 
 

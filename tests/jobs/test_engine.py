@@ -401,8 +401,8 @@ def test_a_checkpoint_is_put_aside_and_reaches_the_workers(engine):
     job = finish(engine, engine.submit(INSPECT, stored, lane="lab"))
     assert job.value == tensors
     lost = finish(engine, engine.submit(INSPECT, Stored("gone"), lane="lab"))
-    assert (lost.status, "no longer kept" in lost.message) == ("failed", True)
-    with pytest.raises(ExplainedError, match="no longer kept"):
+    assert (lost.status, "no longer available" in lost.message) == ("failed", True)
+    with pytest.raises(ExplainedError, match="no longer available"):
         engine.ask(INSPECT, Stored("gone"))
 
 

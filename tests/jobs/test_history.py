@@ -69,7 +69,7 @@ def test_a_job_that_ended_comes_back_as_it_was(store):
     assert (back.value.losses, back.value.history) == (LOSSES, HISTORY)
     assert again.checkpoint(Stored("a")) == RESULT.checkpoint
     assert again.job("b") is None
-    with pytest.raises(ExplainedError, match="no longer kept"):
+    with pytest.raises(ExplainedError, match="no longer available"):
         again.checkpoint(Stored("b"))
 
 
@@ -126,7 +126,7 @@ def test_what_is_deleted_is_gone_from_memory_too(store):
     ("failure", "cause"),
     [
         (disk_full, "the disk is full"),
-        (read_only, "the database can only be read"),
+        (read_only, "the database is read-only"),
         (stopped, "the database does not answer"),
     ],
 )
@@ -151,7 +151,9 @@ def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(
         own.steer(going, "ada", paused=False)
         done = finish(own, going)
         checkpoint = own.read(Stored(going))
-        assert f"not being kept right now: {cause}. Training continues" in store.problem
+        assert (
+            f"not being saved right now: {cause}. Training continues" in store.problem
+        )
     assert store.writer.flush(30)
     assert store.problem == ""
     kept = store.runs.get(going).value

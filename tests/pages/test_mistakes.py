@@ -168,7 +168,7 @@ def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
         patch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.exception
-    assert "0 jobs are waiting already" in texts(at.warning)
+    assert "0 jobs are already waiting" in texts(at.warning)
     make(at, engine, "cuda_hard_coded")
     assert not at.warning
     assert at.success

@@ -181,7 +181,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
     assert store.classes.all() == []
     assert store.runs.get(f"{opened.id} kept") is None
     store.writer.flush()
-    assert "deleted the class Monday, 1 runs" in str(store.classes.acts())
+    assert "deleted the class Monday and 1 runs" in str(store.classes.acts())
 
 
 def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkeypatch):

@@ -149,7 +149,7 @@ def test_without_a_place_for_its_key_the_app_starts(tmp_path, monkeypatch, caplo
     monkeypatch.setattr(visitor, "KEY_FILE", tmp_path / "data" / "cookie.key")
     monkeypatch.delenv("COOKIE_SECRET")
     assert read(visitor.signer().sign("me").decode()) == "me"
-    assert "after a restart all visitors will be new" in caplog.text
+    assert "after a restart, all visitors will count as new" in caplog.text
 
 
 def test_a_short_secret_is_refused(monkeypatch):

@@ -13,15 +13,15 @@ PATCHES = {
     "real": (
         "import torch; torch.accelerator.is_available = lambda: True; "
         "torch.accelerator.current_accelerator = lambda: torch.device('cuda'); ",
-        "not offered beside a real one: this process has cuda. False",
+        "not available where there is a real one, and this process has cuda. False",
     ),
     "old": (
         "import torch; torch.__version__ = '2.9.1'; ",
-        "needs torch 2.10 or later. This is torch 2.9.1. False",
+        "needs torch 2.10 or later, but this is torch 2.9.1. False",
     ),
     "changed": (
         "from core.sim import memory; memory.Block.__del__ = lambda self: None; ",
-        "memory is not given back False",
+        "memory is not released False",
     ),
     "new, and fits": ("import torch; torch.__version__ = '9.0.0'; ", "True"),
 }

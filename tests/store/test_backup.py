@@ -44,7 +44,7 @@ def test_a_backup_is_not_restored_over_rows(store, url, tmp_path):
     store.writer.flush()
     backup(url, tmp_path / "backup")
     store.close()
-    with pytest.raises(StoreError, match="already has rows"):
+    with pytest.raises(StoreError, match="already has data"):
         restore(url, tmp_path / "backup")
 
 
@@ -167,7 +167,7 @@ def test_the_commands_do_what_they_say_in_a_line(
 @pytest.mark.parametrize(
     ("url", "arguments", "why"),
     [
-        ("mysql://host/x", ["upgrade"], "Runs can't be kept in mysql://host/x"),
+        ("mysql://host/x", ["upgrade"], "Runs can't be saved in mysql://host/x"),
         ("sqlite:////none/x", ["backup", "b"], "There is no database at /none/x."),
         ("sqlite:////proc/none/x", ["upgrade"], "can't be used: "),
         ("sqlite:///x", ["restore", "/none"], "/none can't be read: No such file"),

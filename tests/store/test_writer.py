@@ -38,11 +38,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ("url", "failure", "cause"),
     [
         ("sqlite", disk_full, "the disk is full"),
-        ("sqlite", read_only, "can only be read"),
+        ("sqlite", read_only, "read-only"),
         ("sqlite", held, "another program holds"),
-        ("sqlite", moved, "no longer where it was"),
+        ("sqlite", moved, "moved or deleted"),
         pytest.param("postgres", stopped, "does not answer", marks=SLOW),
-        pytest.param("postgres", server_read_only, "can only be read", marks=SLOW),
+        pytest.param("postgres", server_read_only, "read-only", marks=SLOW),
         pytest.param("postgres", server_full, "the disk is full", marks=SLOW),
     ],
     indirect=["url"],
@@ -110,7 +110,7 @@ def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url)
     with failure(store, postgres):
         with pytest.raises(StoreError, match="can't be read right now"):
             store.runs.find()
-        with pytest.raises(StoreError, match="this change waits for it"):
+        with pytest.raises(StoreError, match="This change waits for it"):
             store.visitors.delete("me")
     assert store.runs.find() == []
 
@@ -143,7 +143,7 @@ def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatc
         monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
         for number in range(30):
             queue(store, f"b{number}")
-        assert "more did not fit and are lost" in store.problem
+        assert "more did not fit and have been lost" in store.problem
     assert store.writer.flush(60)
     kept = [run.id for run in reversed(store.runs.find())]
     assert kept == ["a", *(f"b{n}" for n in range(len(kept) - 1))]
