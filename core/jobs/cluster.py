@@ -290,8 +290,8 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--certificates",
         metavar="FOLDER",
-        help="this machine's folder from deploy/certificates; with the folder, connections "
-        "use TLS (default: DASK_CERTIFICATES)",
+        help="folder with this machine's certificates, which turn on TLS; made by "
+        "deploy/certificates (default: DASK_CERTIFICATES)",
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
