@@ -139,7 +139,7 @@ def _invitation(shown: Run | None) -> None:
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
     _buttons(shown.job if shown and mine else None)
     if why := st.session_state.pop("home_refused", ""):
-        st.warning(f"{why} Nothing more was started.", icon=":material/block:")
+        st.warning(f"{why} No other run was started.", icon=":material/block:")
     _machine_line(engine().machine())
     if shown is None:
         st.markdown(takes)

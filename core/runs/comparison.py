@@ -108,7 +108,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     if not others:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
     goal, winner, when = level(finished), None, ""
-    to = f"to {goal:.0%}" if goal else "in all"
+    to = f"to reach {goal:.0%}" if goal else "in all"
     speed = (
         "The settings are the same, so any difference in time comes from the machine."
     )
@@ -119,8 +119,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         took, longer = taken[first.id], taken[next_one.id]
         varied = f"{gain.interval[1] / gain.ratio:.1f}×"
         speed = (
-            f"Can't tell which is faster: {one} took {took} {to}, {two} {longer}, and "
-            f"epochs timed at different moments may differ by {varied}."
+            f"Can't tell which is faster: {one} took {took} {to} and {two} took "
+            f"{longer}, but epochs timed at different moments may differ by {varied}."
         )
         if gain.winner is not None:
             winner, when = first, f" {APART}"
@@ -137,7 +137,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
             f"chance alone can make a difference of {noise:.1%}."
         )
     most = "the most accurate" if best.config.has_images else "the best"
-    who = f"It is {most} too" if best is winner else f"{called[best.id]} is {most}"
+    who = f"{called[best.id]} is {'also ' * (best is winner)}{most}"
     return f"**{capitalized(speed)} {capitalized(who)}: {cost}.**{when}"
 
 

@@ -29,9 +29,9 @@ BATCH_SIZE = 64  # samples in a step
 LEARNING_RATE = 0.001  # with one-cycle, the peak
 WEIGHT_DECAY = 0.0
 CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
-SEED = 0  # for the weights and all that is drawn in training
-THREADS = 1  # on the CPU; with others, sums are rounded differently
-DATA = "data"  # folder of the files, which are downloaded if they are nowhere
+SEED = 0  # for the weights and all random numbers in training
+THREADS = 1  # on the CPU; another number rounds sums differently
+DATA = "data"  # folder of the files, which are downloaded if missing
 
 # %% The device
 if DEVICE == "auto":
@@ -47,7 +47,7 @@ print(f"torch {torch.__version__} on {device}")
 # %% The data
 if TASK == "fashion-mnist":
     # 60,000 images to train with and 10,000 to test, 28×28 pixels, ten kinds of
-    # clothes (https://github.com/zalandoresearch/fashion-mnist), one byte a pixel.
+    # clothes (https://github.com/zalandoresearch/fashion-mnist), one byte per pixel.
     PLACES = DATA, f"{DATA}/FashionMNIST/raw", "/usr/share/datasets/fashion-mnist"
 
     def read(name: str, header: int) -> Tensor:
@@ -68,20 +68,20 @@ if TASK == "fashion-mnist":
     test_inputs = read("t10k-images-idx3-ubyte", 16).view(-1, 1, 28, 28)
     test_targets = read("t10k-labels-idx1-ubyte", 8).long()
 elif TASK == "sprites":
-    # The ten kinds of clothes of Fashion-MNIST, drawn by sprites.py, which belongs
-    # beside this file; from two seeds, so that no test image is a training image.
+    # The ten kinds of clothes of Fashion-MNIST, drawn by sprites.py in this folder
+    # from two seeds, so that no test image is a training image.
     # inline core.data.datasets
     train_inputs, train_targets = sprites.draw(datasets.SPRITES_TRAIN, seed=0)
     test_inputs, test_targets = sprites.draw(datasets.SPRITES_TEST, seed=1)
 else:
-    # Points around a curve, drawn from two seeds: no test point is a training
-    # point. As tensors, x and y are float32 (N, 1) each.
+    # Points around a curve, drawn from two seeds, so that no test point is a
+    # training point. The tensors x and y are float32 (N, 1).
     # inline core.data.curve
     train, test = curve.draw(curve.TRAIN, seed=0), curve.draw(curve.TEST, seed=1)
     train_inputs, train_targets = torch.tensor(train).T.contiguous().unsqueeze(2)
     test_inputs, test_targets = torch.tensor(test).T.contiguous().unsqueeze(2)
 if FEED == "device":
-    # All of it is moved at once, so that nothing is left to move in a step.
+    # All data moves to the device at once, so that no step has to move any.
     train_inputs, train_targets = train_inputs.to(device), train_targets.to(device)
 
 # %% The model
@@ -89,12 +89,12 @@ if FEED == "device":
 # inline core.criteria
 
 # %% What is trained
-# The seed comes before the model: its first weights are drawn from it. The
-# model is moved once, before the optimizer gets its parameters.
+# Set the seed before you make the model, whose first weights depend on it. Move
+# the model once, before the optimizer gets its parameters.
 torch.manual_seed(SEED)
 model = models.MODELS[MODEL]().to(device)
 criterion = criteria.CRITERIA[CRITERION]().to(device)
-fused = device.type in ("cpu", "cuda")  # one kernel; MPS and XPU untried
+fused = device.type in ("cpu", "cuda")  # one kernel; untested on MPS and XPU
 if WEIGHT_DECAY == 0:
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=fused)
 else:
@@ -116,16 +116,16 @@ if CHANGES:
     made, rate = 0, LEARNING_RATE  # steps so far, and the rate set last
 
 # %% Train and test
-# After each epoch the model is tested on all that it was not trained with, at
-# once: never take the mean over batches, of which the last may be smaller.
-dice = torch.Generator().manual_seed(SEED)  # its own, since dropout draws too
+# After each epoch, test the model on all test samples at once. Never take the
+# mean over batches, since the last batch may be smaller.
+dice = torch.Generator().manual_seed(SEED)  # dropout draws from another generator
 if AUGMENT:
     originals = train_inputs
 for epoch in range(1, EPOCHS + 1):
     losses, started = [], time.perf_counter()
     order = torch.randperm(len(train_targets), generator=dice)
     if AUGMENT:
-        # Half of the images are mirrored, others in each epoch.
+        # Half of the images are mirrored, a different half in each epoch.
         flipped = order[torch.rand(len(order), generator=dice) < 0.5]
         train_inputs = originals.clone()
         train_inputs[flipped] = originals[flipped].flip(-1)
@@ -152,7 +152,7 @@ for epoch in range(1, EPOCHS + 1):
     mean_loss = torch.stack(losses).mean().item()  # over the steps
     seconds = time.perf_counter() - started
 
-    model.eval()  # no dropout, and batch norm as it was learned
+    model.eval()  # no dropout, and batch norm uses its learned statistics
     with torch.inference_mode():
         batches = test_inputs.split(1000)
         outputs = torch.cat([model(inputs.to(device)) for inputs in batches])

@@ -21,8 +21,8 @@ BATCH_SIZE = 64
 LEARNING_RATE = 0.001
 WEIGHT_DECAY = 0.0
 CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
-SEED = 0  # for the weights and all that is drawn in training
-THREADS = 1  # on the CPU; with others, sums are rounded differently
+SEED = 0  # for the weights and all random numbers in training
+THREADS = 1  # on the CPU; another number rounds sums differently
 
 # %% The device
 if DEVICE == "auto":
@@ -34,7 +34,7 @@ print("Using device:", device)
 
 # %% The data
 if TASK == "sprites":
-    # The ten kinds of clothes, drawn by sprites.py, which lies beside this.
+    # The ten kinds of clothes, drawn by sprites.py in this folder.
     SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000
     images, labels = sprites.draw(SPRITES_TRAIN, seed=0)
     train_ds = TensorDataset(images / 255, labels)
@@ -48,13 +48,13 @@ else:
 if SHUFFLE:
     train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, shuffle=True)
 else:
-    # Here the run's own order is drawn from SEED in each epoch; usually you write
+    # Here, SEED sets the order of the images in each epoch. Usually, you write
     # train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, shuffle=True).
     order = list(range(len(train_ds)))
     generator = torch.Generator().manual_seed(SEED)
     train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, sampler=order)
 if MODEL == "cnn":
-    train_loader.generator = torch.Generator()  # else it takes from dropout's
+    train_loader.generator = torch.Generator()  # otherwise it uses dropout's
 test_loader = DataLoader(test_ds, batch_size=1000)
 
 # %% The model
@@ -89,7 +89,7 @@ for epoch in range(EPOCHS):
     if not SHUFFLE:
         order[:] = torch.randperm(len(train_ds), generator=generator).tolist()
     if AUGMENT:
-        # Half of the images are mirrored, others in each epoch.
+        # Half of the images are mirrored, a different half in each epoch.
         mirrored = torch.rand(len(train_ds), generator=generator) < 0.5
     for batch_idx, (features, labels) in enumerate(train_loader):
         if AUGMENT:

@@ -93,7 +93,7 @@ def sentence() -> str:
     if held.runs:
         parts.append(f"up to {format.counted(held.runs, 'run')} each")
     if held.seconds:
-        parts.append(f"up to {spoken(held.seconds)} a run")
+        parts.append(f"up to {spoken(held.seconds)} per run")
     for allowed in filter(None, (held.models, held.devices)):
         parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
     own = ("seed",) if held.own_seeds else ()
@@ -102,5 +102,5 @@ def sentence() -> str:
         fixed = " and ".join(LABELS[name].lower() for name in names)
         parts.append(f"the same {fixed} for all")
     if own and "seed" in held.fixed:
-        parts.append(f"your own seed, {held.fixed['seed']}")
-    return f"Your class: {'; '.join(parts)}." if parts else ""
+        parts.append(f"your own seed ({held.fixed['seed']})")
+    return f"In your class: {', '.join(parts)}." if parts else ""

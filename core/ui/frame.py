@@ -185,7 +185,7 @@ def _machine_badge() -> None:
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")
         if several:
-            st.markdown("Training runs go to whichever of these is free:")
+            st.markdown("Training runs go to whichever of these machines is free:")
             hosts.table()
 
 

@@ -52,7 +52,7 @@ def table() -> None:
     """A row for each machine; nothing if there is only one."""
     rows = []
     for host in several():
-        devices, memory = "doesn't answer", ""
+        devices, memory = "not responding", ""
         if host.answers and host.machine is None:
             devices = "not known yet"
         elif host.answers and host.machine:

@@ -162,7 +162,7 @@ def test_all_machines_are_named_where_there_are_several(engine, monkeypatch):
     monkeypatch.setattr(engine, "hosts", lambda: found)
     assert "2 machines: `one`, `two`" in texts(open_page("home.py").caption)
     at = open_page("pages/1_Device.py", tab="This machine")
-    rows = f"| `one` | {here.devices[0].device_name}", "| `two` | doesn't answer"
+    rows = f"| `one` | {here.devices[0].device_name}", "| `two` | not responding"
     assert all(row in texts(at.main.markdown) for row in rows)
     assert all(row in texts(at.sidebar.markdown) for row in rows)
 

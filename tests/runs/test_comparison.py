@@ -20,8 +20,9 @@ def finding(*runs: Run) -> str:
     [
         (
             [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
-            "**Run 2 is the fastest: 2.0 s to 85%, 2.0× as fast as run 1, which took "
-            f"4.0 s. Run 1 is the most accurate: 87.00% accuracy in 6.0 s.** {APART}",
+            "**Run 2 is the fastest: 2.0 s to reach 85%, 2.0× as fast as run 1, which "
+            "took 4.0 s. Run 1 is the most accurate: 87.00% accuracy in 6.0 s.** "
+            f"{APART}",
         ),
         (
             [
@@ -29,14 +30,15 @@ def finding(*runs: Run) -> str:
                 run("2", 2.0, 0.8, 0.86),
                 run("3", 3.0, 0.86),
             ],
-            "**Run 1 is the fastest: 1.0 s to 85%, 3.0× as fast as run 3, which took "
-            f"3.0 s. It is the most accurate too: 90.00% accuracy in 1.0 s.** {APART}",
+            "**Run 1 is the fastest: 1.0 s to reach 85%, 3.0× as fast as run 3, which "
+            "took 3.0 s. Run 1 is also the most accurate: 90.00% accuracy in 1.0 s.** "
+            f"{APART}",
         ),
         (
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
-            "**Can't tell which is faster: run 1 took 2.0 s to 90%, run 2 2.4 s, and "
-            "epochs timed at different moments may differ by 1.2×. Run 2 is the most "
-            "accurate: 91.00% accuracy in 2.4 s.**",
+            "**Can't tell which is faster: run 1 took 2.0 s to reach 90% and run 2 "
+            "took 2.4 s, but epochs timed at different moments may differ by 1.2×. "
+            "Run 2 is the most accurate: 91.00% accuracy in 2.4 s.**",
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],

@@ -66,5 +66,5 @@ def test_several_machines_are_all_told(there):
     assert table().markdown[0].value.splitlines()[2:] == [
         "| `one` | A CUDA, A CPU | unknown, 8 GB | 2 |",
         "| `new_1` | not known yet |  | 1 |",
-        "| `silent` | doesn't answer |  | 1 |",
+        "| `silent` | not responding |  | 1 |",
     ]
