@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # its import takes time, and may fail
 MISMATCH = (
     "torchvision doesn't work with the installed version of torch ({error}). Install a "
     "matching pair: pip install --upgrade torch torchvision. Until then, choose "
-    "Memory or Device as the feed, since neither needs torchvision."
+    "the feed memory or the feed device, since neither needs torchvision."
 )
 
 

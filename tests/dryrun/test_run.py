@@ -269,7 +269,7 @@ def test_a_script_that_does_not_end() -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == OK
-    assert "was not run" in report["notes"][0]
+    assert "did not run" in report["notes"][0]
 
 
 def test_what_a_machine_with_cuda_answers() -> None:

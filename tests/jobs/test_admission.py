@@ -126,7 +126,7 @@ def test_a_run_that_would_be_cut_is_refused_at_once():
     server = Server(max_job_seconds=100)
     server.did(DEFAULT, 130)
     said = server.refused("ada")
-    assert "would take about 2 minutes here, and a job may take 100 seconds" in said
+    assert "would take about 2 minutes here, but a job may take 100 seconds" in said
 
 
 def test_a_refusal_changes_nothing():
@@ -318,7 +318,7 @@ def test_many_open_questions_are_refused(monkeypatch):
     questions = Questions(4, 2)
     with (
         questions.turn("ada", 5),
-        pytest.raises(ExplainedError, match="many questions"),
+        pytest.raises(ExplainedError, match="many requests"),
         questions.turn("ada", 5),
     ):
         pytest.fail("she has enough")

@@ -53,7 +53,7 @@ def test_keys_are_for_their_owner_alone(tmp_path):
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_a_file_that_is_not_there_is_named(mine, name):
     (mine / name).unlink()
-    with pytest.raises(ExplainedError, match=f"mine/{name} is not there"):
+    with pytest.raises(ExplainedError, match=f"mine/{name} is missing"):
         security(folder=str(mine))
 
 
@@ -91,7 +91,7 @@ def test_all_three_end_with_a_sentence(command, tmp_path):
     env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
     said = python(*command.split(), env=env, status=1).stderr
     assert said.count("\n") == 1
-    assert "ca.pem is not there" in said
+    assert "ca.pem is missing" in said
 
 
 def test_settings_of_dask_do_as_well(mine):

@@ -13,8 +13,8 @@ def test_it_finds_nothing_here() -> None:
 @pytest.mark.parametrize(
     ("action", "said"),
     [
-        (lambda: None, "it says 'nothing'"),
-        (lambda: torch.zeros(2) + torch.zeros(3), "it says 'The size of tensor"),
+        (lambda: None, "an error says 'nothing'"),
+        (lambda: torch.zeros(2) + torch.zeros(3), "an error says 'The size of tensor"),
     ],
 )
 def test_a_mistake_that_goes_through_is_found(action, said: str) -> None:

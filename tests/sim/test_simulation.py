@@ -47,7 +47,7 @@ def test_it_is_offered_where_it_fits(name: str) -> None:
 
 
 def test_it_can_be_switched_off() -> None:
-    assert "switched off" in said(OFFER, SIMULATED_ACCELERATOR="0")
+    assert "turned off" in said(OFFER, SIMULATED_ACCELERATOR="0")
 
 
 def test_the_cpu_computes_as_without_it() -> None:

@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("sqlite", disk_full, "the disk is full"),
         ("sqlite", read_only, "read-only"),
-        ("sqlite", held, "another program holds"),
+        ("sqlite", held, "another program has locked"),
         ("sqlite", moved, "moved or deleted"),
         pytest.param("postgres", stopped, "does not answer", marks=SLOW),
         pytest.param("postgres", server_read_only, "read-only", marks=SLOW),
