@@ -137,7 +137,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.mouse.move(box["x"] + 80, box["y"] + 130, steps=9)
     page.mouse.move(box["x"] + 130, box["y"] + 130, steps=9)
     page.mouse.up()
-    expect(said).to_have_text(re.compile("Your drawing: .+ sure"), timeout=SLOW)
+    expect(said).to_have_text(re.compile("For your drawing, .+ sure"), timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     page.get_by_text("See the whole run").click()
     expect(page.locator("h1")).to_have_text("Train")

@@ -78,7 +78,7 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     assert code(tab, server.url) == mine
     tab.keyboard.press("Escape")
     key(tab, "delete_my_data").click()
-    expect(tab.get_by_text("Everything kept about you")).to_be_visible()
+    expect(tab.get_by_text("Everything that the app keeps about you")).to_be_visible()
     tab.get_by_role("button", name="Delete everything").click()
     expect(tab.get_by_text("Your data has been deleted")).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine
