@@ -108,10 +108,10 @@ def reveal(chosen: Class) -> None:
         return
     title = next(each.title for each in GUESSES if each.key == key)
     if room().revealed == key:
-        off = "Take it off the wall", "reveal_guess", "visibility_off"
+        off = "Take the guesses off the wall", "reveal_guess", "visibility_off"
         button(*off, room().reveal, "", title)
     else:
-        on = "Show it on the wall", "reveal_guess", "cast"
+        on = "Show the guesses on the wall", "reveal_guess", "cast"
         button(*on, room().reveal, key, title)
 
 

@@ -259,7 +259,7 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
         run_ids = list(finished)
         chosen = st.selectbox("Run", run_ids, format_func=describe, key="teacher_run")
         run = finished[chosen]
-        label = "Show it again" if run.withheld else "Hide it"
+        label = "Show this run again" if run.withheld else "Hide this run"
         button(label, "hide_run", "", _hide, run, describe(chosen))
 
 

@@ -191,7 +191,10 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
                     piece, due = b"", now + PIECE_SECONDS
             yield piece
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
-        reason = str(getattr(error, "reason", "") or error) or "no answer came in time"
+        reason = (
+            str(getattr(error, "reason", "") or error)
+            or "the server did not answer in time"
+        )
         raise ExplainedError(
             f"The app could not fetch Fashion-MNIST from {url}: {quoted(reason, 120)}. "
             f"{OTHER_WAYS}"

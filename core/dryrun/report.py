@@ -222,7 +222,7 @@ def _failure(failure: dict[str, Any]) -> Iterator[str]:
     for tensor in failure["arguments"]:
         shape = ", ".join(map(str, tensor["shape"]))
         name, made = tensor["name"] or "a tensor", _at(tensor["line"])
-        yield f"  {name} ({shape}) is on {tensor['device']}. It was made in {made}"
+        yield f"  {name} ({shape}) is on {tensor['device']} and was made in {made}"
     if failure["why"]:
         yield f"The line to change ({failure['why']}):"
         yield f"  {_at(failure['culprit'])}"

@@ -59,7 +59,7 @@ def call(
     try:
         if not child.pipe.poll(seconds):
             raise ChildDiedError(
-                f"This took more than {seconds:.0f} seconds, so the app stopped it."
+                f"The process took more than {seconds:.0f} seconds and was stopped."
             )
         outcome: Outcome = child.receive()
     finally:
@@ -111,10 +111,10 @@ class Child:
         status = self._process.exitcode
         how = f"ended with exit status {status}"
         if status is None:
-            how = "does not answer"
+            how = "does not respond"
         elif status < 0:
             how = f"was ended by {signal.Signals(-status).name}"
-        raise ChildDiedError(f"The process that did this {how}.")
+        raise ChildDiedError(f"The process {how}.")
 
     def end(self) -> None:
         """End it and whatever it has started."""

@@ -59,7 +59,8 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
     if finding := comparison.finding(loaded, said):
         st.markdown(finding)
     elif len(compared) == 1 and (message := compared[0].message):
-        st.markdown(f"**{compared[0].status.capitalize()}.** {message}")
+        status = format.NAMES.get(compared[0].status, compared[0].status)
+        st.markdown(f"**{status.capitalize()}.** {message}")
     elif compared:
         st.markdown("**None of these runs has finished yet.**")
     if len(like) > COMPARED:

@@ -43,10 +43,10 @@ T = TypeVar("T")
 ANSWER_SECONDS = 2.0  # limit of the database's answer, and of the workers'
 MOST_SECONDS = 5.0  # limit of a whole probe
 PARTS = ("database", "scheduler", "training worker")
-NOT_KEPT = "The database does not answer."
-NO_SCHEDULER = "The scheduler does not answer. The app keeps trying to reach it."
+NOT_KEPT = "The database is not responding."
+NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to reach it."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
-HANGS = "The app did not answer in time."
+HANGS = "The app did not respond in time."
 
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)

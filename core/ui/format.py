@@ -35,6 +35,7 @@ NAMES = {
     "dataloader": "DataLoader",
     "constant": "Constant",
     "one-cycle": "One-cycle",
+    "cancelled": "canceled",
 }
 # Classes in core/models.py, core/criteria.py or torch.nn.
 CLASSES = {

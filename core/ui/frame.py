@@ -220,4 +220,4 @@ def _progress(job: Job) -> str:
         return f"place {job.place}"
     if job.status == "running" and job.address == runs.RUN:
         return f"{runs.view(job).share:.0%}"
-    return job.status if job.ended else "running"
+    return format.NAMES.get(job.status, job.status) if job.ended else "running"

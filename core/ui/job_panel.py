@@ -179,7 +179,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
             st.rerun()
         polling.every(polling.interval(now))
         if now.status == "queued":
-            slot(f"{place_in_queue(now)}. {what} will start by itself.")
+            slot(f"{place_in_queue(now)}. {what} will start automatically.")
         elif now.message and not now.ended:  # why it has not begun
             slot(f"{what}: {now.message}")
         if engine().problem and not now.ended:

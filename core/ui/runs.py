@@ -340,9 +340,10 @@ def why_not(run_id: str) -> str:
     wanted = run(run_id)
     if wanted is None:
         return why_none(run_id)
+    status = format.NAMES.get(wanted.job.status, wanted.job.status)
     if not wanted.config.has_images:
         return "That run predicts numbers, but this page is for runs on images."
-    return f"That run has not finished: its status is {wanted.job.status}."
+    return f"That run has not finished: its status is {status}."
 
 
 def start(config: RunConfig) -> str:

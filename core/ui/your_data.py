@@ -146,7 +146,9 @@ async def delete(request: Request) -> Response:
     try:
         await run_in_threadpool(delete_all_of, who)
     except StoreError as error:
-        sentence = Sentence("warning", f"Not everything is deleted yet. {error}")
+        sentence = Sentence(
+            "warning", f"Some of your data has not been deleted yet. {error}"
+        )
         return forms.to_page(who, sentence, "Runs")
     cookie.retire(who)
     answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
