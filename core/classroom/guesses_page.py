@@ -156,7 +156,7 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     fitting, figure = right
     had = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
-    return f"**{text}; measured: {figure}**. {had} guessed right: {either}."
+    return f"**{text}. Measured: {figure}.** {had} guessed right: {either}."
 
 
 @charts.live

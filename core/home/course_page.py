@@ -149,7 +149,7 @@ def draw_lessons(by_title: dict[str, str]) -> None:
                 if 0 < solved < asked:
                     line += f" · {solved} of {asked} answered"
                 if lesson is first:
-                    where = f"{'Go on' if begun else 'Start'} here"
+                    where = f"{'Continue' if begun else 'Start'} here"
                     line += f" :gray-badge[:material/flag: {where}]"
                 st.markdown(f":small[{line}]")
 

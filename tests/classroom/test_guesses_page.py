@@ -30,7 +30,7 @@ def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, ans
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():
     answers = Counter({"Slower": 3, "Up to 2 times as fast": 9})
     assert finding(answers, (("Slower",), "0.9×")) == (
-        "**Of 12 guesses, 9 were “Up to 2 times as fast”; measured: 0.9×**. 3 guessed "
+        "**Of 12 guesses, 9 were “Up to 2 times as fast”. Measured: 0.9×.** 3 guessed "
         "right: “Slower”."
     )
     assert "has not been measured yet" in finding(answers, None)
