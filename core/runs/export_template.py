@@ -89,8 +89,8 @@ if FEED == "device":
 # inline core.criteria
 
 # %% What is trained
-# Set the seed before you make the model, whose first weights depend on it. Move
-# the model once, before the optimizer gets its parameters.
+# Set the seed before you make the model, whose first weights depend on it.
+# Move the model once, before the optimizer gets its parameters.
 torch.manual_seed(SEED)
 model = models.MODELS[MODEL]().to(device)
 criterion = criteria.CRITERIA[CRITERION]().to(device)
@@ -118,7 +118,7 @@ if CHANGES:
 # %% Train and test
 # After each epoch, test the model on all test samples at once. Never take the
 # mean over batches, since the last batch may be smaller.
-dice = torch.Generator().manual_seed(SEED)  # dropout draws from another generator
+dice = torch.Generator().manual_seed(SEED)  # not the one that dropout uses
 if AUGMENT:
     originals = train_inputs
 for epoch in range(1, EPOCHS + 1):
