@@ -47,7 +47,7 @@ print(f"torch {torch.__version__} on {device}")
 # %% The data
 if TASK == "fashion-mnist":
     # 60,000 images to train with and 10,000 to test, 28×28 pixels, ten kinds of
-    # clothes (https://github.com/zalandoresearch/fashion-mnist), one byte per pixel.
+    # clothes (https://github.com/zalandoresearch/fashion-mnist), 1 byte per pixel.
     PLACES = DATA, f"{DATA}/FashionMNIST/raw", "/usr/share/datasets/fashion-mnist"
 
     def read(name: str, header: int) -> Tensor:
