@@ -321,7 +321,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
                 f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
-                "infinite, or too large for float32: the model can't predict"
+                "infinite, or too large for float32: the model can't predict anything"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)
