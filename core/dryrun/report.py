@@ -203,12 +203,11 @@ def _told(report: dict[str, Any]) -> Iterator[str]:
     if memory := report["memory"]:
         yield from _memory(memory)
     if growth := report["growth"]:
-        why = (
-            "This line keeps the graph"
-            if growth["keeps_graph"]
-            else "The tensors are made here"
-        )
-        yield f"Memory grows by {_size(growth['bytes_a_step'])} in each step. {why}:"
+        keeps = growth["keeps_graph"]
+        why = "This line keeps the graph" if keeps else "The tensors are made here"
+        more = max(0, growth["bytes_a_step"])
+        what = f"Memory grows by {_size(more)}" if more else "The graph grows"
+        yield f"{what} in each step. {why}:"
         yield f"  {_at(growth['line'])}"
     for remark in report["remarks"]:
         yield f"{remark['say']}"

@@ -106,14 +106,14 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """Its items, until the optimizer has made enough steps since the first."""
-        is_over, item = self._since_now(Line(file, number)), None
+        """Its items until the optimizer has made enough steps; a range ends with its last."""
+        is_over = self._since_now(Line(file, number))
+        last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
+            if item not in last and is_over():
+                yield from last
+                return
             yield item
-            if is_over():
-                break
-        if isinstance(iterable, range) and iterable and item != iterable[-1]:
-            yield iterable[-1]
 
     def more(self, state: dict[str, Any], file: str, number: int) -> bool:
         """Whether a while loop, which began with an empty state, goes on."""
@@ -194,7 +194,7 @@ class Loops(ast.NodeTransformer):
         state = f"__state_{loop.lineno}__"
         begin = ast.Assign([ast.Name(state, ast.Store())], ast.Dict([], []))
         more = self._call("__more__", ast.copy_location(_name(state), loop.test))
-        loop.test = ast.copy_location(ast.BoolOp(ast.And(), [more, loop.test]), more)
+        loop.test = ast.copy_location(ast.BoolOp(ast.And(), [loop.test, more]), more)
         return [ast.copy_location(begin, loop), loop]
 
     def _call(self, function: str, first: ast.expr) -> ast.expr:
