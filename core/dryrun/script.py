@@ -106,7 +106,7 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """Its items until the optimizer has made enough steps; a range ends with its last."""
+        """Its items until the optimizer has made enough steps, and a range's last."""
         is_over = self._since_now(Line(file, number))
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
