@@ -67,6 +67,8 @@ def draw(chosen: Class) -> None:
             f"**The hardest question: {hardest.right} of {hardest.answered} were right "
             f"on the first try.** {question.text}"
         )
+        if question.code:
+            st.code(question.code, line_numbers=True)
         st.markdown(
             f":material/close: The most common wrong answer: {hardest.mistaken}\n\n"
             f":material/check: {question.right}: {question.answers[question.right]}"
