@@ -168,7 +168,7 @@ def explain(text: str) -> Answer:
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
     parts = pairwise([*starts, len(lines)])
-    # A kernel's failed assertion is printed before the exception and says more.
+    # What a kernel asserts is printed before the exception and says more.
     asserted = "".join([each for each in lines if "Assertion `" in each][-1:])
     messages = ["\n".join([*lines[a:b], asserted]) for a, b in parts]
     rest = "\n".join(lines)
@@ -184,8 +184,9 @@ def explain(text: str) -> Answer:
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     (first, best), (_, second), *_ = told = _told(sentence)
     if not messages and first and best >= LEAST_LIKELY:
-        kind = "likely" if is_log or best < max(LEAST_SURE, second + MARGIN) else "sure"
-        causes = [cause for cause, score in told if cause and score >= best - MARGIN]
+        is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
+        causes = [cause for cause, x in told if cause and x >= best - MARGIN]
+        kind = "sure" if is_sure else "likely"
         return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
     if not ABOUT.search(PATH.sub("", last).lower()):

@@ -36,7 +36,7 @@ def check(text: str) -> Checked:
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
-        return Checked(unreadable="Something in the script is nested too deeply.")
+        return Checked(unreadable="Code in the script is nested too deeply.")
     return Checked(findings=tuple(sorted(found, key=_order)))
 
 

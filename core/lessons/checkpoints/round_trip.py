@@ -22,8 +22,8 @@ from core.watch import UNWATCHED, Watch
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     """Return what is in a file from torch.save, without running any of it.
 
-    Also the device that each storage was saved from, by the storage's address in
-    memory. Everything stays on the host, whatever the file asks for.
+    Also the device that each storage was saved from, by the storage's address
+    in memory. Everything stays on the host, whatever the file asks for.
     """
     saved_from: dict[int, str] = {}
 

@@ -169,8 +169,8 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Measures the model of `checkpoint`, and an untrained one of each other kind, since
-    the cost doesn't depend on the weights.
+    Measures the model of `checkpoint`, and untrained ones of the other kinds,
+    since the cost doesn't depend on the weights.
     """
     device = devices.resolve("auto")
     test = datasets.load(config.task).test.first(MODE_IMAGES)

@@ -60,7 +60,7 @@ def precisions(device: torch.device) -> list[str]:
 def answers(
     model: nn.Module, feed: loops.Batches, device: torch.device, precision: str
 ) -> Tensor:
-    """The classes that the model predicts when it computes in that precision."""
+    """The classes that the model predicts when it computes in `precision`."""
     with ExitStack() as within:
         within.enter_context(tf32(precision == TF32))
         if precision == BFLOAT16:

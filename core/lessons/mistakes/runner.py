@@ -72,7 +72,7 @@ def place(where: str) -> str:
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """Run one half in a child process; if the child dies, that is an outcome too."""
+    """Run one half in a child process. If the child dies, report that."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",
@@ -106,7 +106,8 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
 
     if not mistake.loud:  # a traceback would show the hook
         register_module_forward_hook(note)
-    multiprocessing.current_process().daemon = False  # a daemon can't start workers
+    # A daemon can't start workers.
+    multiprocessing.current_process().daemon = False
     torch.manual_seed(0)
     try:
         with waits if counted else nullcontext():

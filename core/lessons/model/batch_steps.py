@@ -41,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """Make the move and the five steps; yield the tensors that each one creates."""
+    """Make the move and the five steps; yield the tensors each creates."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}

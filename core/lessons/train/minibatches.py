@@ -19,9 +19,9 @@ CPU = torch.device("cpu")
 def slices(
     inputs: Tensor, targets: Tensor, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """One epoch, without a loader or a dataset: only the start of the slice moves."""
+    """One epoch with no loader or dataset: only the slice's start moves."""
     for start in range(0, len(inputs), batch_size):
-        end = start + batch_size  # beyond the tensor's end, the slice is shorter
+        end = start + batch_size  # the last slice may be shorter
         yield inputs[start:end], targets[start:end]
 
 

@@ -32,7 +32,7 @@ def images(count, seed=0):
 
 
 def batch(count=64, first_label=0):
-    """A batch as a DataLoader makes it: `count` images and labels, on the CPU."""
+    """A batch like a DataLoader's: `count` images and labels, on the CPU."""
     inputs, targets = images(count)
     return inputs, targets + first_label
 
