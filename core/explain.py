@@ -350,7 +350,7 @@ def told(answer: Answer) -> Iterator[str]:
     if cause is None:
         yield answer.say
         return
-    yield f"{'' if answer.kind == 'sure' else 'This may be the cause: '}{cause.title}."
+    yield f"{'' if answer.kind == 'sure' else 'Possible answer: '}{cause.title}."
     yield answer.why
     if answer.line:
         yield f"Your line: {answer.line}" + (f"  ({answer.where})" * bool(answer.where))
