@@ -60,20 +60,17 @@ def cost() -> None:
         lab.draw(machine)
 
 
-def code() -> None:
-    evaluation.code()
-    for slug in ("no_eval_mode", "mean_of_batch_means"):
-        link_to(slug)
-
-
 frame.sections(
     {
         "Hard classes": hard,
         "Confident mistakes": sure,
         "Your own picture": partial(picture.draw, run),
         "The cost": cost,
-        "The code": code,
     },
     always=("Your own picture",),
 )
+with st.expander("The code behind this page", icon=":material/code:"):
+    evaluation.code()
+    for slug in ("no_eval_mode", "mean_of_batch_means"):
+        link_to(slug)
 frame.end("Evaluate")
