@@ -33,7 +33,7 @@ machine.watch(facts)
 
 
 def ask() -> None:
-    with explained("The worker could not ask for a device"):
+    with explained("The worker could not look for a device"):
         answers = machine.answers()
         machine.idioms(answers)
         machine.trap(answers)

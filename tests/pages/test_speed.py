@@ -176,7 +176,7 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
 def test_what_the_host_waits_for_is_told_while_the_climb_goes_on():
     counts = samples.CLIMBED_ON_CPU.counts
     said = texts(climb("running", 1, *counts).markdown)
-    assert "The textbook loop: the host waits 48 times in 1,024 images" in said
+    assert "The textbook loop: the host waits 48 times for 1,024 images" in said
     assert "No .item() in the loop: never" in said
 
 
@@ -238,7 +238,7 @@ def test_a_cancelled_climb_keeps_its_rungs():
 
 def test_the_direct_comparison_does_not_tell_which_rung_is_best():
     at = climb("running", 14, Progress("", 2, 17))
-    assert status(at).endswith("best rung, in turn: pair 2 of 3, step 17")
+    assert status(at).endswith("best rung: pair 2 of 3, step 17")
     assert "16-bit autocast" not in status(at)
     assert not at.success
 

@@ -166,7 +166,7 @@ def _checked_zip(data: bytes) -> bytes:
         (compressed, "it is compressed, like a zip bomb"),
         (len(sizes) < len(entries), "two entries have the same name"),
         (sum(sizes.values()) > len(data), "it is truncated, or gives wrong sizes"),
-        (outside, "an entry's path leads out of its folder"),
+        (outside, "an entry's path points outside the archive's own folder"),
         (script, "it was saved by TorchScript and holds a program, not only weights"),
         (not index, "it has no data.pkl"),
     ):

@@ -100,7 +100,7 @@ class TimingPitfalls(Lab):
         elif short > 1.5:
             st.markdown(
                 f"After the first call, the true time is {short:.3g} times the naive "
-                f"time (median of {len(lab.queueing)} pairs of readings, in turn). The "
+                f"time (median of {len(lab.queueing)} pairs of readings). The "
                 "naive clock only measures how long it takes to queue the work."
             )
         else:
@@ -133,7 +133,7 @@ class TimingPitfalls(Lab):
                 sentences.append(f"At {size}: {said}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
-        st.caption(f"n = {n} repeats in turn, each after a warm-up. {where}")
+        st.caption(f"n = {n} alternating repeats, each after a warm-up. {where}")
         link_to("timing_unsynchronized")
 
 

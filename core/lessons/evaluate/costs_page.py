@@ -115,9 +115,9 @@ class Modes(Lab):
 
     def caption(self, costs: tuple[ModeCost, ...]) -> str:
         return (
-            f"{costs[0].images:,} test images in batches of 1,000; the thin line spans "
-            f"the smallest to the largest of n = {len(costs[0].seconds)} repeats after "
-            "one warm-up."
+            f"{costs[0].images:,} test images in batches of 1,000; the thin line runs "
+            f"from the smallest to the largest of n = {len(costs[0].seconds)} repeats "
+            "after one warm-up."
         )
 
 
@@ -169,7 +169,7 @@ class Precisions(Lab):
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
         return (
             f"All {costs[0].images:,} test images, with the model in `eval()`; the "
-            "thin line spans the smallest to the largest of n = "
+            "thin line runs from the smallest to the largest of n = "
             f"{len(costs[0].seconds)} repeats after one warm-up."
             + " This device doesn't have TF32."
             * (not has_tf32)

@@ -248,7 +248,7 @@ def forget(device: str) -> None:
             elif not moved:
                 st.success(words("forget.all"))
             else:
-                st.success(f"The step works: all four are on `{device}`.")
+                st.success(f"The step works: everything is on `{device}`.")
 
 
 def code() -> None:

@@ -176,7 +176,7 @@ class TransfersLab(Lab):
         ns = sorted({len(copy.seconds) for copy in result.measured})
         return (
             f"Median of n = {' to '.join(map(str, ns))} repeats after a warm-up; the "
-            "shade spans the middle half of them."
+            "shading spans the middle half of the repeats."
         )
 
 

@@ -111,7 +111,7 @@ class CostLab(Lab):
     def caption(self, cost: Cost) -> str:
         return (
             f"{format.NAMES[cost.model]}, {cost.batch_size:,} images in each step, "
-            f"shared by the ranks; {cost.backend} on {cost.environment.device_name}, "
+            f"split among the ranks; {cost.backend} on {cost.environment.device_name}, "
             f"{format.counted(cost.cores, 'core')}. Median of n = "
             f"{len(cost.steps[0].seconds)} {self.words['repeats']}"
         )

@@ -142,7 +142,7 @@ class DataParallelLab(Lab):
             f"{format.counted(count, 'rank')} with one CPU thread"
             f"{' each' if count > 1 else ''}, on {run.environment.device_name}; "
             f"{self.words['exchanged'][run.backend]}. Batches of {BATCH_SIZE} images, "
-            "shared by the ranks; one epoch."
+            "split among the ranks; one epoch."
         )
 
 

@@ -111,11 +111,11 @@ class Copies(Lab):
         least = min(waited, key=lambda each: each.waits)
         st.markdown(self.words["least"].format(least, waited[0].waits))
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
-        x = alt.X("waits:Q").title("How often the host waits")
+        x = alt.X("waits:Q").title("Number of times the host waits")
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How often the host waits, for each way to move and to fetch",
+            alt="How many times the host waits, for each way to move and to fetch",
         )
         st.markdown(self.words["waits"])
 

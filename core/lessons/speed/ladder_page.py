@@ -284,7 +284,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
             for c in counts
         ),
         ("Rung", "Host waits", "Copies", "MB copied", "Operations"),
-        alt="Waits, copies, bytes and operations of each rung",
+        alt="Waits, copies, bytes, and operations of each rung",
         column_config={
             "Host waits": st.column_config.ProgressColumn(
                 format="%d", min_value=0, max_value=most or 1
@@ -323,7 +323,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
     }
     figures.table(
         rows,
-        alt="Seconds, speed-ups, test accuracy and peak memory of each rung",
+        alt="Seconds, speed-ups, test accuracy, and peak memory of each rung",
         column_config={
             name: st.column_config.NumberColumn(format=form)
             for name, form in formats.items()

@@ -41,7 +41,7 @@ class Memory(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
-        next_up = "" if peaks < WAYS else "; now timing them in turn"
+        next_up = "" if peaks < WAYS else "; now timing the ways"
         text = f"Measured the peak memory of {peaks} of {WAYS} ways{next_up}"
         return text, peaks / WAYS
 
@@ -56,7 +56,7 @@ class Memory(Lab):
         elif all(cost.peak_bytes is not None for cost in result.costs):
             st.altair_chart(
                 time_against_memory(result),
-                alt="Peak megabytes over milliseconds, a point for each way",
+                alt="Peak megabytes against milliseconds, a point for each way",
             )
         else:
             backend = result.environment.backend
@@ -142,9 +142,9 @@ class Memory(Lab):
     def caption(self, lab: MemoryLab) -> str:
         return (
             f"{lab.layers} linear layers, {lab.width} units wide, batch size "
-            f"{lab.batch_size:,}. The memory includes all tensors except the model and "
-            f"the batch. The time is the median of n = {len(lab.costs[0].seconds)} "
-            "repeats, in turn after a warm-up."
+            f"{lab.batch_size:,}. The peak memory counts all tensors except the model "
+            f"and the batch. The time is the median of n = {len(lab.costs[0].seconds)} "
+            "alternating repeats, after a warm-up."
         )
 
 

@@ -67,11 +67,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "other zip": (lambda: archive({"word/document": b"text"}), "no data.pkl"),
     "path in a zip": (
         lambda: archive({"../evil/data.pkl": b"x"}),
-        "leads out of its folder",
+        "points outside the archive's own folder",
     ),
     "absolute path in a zip": (
         lambda: archive({"/etc/passwd": b"x"}),
-        "leads out of its folder",
+        "points outside the archive's own folder",
     ),
     "script": (
         lambda: archive({"m/data.pkl": b"x", "m/code/m.py": b"x"}),
