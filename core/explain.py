@@ -24,7 +24,8 @@ FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
 MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
-LEAST_LIKELY, LEAST_SURE = 0.35, 0.5  # how alike a sentence is to those of a cause
+LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # how alike a sentence is to those of a cause
+LEAST_SAID = 12  # how much a sentence has to tell; "my gpu" tells less
 MARGIN = 0.1  # how much more alike than to those of the next cause, to be sure
 LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
 MOST_OTHERS = 2
@@ -130,8 +131,7 @@ class Knowledge:
 
     def weight(self, words: set[str]) -> float:
         """How much they tell: a word tells the more, the fewer causes have it."""
-        count, most = self.counts, len(self.said)
-        return sum(math.log(1 + most / (count[word] + 0.5)) for word in words)
+        return sum(math.log(1 + len(self.said) / (self.counts[w] + 0.5)) for w in words)
 
 
 @cache
@@ -277,12 +277,11 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
 def _told(sentence: str) -> list[tuple[Cause | None, float]]:
     """The causes that are told of in such words, with how alike they are: 0 to 1.
 
-    The two sentences that are most alike count, and how many of the words are known of
-    the cause at all. None stands for what is not about devices.
+    The two most alike sentences count. None stands for what is not about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)
-    whole = weight(asked) or 1.0
+    whole = max(weight(asked), LEAST_SAID)
     for key, said in known().said.items():
         alike = sorted(weight(asked & x) / math.sqrt(whole * weight(x)) for x in said)
         covered = weight(asked & set().union(*said)) / whole

@@ -1,13 +1,17 @@
 """The Mistakes page: what is run, what is searched, what is said."""
 
+import os
+from pathlib import Path
+
 import pytest
+from prometheus_client import generate_latest
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
-from core.serving.monitoring import UNANSWERED
+from core.serving.monitoring import REGISTRY, UNANSWERED
 from tests.pages.walk import open_page, status, texts, wait, write_code
 
 
@@ -154,6 +158,25 @@ def test_half_a_sentence_that_says_nothing_is_no_question():
     at.query_params["error"] = "gpu_slower"
     find_mistake(at, "", whole=False)  # the page is opened by its address
     assert at.query_params["error"] == "gpu_slower"
+
+
+@pytest.mark.parametrize("script", ["home.py", "pages/4_Mistakes.py"])
+@pytest.mark.parametrize("error", ["Target 37 is out of bounds.", "CUDA: nobody knows"])
+def test_a_pasted_text_is_kept_nowhere(script, error, caplog, capfd):
+    caplog.set_level("DEBUG")
+    at = find_mistake(open_page(script), f"my_secret = 7\nRuntimeError: {error}")
+    assert not at.exception
+    assert "secret" not in str(at.query_params)
+    assert set(at.query_params) <= {"error"}
+    file = Path(os.environ["DATABASE_URL"].removeprefix("sqlite:///"))
+    parts = list(file.parent.glob(f"{file.name}*"))  # the log of its changes as well
+    assert file in parts
+    assert not [part for part in parts if b"my_secret" in part.read_bytes()]
+    printed = capfd.readouterr()
+    assert "my_secret" not in caplog.text + printed.out + printed.err
+    figures = generate_latest(REGISTRY).decode()
+    assert "unanswered_errors_total" in figures
+    assert "my_secret" not in figures
 
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
