@@ -1,4 +1,4 @@
-"""What a training script does that is a mistake, line by line: read, and run."""
+"""The mistakes in a training script, line by line, found by reading and running it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from core.words import Words, capitalized
 
 words = Words(__file__)
 
-SECONDS = 8.0  # 200 KB of training code take two; what is made to be slow is ended
+SECONDS = 8.0  # 200 KB of training code take two seconds; what takes longer is stopped
 MEMORY_BYTES = 1 << 30
 NAME = "script"
 How = Literal["off", "here", "confined"]
@@ -24,8 +24,8 @@ class Checked:
 
     findings: tuple[Finding, ...] = ()
     unreadable: str = ""
-    ran: bool = False  # else it was read alone
-    why_not: str = ""  # why it did not run, or not to its end
+    ran: bool = False  # otherwise, it was only read
+    why_not: str = ""  # why it did not run, or did not reach its end
 
 
 def check(text: str) -> Checked:
@@ -41,15 +41,16 @@ def check(text: str) -> Checked:
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
-    """By line; in a line, what is sure comes first."""
+    """By line; within a line, the surest finding comes first."""
     rank = ("sure", "likely", "look").index(finding.sureness)
     return finding.line, rank, finding.say
 
 
 def check_apart(text: str, how: How = "off") -> Checked:
-    """Read it in a process of its own, for the lab worker: a stranger wrote the text.
+    """Read a script in a process of its own, since a stranger wrote it.
 
-    Where code may be run, run it too: `how` is the kind of a visitor_code.Mode.
+    The lab worker calls this. Where code may be run, the script runs too: `how` is the
+    kind of a visitor_code.Mode.
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():

@@ -1,7 +1,7 @@
-"""The exercises of exercises.toml, and whether the lines of a learner solve one.
+"""The exercises of exercises.toml, and whether a learner's lines solve one.
 
-The lines are run, and judged by what came of them, outside of the process that ran
-them: whoever reaches what the solution reaches is right, however it is written.
+The lines run in a process of their own, and their results are judged outside of it: an
+answer with the same results as the solution is right, no matter how it is written.
 """
 
 import math
@@ -23,12 +23,12 @@ FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
 SIMULATED = {"with": True, "without": False}  # machines, by whether they have a GPU
-TOLERANCE = 1e-4  # of numbers: other ways to the same result round differently
+TOLERANCE = 1e-4  # for numbers: other ways to the same result round differently
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A few lines with a mistake, and what has to be so once it is mended."""
+    """A few lines with a mistake, and what has to be true once the mistake is fixed."""
 
     ask: str
     code: str
@@ -38,7 +38,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # whose page it ends as a script to repair; else its title says it
+    lesson: str = ""  # set for a script to repair; otherwise, the title is the lesson
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
@@ -47,7 +47,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether it is solved, a sentence about it, and what the lines printed."""
+    """Whether the exercise is solved, a sentence that says so, and what was printed."""
 
     solved: bool
     say: str
@@ -73,7 +73,7 @@ def _exercise(written: Mapping[str, Any]) -> Exercise:
 
 
 def judge(title: str, text: str, confine: bool) -> Verdict:
-    """Run an answer to the exercise of that lesson, and say the first thing missing."""
+    """Run an answer to an exercise, and say the first thing that is missing."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
         return Verdict(False, words("judge.long"))
@@ -106,7 +106,7 @@ def request(exercise: Exercise, text: str, machine: str) -> Request:
 
 @cache
 def solved(title: str, machine: str) -> dict[str, Any]:
-    """The facts that the solution has."""
+    """The facts of the exercise's own solution."""
     exercise = load()[title]
     report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
     if report["status"] != OK:
@@ -119,7 +119,7 @@ def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
     counted = {
-        # But for copies to the device, which a step can't do without.
+        # All waits except for copies to the device, which every step needs.
         "waits": [
             f"Line {wait['line']['line']}: {wait['cause']}"
             for wait in report["waits"]
@@ -148,7 +148,7 @@ def _missing(
 
 
 def same(mine: Any, right: Any) -> bool:
-    """Equal, but for how numbers were rounded."""
+    """Whether two facts are equal, apart from how numbers were rounded."""
     if isinstance(right, float) and isinstance(mine, float | int):
         return math.isclose(mine, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     if isinstance(right, list) and isinstance(mine, list):
@@ -157,7 +157,7 @@ def same(mine: Any, right: Any) -> bool:
 
 
 def told(fact: Any) -> str:
-    """A fact in a sentence."""
+    """A fact, as a sentence words it."""
     if isinstance(fact, list):
         return ", ".join(map(told, fact)) or "nothing"
     return f"{fact:.4g}" if isinstance(fact, float | int) else quoted(fact)

@@ -1,7 +1,7 @@
-"""What a script may do that is a mistake: the rules.
+"""The rules, one for each mistake that we can find by reading a script.
 
-Each is a function of a script that yields what it finds, and errs on the side of
-silence: who is blamed wrongly once does not read the rest.
+A rule is a function that takes a script and yields what it finds. When in doubt, a rule
+stays silent: people who have been blamed wrongly once don't read the rest.
 """
 
 import ast
@@ -30,7 +30,7 @@ CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "t
 
 
 def cuda_written_down(script: Script) -> Iterator[Finding]:
-    """`.cuda()` and `"cuda"` where nothing asks what is there."""
+    """`.cuda()` and `"cuda"` where nothing checks which device is available."""
     written: list[ast.expr] = [
         call
         for call in script.calls
@@ -50,7 +50,7 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
         is_tried = any(isinstance(e, ast.Try) and e.handlers for e in around)
         return is_tried or any(GPU.search(ast.unparse(test)) for test in tests)
 
-    # Some write "cuda" first: `if not torch.cuda.is_available(): device = "cpu"`.
+    # Others write "cuda" first: `if not torch.cuda.is_available(): device = "cpu"`.
     changed = {name for name, _, at in script.assigned if name and is_asked_for(at)}
     first = {value for name, value, _ in script.assigned if name in changed}
     written = [node for node in written if not (node in first or is_asked_for(node))]
@@ -65,7 +65,7 @@ def _is_cuda(value: ast.expr | None) -> bool:
 
 
 def load_without_place(script: Script) -> Iterator[Finding]:
-    """`torch.load` puts tensors back where they were, unless it is told where."""
+    """`torch.load` puts tensors back on their old device unless it is told where."""
     lines = [
         call.lineno
         for call in script.all("load")
@@ -80,7 +80,7 @@ def load_without_place(script: Script) -> Iterator[Finding]:
 
 
 def code_may_run(script: Script) -> Iterator[Finding]:
-    """`torch.load` runs what a pickle tells it to, where it is allowed to."""
+    """`torch.load` runs what a pickle tells it to, if that is allowed."""
     for call in script.all("load"):
         only = keyword(call, "weights_only")
         allowed = isinstance(only, ast.Constant) and only.value is False
@@ -90,7 +90,7 @@ def code_may_run(script: Script) -> Iterator[Finding]:
 
 
 def gradients_never_cleared(script: Script) -> Iterator[Finding]:
-    """`backward` and `step`, and no `zero_grad`."""
+    """`backward` and `step` are called, but `zero_grad` isn't."""
     optimizers = {
         name
         for name, value, _ in script.assigned

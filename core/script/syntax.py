@@ -1,7 +1,7 @@
-"""A training script as it is read: its names, its loops, and what a rule finds there.
+"""A parsed training script: its names, its loops, and what a rule finds in it.
 
-It is parsed and never run, nor is anything that it imports. So all that is known is how
-it is written: a model is what is asked for its parameters.
+The script is never run, and neither is anything that it imports. So we know only its
+text: whatever is asked for its parameters counts as a model.
 """
 
 import ast
@@ -24,7 +24,7 @@ Place = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class UnreadableError(ValueError):
-    """The text is no Python that can be read; says why in a sentence."""
+    """The text can't be read as Python; the message says why in a sentence."""
 
 
 Sureness = Literal["sure", "likely", "look"]
@@ -32,7 +32,7 @@ Sureness = Literal["sure", "likely", "look"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A line, how sure it is that it is a mistake, and what to do."""
+    """A line, how certain it is that the line is a mistake, and what to do about it."""
 
     line: int
     sureness: Sureness
@@ -41,7 +41,7 @@ class Finding:
 
 
 def parse(text: str) -> tuple[ast.Module, bool]:
-    """The syntax tree of a script, and whether it was the cells of a notebook."""
+    """The syntax tree of a script, and whether it came from a notebook's cells."""
     text = text.removeprefix("\ufeff")
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise UnreadableError(
@@ -63,34 +63,34 @@ def parse(text: str) -> tuple[ast.Module, bool]:
         raise UnreadableError(f"{where} can't be read as Python 3: {what}.") from None
     except (RecursionError, MemoryError, ValueError):
         raise UnreadableError(
-            "The script can't be read, because something in it is nested too deeply or "
-            "is not text."
+            "The script can't be read because something in it is nested too deeply or "
+            "isn't text."
         ) from None
 
 
 def dotted(node: ast.AST | None) -> str:
-    """ "torch.nn.Linear" of such an expression; "" of any other."""
+    """ "torch.nn.Linear" for such an expression; "" for any other."""
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
 def called(node: ast.AST | None) -> str:
-    """The last word of what is called: "to" of `model.to(device)`; "" of no call."""
+    """The last word of what is called: "to" for `model.to(device)`; "" if no call."""
     function = node.func if isinstance(node, ast.Call) else None
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def owner(call: ast.Call) -> str:
-    """Whose method is called: "model" of `model.to(device)`."""
+    """Whose method is called: "model" for `model.to(device)`."""
     return dotted(getattr(call.func, "value", None))
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The argument of that name."""
+    """The argument with that name."""
     return next((given.value for given in call.keywords if given.arg == name), None)
 
 
 class Script:
-    """A parsed script, and what its names stand for as far as can be told."""
+    """A parsed script, and what its names stand for, as far as we can tell."""
 
     def __init__(self, text: str) -> None:
         self.tree, self.is_notebook = parse(text)
@@ -108,21 +108,21 @@ class Script:
         self.words = self.words_of(self.tree)
 
     def up(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What it stands in, from the inside out."""
+        """The nodes around a node, from the inside out."""
         while (parent := self.parents.get(node)) is not None:
             yield (node := parent)
 
     def place(self, node: ast.AST) -> Place:
-        """The function that it stands in, else the class or the module."""
+        """The function, class, or module that most closely surrounds a node."""
         return next(around for around in self.up(node) if isinstance(around, Place))
 
     def all(self, *names: str) -> Iterator[ast.Call]:
-        """All calls of such names, in the order of the lines."""
+        """All calls of functions with these names, in the order of the lines."""
         return (call for call in self.calls if called(call) in names)
 
     @cached_property
     def assigned(self) -> list[tuple[str, ast.expr, ast.stmt]]:
-        """Each name that is given a value, the value, and where that is done."""
+        """Each name that is assigned a value, the value, and the statement."""
         return [
             (dotted(target), node.value, node)
             for node in self.nodes
@@ -136,7 +136,7 @@ class Script:
         return {node.name: node for node in self.nodes if isinstance(node, Function)}
 
     def reached(self, node: ast.AST) -> list[ast.AST]:
-        """All that is in a node, and in the functions of the script it calls."""
+        """All nodes inside a node and inside the script's functions that it calls."""
         found: list[ast.AST] = []
         waiting, seen = [node], {node}
         while waiting:
@@ -151,12 +151,12 @@ class Script:
         return found
 
     def reaches(self, node: ast.AST, *names: str) -> bool:
-        """Whether one of those is called in the node, or in what it calls."""
+        """Whether one of these functions is called in the node, or in what it calls."""
         return any(called(part) in names for part in self.reached(node))
 
     @cached_property
     def models(self) -> set[str]:
-        """Whoever is asked what only models are asked."""
+        """The names on which somebody calls a method of models."""
         return {owner(call) for call in self.all(*ASKS_MODEL) if not call.args} - {""}
 
     def around(self, node: ast.AST) -> Loop | None:
@@ -170,6 +170,6 @@ class Script:
 
     @cached_property
     def training_loops(self) -> list[Loop]:
-        """The loops whose every turn goes backward once, the innermost ones."""
+        """The innermost loops that call `backward`."""
         found = [self.around(call) for call in self.all("backward")]
         return list(dict.fromkeys(loop for loop in found if loop is not None))
