@@ -92,8 +92,8 @@ def draw(model: str, device: str) -> None:
         st.markdown(
             (
                 f"{len(buffers)} of these tensors are **buffers**, such as "
-                f"`{buffers[0]}`: the running averages of batch norm, and how many "
-                "batches they come from. "
+                f"`{buffers[0]}`: the running averages of batch norm, and the "
+                "number of batches that they come from. "
                 if buffers
                 else f"{words('buffers.none')} "
             )
@@ -128,7 +128,7 @@ def time(job: Job, move: Move) -> None:
     device = tensors[0].after
     if device == tensors[0].before:
         why = (
-            f": the time it takes to check. The tensors are already on the "
+            f", just to check where each tensor is. The tensors are already on the "
             f"{device.upper()}, so nothing is copied."
         )
     else:

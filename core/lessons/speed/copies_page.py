@@ -30,7 +30,7 @@ class Copies(Lab):
         return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
 
     def progress(self, _: Job) -> str:
-        return "Measuring, which takes a few seconds at most"
+        return "Measuring; this takes a few seconds at most"
 
     def chart(self, lab: CopiesLab) -> None:
         """Time over the number of pieces, both logarithmic."""

@@ -171,7 +171,7 @@ def test_the_bars_have_the_seconds_that_the_headline_is_about():
 def test_the_sentence_names_both_numbers_and_which_to_trust():
     said = doubt(with_ratio(6.6, 6.7, 6.8))
     assert "you get 13 times" in said
-    assert "Trust the 6.7, which was measured directly" in said
+    assert "Trust the factor of 6.7, which was measured directly" in said
 
 
 def test_a_best_rung_that_hardly_wins_is_too_close_to_call():
