@@ -187,7 +187,9 @@ class RunConfig:
             except ValueError as error:
                 notices.append(f"{error} The app ignored this setting.")
         if (count := len(notices)) > MOST_NOTICES:
-            rest = f"The app ignored {count:,} settings in the address; these are some."
+            rest = (
+                f"The app ignored {count:,} settings in the address, including these."
+            )
             notices[MOST_NOTICES:] = [rest]
         return config, notices
 

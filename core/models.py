@@ -59,7 +59,7 @@ class CNN(nn.Module):
             nn.Dropout(0.1),
             nn.Linear(96 * 3 * 3, 10),
         )
-        # The order of numbers in memory that convolutions are fastest with.
+        # The memory layout in which convolutions are fastest.
         self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:

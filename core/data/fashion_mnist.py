@@ -193,7 +193,7 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
         reason = (
             str(getattr(error, "reason", "") or error)
-            or "the server did not answer in time"
+            or "the server didn't respond in time"
         )
         raise ExplainedError(
             f"The app could not fetch Fashion-MNIST from {url}: {quoted(reason, 120)}. "

@@ -41,8 +41,8 @@ def options() -> tuple[argparse.Namespace, list[str]]:
     about = str(__doc__).partition("\n")[0]
     parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
     parser.add_argument("script", type=Path, help="a script or a notebook")
-    parser.add_argument("--steps", type=int, default=3, help="steps to look at closely")
-    parser.add_argument("--memory", type=size, help="the GPU's memory: 8GB")
+    parser.add_argument("--steps", type=int, default=3, help="steps to examine")
+    parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
     parser.add_argument("--seconds", type=float, default=60, help="the time limit")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     ours = sys.argv[1:]

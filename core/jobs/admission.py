@@ -125,8 +125,8 @@ class Admission:
         if expected is not None and expected > limits.max_job_seconds:
             raise ExplainedError(
                 f"This job would take about {spoken(expected)} here, but a job may "
-                f"take {spoken(limits.max_job_seconds)} at most. Choose less to do, "
-                "such as fewer epochs."
+                f"take {spoken(limits.max_job_seconds)} at most. Choose a smaller "
+                "job, such as one with fewer epochs."
             )
         if len(waiting) >= limits.max_waiting_jobs:
             raise ExplainedError(
@@ -139,8 +139,8 @@ class Admission:
             raise ExplainedError(
                 f"With this job, the queue would hold more than "
                 f"{spoken(limits.max_waiting_seconds)} of work. Jobs of up to "
-                f"{spoken(SHORT_SECONDS)} are still accepted. Choose less to do, such "
-                "as fewer epochs, or come back later."
+                f"{spoken(SHORT_SECONDS)} are still accepted. Choose a smaller job, "
+                "such as one with fewer epochs, or come back later."
             )
         self.gate.admit(job, expected)
 
@@ -149,7 +149,7 @@ def overdue(seconds: float) -> str:
     """Why a job that ran for longer than it may has ended."""
     return (
         f"The job was stopped after {spoken(seconds)}, the longest that a job may "
-        "take here. Choose less to do, such as fewer epochs."
+        "take here. Choose a smaller job, such as one with fewer epochs."
     )
 
 

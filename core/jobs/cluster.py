@@ -295,7 +295,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="Start a scheduler and workers, which end with the standard input.",
+        description="Start a scheduler and workers, which end with standard input.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
@@ -304,8 +304,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     alone.add_argument(
         "--host",
-        help="interface to listen on (default: the loopback interface, or with "
-        "certificates all interfaces)",
+        help="interface to listen on (default: the loopback interface; with "
+        "certificates, all interfaces)",
     )
     alone.add_argument("--port", type=int, default=PORT)
     hands = commands.add_parser(
@@ -326,7 +326,7 @@ def _parser() -> argparse.ArgumentParser:
         "--name",
         type=machine_name,
         default=socket.gethostname(),
-        help="beginning of the workers' names (default: this machine's name)",
+        help="prefix of the workers' names (default: this machine's name)",
     )
     return parser
 

@@ -18,7 +18,7 @@ Z = 1.96  # for a 95% interval
 # Compare takes turns; runs that somebody starts one after the other can't.
 UNTIMED = "Nothing is timed on the simulated accelerator."
 APART = (
-    "The runs took place at different times, so other work on the machine counts too."
+    "The runs took place at different times, so other work may have slowed one of them."
 )
 
 
@@ -119,7 +119,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         took, longer = taken[first.id], taken[next_one.id]
         varied = f"{gain.interval[1] / gain.ratio:.1f}×"
         speed = (
-            f"Can't tell which is faster: {one} took {took} {to} and {two} took "
+            f"we can't tell which is faster: {one} took {took} {to} and {two} took "
             f"{longer}, but epochs timed at different moments may differ by {varied}."
         )
         if gain.winner is not None:

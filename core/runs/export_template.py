@@ -30,7 +30,7 @@ LEARNING_RATE = 0.001  # with one-cycle, the peak
 WEIGHT_DECAY = 0.0
 CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
 SEED = 0  # for the weights and all random numbers in training
-THREADS = 1  # on the CPU; another number rounds sums differently
+THREADS = 1  # on the CPU; a different number rounds sums differently
 DATA = "data"  # folder of the files, which are downloaded if missing
 
 # %% The device

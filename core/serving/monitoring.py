@@ -72,7 +72,7 @@ RAN = Histogram(
 UNANSWERED = EventCounter("unanswered_errors", "Pasted errors without a match", **OURS)
 LOOKS = Histogram(
     "look_seconds",
-    "Time from a browser's request to the end of the answer, for a page or a part",
+    "Time from a browser's request for a page or a part to the end of the response",
     ["of"],
     buckets=SHORT,
     **OURS,
@@ -222,7 +222,9 @@ def _devices(engine: Engine) -> Iterator[Metric]:
     names = "machine", "device"
     used = _gauge("device_memory_used_bytes", "A device's memory in use", *names)
     total = _gauge("device_memory_total_bytes", "A device's whole memory", *names)
-    busy = _gauge("device_busy_ratio", "Share of recent time with a kernel", *names)
+    busy = _gauge(
+        "device_busy_ratio", "Share of recent time when a kernel was running", *names
+    )
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
     loads = {  # devices as a process that sees all of a machine's GPUs would name them
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load

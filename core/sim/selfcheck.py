@@ -70,4 +70,4 @@ def require(holds: bool, what_is_wrong: str) -> None:
 if __name__ == "__main__":
     frontend.install()
     check()
-    print(f"The simulated accelerator fits torch {torch.__version__}.")
+    print(f"The simulated accelerator works with torch {torch.__version__}.")

@@ -82,7 +82,8 @@ def _install() -> str:
         selfcheck.check()
     except Exception as error:
         return (
-            f"The simulated accelerator doesn't fit torch {torch.__version__}: {error}"
+            "The simulated accelerator doesn't work with torch "
+            f"{torch.__version__}: {error}"
         )
     return ""
 

@@ -61,7 +61,7 @@ def _tagged(value: Any) -> Any:
         kind = type(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
         if not name.startswith("core."):
-            raise TypeError(f"{name} is not of this app")
+            raise TypeError(f"{name} is not part of this app")
         return {"class": name, "value": asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return {"tuple": [_tagged(item) for item in value]}
@@ -97,17 +97,17 @@ def _converter() -> Any:
 def _class(name: str) -> Any:
     """The dataclass at an address; no module but the app's own is ever imported."""
     if not name.startswith("core."):
-        raise ValueError(f"{name} is not of this app")
+        raise ValueError(f"{name} is not part of this app")
     kind = resolve_name(name)
     if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise TypeError(f"{name} is no dataclass")
+        raise TypeError(f"{name} is not a dataclass")
     return kind
 
 
 def _bytes(value: Any) -> dict[str, str]:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def _unpacked(value: dict[str, Any]) -> Any:

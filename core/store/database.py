@@ -199,7 +199,7 @@ class Database:
                 yield session
         except sa.exc.SQLAlchemyError as error:
             raise StoreError(
-                "Saved data can't be read right now: the database does not answer. "
+                "Saved data can't be read right now: the database isn't responding. "
                 "Try again in a minute."
             ) from error
 
@@ -254,7 +254,7 @@ class Database:
 FULL = "the disk is full"
 READ_ONLY = "the database is read-only"
 BUSY = "another program has locked the database"
-LOST = "the database does not answer"
+LOST = "the database isn't responding"
 DAMAGED = "the database is damaged; restore a backup"
 FILE_CAUSES = {  # by SQLite's primary result code
     sqlite3.SQLITE_FULL: FULL,

@@ -253,7 +253,7 @@ def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
 
 def middle_half(unit: str) -> list[alt.Tooltip]:
     """Of a median: columns time (in words), low and high."""
-    ends = {"low": f"Middle half from, {unit}", "high": f"to, {unit}"}
+    ends = {"low": f"Lower quartile, {unit}", "high": f"Upper quartile, {unit}"}
     return tips(time="Median") + tips(".4g", **ends)
 
 

@@ -181,7 +181,9 @@ def _machine_badge() -> None:
     if several := hosts.several():
         name += f" · {len(several)} machines"
     with st.popover(name, icon=":material/memory:", wrap=True):
-        st.markdown("Unless a figure says otherwise, it was measured on this machine:")
+        st.markdown(
+            "Unless they say otherwise, all figures were measured on this machine:"
+        )
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")
         if several:

@@ -162,7 +162,7 @@ def _run(question: Question) -> None:
             printed += failure["message"]
         st.code(printed or "\n".join(report["notes"]), language=None, wrap_lines=True)
         if question.gpu and not question.measured:
-            st.caption("This ran on a simulated GPU.")
+            st.caption("This code ran on a simulated GPU.")
 
 
 def _mark(question: Question, given: Mapping[str, Any]) -> str:

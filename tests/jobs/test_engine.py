@@ -125,7 +125,7 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     fixed = Rules(fixed={"learning_rate": "0.02"})
     room.start(teacher, room.create(teacher, "9B", 30, fixed).id)
     monkeypatch.setattr(engine.admission, "gate", room)
-    with pytest.raises(ExplainedError, match=r"set to 0\.02 for everybody"):
+    with pytest.raises(ExplainedError, match=r"is 0\.02 for everybody"):
         engine.steer(job_id, "ada", learning_rate=0.5)
     assert engine.wish(job_id).learning_rate == 0.02
     store.close()

@@ -127,7 +127,7 @@ def test_what_is_deleted_is_gone_from_memory_too(store):
     [
         (disk_full, "the disk is full"),
         (read_only, "the database is read-only"),
-        (stopped, "the database does not answer"),
+        (stopped, "the database isn't responding"),
     ],
 )
 def test_a_run_that_ends_without_its_database_is_kept_once_it_is_mended(

@@ -41,7 +41,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sqlite", read_only, "read-only"),
         ("sqlite", held, "another program has locked"),
         ("sqlite", moved, "moved or deleted"),
-        pytest.param("postgres", stopped, "does not answer", marks=SLOW),
+        pytest.param("postgres", stopped, "isn't responding", marks=SLOW),
         pytest.param("postgres", server_read_only, "read-only", marks=SLOW),
         pytest.param("postgres", server_full, "the disk is full", marks=SLOW),
     ],

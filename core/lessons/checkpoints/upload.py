@@ -310,8 +310,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"{quoted(name)} claims {size / 1e6:,.3g} MB, but the file contains only "
-                f"{stored / 1e6:,.3g} MB of it: the tensor would grow when copied"
+                f"{quoted(name)} claims {size / 1e6:,.3g} MB, but the file contains "
+                f"only {stored / 1e6:,.3g} MB of it: the tensor would grow when copied"
             )
 
 

@@ -67,7 +67,7 @@ class CostLab(Lab):
             limit=190,
             tooltip=charts.tips(way="Way", time="A step, median")
             + charts.tips(".3g", compute="Computing, ms")
-            + charts.tips(".3g", low="Middle half from, ms", high="to, ms"),
+            + charts.tips(".3g", low="Lower quartile, ms", high="Upper quartile, ms"),
         )
         x = alt.X("milliseconds:Q").title("Milliseconds per step")
         compute = ways.mark_bar(height=16, color=hue).encode(x="compute:Q")
