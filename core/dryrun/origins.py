@@ -135,8 +135,8 @@ class Origins:
         if line is None or inner is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
-        if not is_same:  # what a model computes comes from its inputs
-            hosts = [a for a in hosts if not isinstance(a, nn.Parameter)]
+        if not is_same:  # what a model computes comes from its inputs, if it has any
+            hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), line, inner, module, source, is_same)
         if source and not tensor.is_cpu:
