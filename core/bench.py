@@ -49,7 +49,7 @@ LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # for the loader lab
 QUICK_IMAGES = 6000  # in an epoch
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # test accuracies that models are timed to
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # of the textbook's loop
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook's loop stops after these
 SEEDS = 3  # for each time to accuracy
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")

@@ -244,12 +244,11 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
         (MOST_STEPS // steps, "steps", steps, MOST_STEPS),
     )
     if epochs > most:
+        advice = " Larger batches allow more epochs." if noun == "steps" else ""
         yield (
             f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
             f"would be {epochs * per_epoch:,} {noun} of {task}, but a run may have "
-            f"only {limit:,}."
-            + " Larger batches allow more epochs."
-            * (noun == "steps")
+            f"only {limit:,}.{advice}"
         )
 
 

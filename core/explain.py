@@ -182,12 +182,14 @@ def explain(text: str) -> Answer:
             return _answer(kind, found, message, line, where)
     is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
-    (first, best), (_, second), *_ = told = _told(sentence)
-    if not messages and first and best >= LEAST_LIKELY:
-        is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
-        causes = [cause for cause, x in told if cause and x >= best - MARGIN]
-        kind = "sure" if is_sure else "likely"
-        return _answer(kind, causes, rest, line, where)
+    if not messages:
+        (first, best), (_, second), *_ = told = _told(sentence)
+        if first and best >= LEAST_LIKELY:
+            is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
+            least = best - MARGIN
+            causes = [cause for cause, x in told if cause and x >= least]
+            kind = "sure" if is_sure else "likely"
+            return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
     if not ABOUT.search(PATH.sub("", last).lower()):
         return Answer("unrelated", known().none["unrelated"])

@@ -66,7 +66,7 @@ def nodes() -> Iterator[ast.AST]:
 def addresses() -> Counter[str]:
     """Every string that has the form of an address, and how often it stands there."""
     found = Counter(each for each in map(text, nodes()) if FORM.fullmatch(each))
-    found.update(each.address("*") for each in MISTAKES)  # of both halves
+    found.update(each.address("*") for each in MISTAKES)  # both halves
     return found
 
 
@@ -98,7 +98,7 @@ def shown(function: str) -> list[tuple[str, ...]]:
     found = set()
     for node in nodes():
         if function == "lab" and isinstance(node, ast.Assign):
-            tabs = isinstance(node.value, ast.Tuple)  # of a lab's class
+            tabs = isinstance(node.value, ast.Tuple)  # a lab's class has several
             if tabs and ast.unparse(node.targets[0]) == "code":
                 texts = map(text, walk(node))
                 found |= {(each,) for each in texts if FORM.fullmatch(each)}

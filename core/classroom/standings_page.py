@@ -17,7 +17,6 @@ from core.words import Words
 
 FRESH_SECONDS = 2.0
 LEAST_SEEDS = 3  # to tell how far luck alone goes
-ENDED_BADLY = {"failed": "failed", "interrupted": "was interrupted"}
 words = Words(__file__)
 
 
@@ -141,7 +140,8 @@ def stuck(
             continue
         if newest_run is None:
             why[member] = "No run yet."
-        elif ended := ENDED_BADLY.get(newest_run.status):
+        elif newest_run.status in ("failed", "interrupted"):
+            ended = format.ENDINGS[newest_run.status]
             why[member] = f"The last run {ended}: {newest_run.message}"
     return why
 

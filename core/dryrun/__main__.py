@@ -21,7 +21,7 @@ from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
-SHARE_OF_MEMORY = 0.8  # of what the machine has left: more would end other programs
+SHARE_OF_MEMORY = 0.8  # with more of the free memory, other programs would end
 SECONDS_MORE = 30  # to start, and to write the report
 
 

@@ -77,10 +77,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
                 culprit = Line(file, int(number))
         message = message.strip().splitlines()[-1].partition(": ")[2]
     if leaf := lost_leaf(error, origins):
-        culprit, why = (
-            leaf,
-            "gradients stay with the original tensor, and this is a copy",
-        )
+        culprit = leaf
+        why = "gradients stay with the original tensor, and this is a copy"
     elif "forked" in message:
         why = "a worker process can't use the GPU, so move the batch in the loop"
     elif "out of memory" in message:

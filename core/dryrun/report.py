@@ -135,7 +135,7 @@ class Report:
     growth: Growth | None = None
     on_cpu: Line | None = None  # where the model was made that was never moved
     notes: list[str] = field(default_factory=list)  # sentences
-    facts: dict[str, Any] = field(default_factory=dict)  # of Request.after
+    facts: dict[str, Any] = field(default_factory=dict)  # what Request.after sets
     remarks: list[Remark] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # if Request.names
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
 OURS = str(Path(__file__).parents[1])  # no part of a script that stands beside it
-LEAST_SECONDS = 1.0  # of a loop before it is left: short trainings go to their end
+LEAST_SECONDS = 1.0  # a loop runs so long at least, so short trainings end
 MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
 
 

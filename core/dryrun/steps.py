@@ -101,7 +101,7 @@ class Steps:
         self.done: list[Step] = []
         self.current = Step()
         self.batch = 0  # rows of what the model was called with last
-        self.peak = self._peak_of_passes = Peak()  # of forward and backward passes
+        self.peak = self._peak_of_passes = Peak()
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # after each step
         self.name = ""  # the function of torch that is being called

@@ -145,13 +145,10 @@ def _invitation(shown: Run | None) -> None:
         st.markdown(takes)
         return
     if not mine:
-        who = (
-            "Somebody in this class" if shown.job.owner else "The server, in idle time,"
-        )
-        doing = (
-            "has trained this model" if shown.job.ended else "is training this model"
-        )
-        st.markdown(f":material/group: {who} {doing}. {takes}")
+        job = shown.job
+        who = "Somebody in this class" if job.owner else "The server, in idle time,"
+        doing = "has trained" if job.ended else "is training"
+        st.markdown(f":material/group: {who} {doing} this model. {takes}")
     if shown.is_simulated:
         simulated.badge()
     entered = race(shown)

@@ -23,7 +23,7 @@ class Event(NamedTuple):
     """A copy that way, or a wait for that reason."""
 
     what: str
-    file: str  # of the caller; "" in PyTorch's own threads, as a backward pass
+    file: str  # the caller's; "" in PyTorch's own threads, such as a backward pass
     line: int
 
 
@@ -36,7 +36,7 @@ class Counts:
     copied: Counter[Event] = field(default_factory=Counter)  # bytes
     waits: Counter[Event] = field(
         default_factory=Counter
-    )  # of the host, for the device
+    )  # the host waited for the device
 
     def since(self, earlier: Self) -> "Counts":
         names = [each.name for each in fields(self)]

@@ -61,13 +61,13 @@ class Plan:
         self.name = op._schema.name.removeprefix("aten::")
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
-        self.size = None if takes_tensors else places.get("size")  # of what it makes
+        self.size = None if takes_tensors else places.get("size")
         self.fetch = FETCHES.get(self.name)
         self.writes = op._schema.is_mutable
 
 
 plan_of = cache(Plan)
-_cpu_threads = 1  # of whoever called the device last
+_cpu_threads = 1  # the last caller's setting
 
 
 class Hosts:
@@ -273,7 +273,7 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
         ours.impl(name, OWN[name], f"Autograd{KEY}")  # autograd knows what they do
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the CPU's that are replaced: it is meant
+        warnings.simplefilter("ignore")  # replacing the CPU's is intended
         ours.impl("_pin_memory", pin, "CPU")
         ours.impl("is_pinned", is_pinned, "CPU")
     for op in taken_whole():

@@ -26,7 +26,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VARIABLE = "SIMULATED_ACCELERATOR"  # of the environment; "0": never
+VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable; "0": never
 OFF = ("0", "false", "no", "off")
 OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tried with
 CUDA_WORDS = (  # what the device says, and what CUDA says in its place

@@ -37,6 +37,12 @@ NAMES = {
     "one-cycle": "One-cycle",
     "cancelled": "canceled",
 }
+# How a run has ended, after "The run".
+ENDINGS = {
+    "failed": "failed",
+    "cancelled": "was canceled",
+    "interrupted": "was interrupted",
+}
 # Classes in core/models.py, core/criteria.py or torch.nn.
 CLASSES = {
     "ann": "ANN",

@@ -24,7 +24,7 @@ from core.words import Words
 
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"
-MOST_CHARACTERS, MOST_LINES = 10_000, 8  # of code; of output before it scrolls
+MOST_CHARACTERS, MOST_LINES = 10_000, 8  # code is cut there, output scrolls
 words = Words(__file__)
 
 

@@ -79,7 +79,7 @@ def test_what_comes_after_a_long_loop_is_run() -> None:
 def test_what_the_host_waits_for_in_each_step(line: str, cause: str) -> None:
     waits = {(wait.line.number, wait.cause) for wait in training(line).waits}
     assert (17, cause) in waits
-    assert (12, "a copy from unpinned memory") in waits  # of the images
+    assert (12, "a copy from unpinned memory") in waits  # the images
 
 
 def test_bytes_that_are_copied_in_each_step() -> None:

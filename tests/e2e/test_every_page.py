@@ -26,7 +26,7 @@ class Sight:
 CHART = "[data-testid=stVegaLiteChart]:visible"
 IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
-TILE = ".images button"  # of the wall
+TILE = ".images button"  # a picture on the wall
 WRONG = re.compile("[0-9]+% sure.*, but the label says")
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {

@@ -162,7 +162,7 @@ def test_inside_another_sites_page_a_visitor_stays_the_same(
         frame = embedded(SHORT)
         key(frame, "start_training").click()
         expect(result(frame)).to_be_visible(timeout=SLOW)
-        frame = embedded("Checkpoints")  # of the run: it is this visitor's
+        frame = embedded("Checkpoints")  # only this visitor sees the run
         expect(key(frame, "download_pt")).to_be_visible(timeout=SLOW)
         model = state_dict.save(models.build("ann"))
         (tmp_path / "model.pt").write_bytes(model)

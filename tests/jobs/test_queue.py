@@ -59,7 +59,9 @@ class Story:
     def __init__(self, happened: list[str]) -> None:
         self.queue, self.counts = Queue(), Counter[str]()
         self.served: list[str] = []
-        self.places: dict[str, list[int]] = {}  # of each job, after each that happened
+        self.places: dict[
+            str, list[int]
+        ] = {}  # each job's places, one after each event
         for each in happened:
             if each == "serve":
                 self.served.append(serve(self.queue))

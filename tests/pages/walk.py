@@ -59,7 +59,7 @@ def open_tab(at: AppTest, name: str | bool, key: str = "tab") -> AppTest:
 
     Of the tabs of another key, or an expander: it is open, or not.
     """
-    at.query_params.pop(key, None)  # of the one that is open
+    at.query_params.pop(key, None)  # it was set by the open page
     at.session_state[key] = name
     at.run()
     assert not at.exception

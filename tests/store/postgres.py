@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-TOOLS = Path("/usr/lib/postgresql")  # of Debian
+TOOLS = Path("/usr/lib/postgresql")  # where Debian has it
 USER = "postgres"  # the server refuses to be root
 
 

@@ -22,7 +22,7 @@ from tests.store.failures import (
 from tests.store.made_up import HISTORY, STARTED, begin, queue
 from tests.store.made_up import RESULT as SMALL
 
-RESULT = replace(SMALL, checkpoint=bytes(400_000))  # of a real one's size
+RESULT = replace(SMALL, checkpoint=bytes(400_000))  # as large as a real one
 
 
 SLOW = pytest.mark.slow

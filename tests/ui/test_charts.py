@@ -143,7 +143,7 @@ def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colo
         for column in row
     }
     assert columns(found) <= set(data) | inline
-    seen = base.mixed(colors.of("CPU"), colors.ground, 0.5)  # of a cell on the map
+    seen = base.mixed(colors.of("CPU"), colors.ground, 0.5)  # a cell on the map
     assert {colors.of("CPU"), seen, colors.runs[0]} & set(
         re.findall(r"#\w{6}", str(found))
     )

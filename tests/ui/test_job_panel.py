@@ -115,7 +115,7 @@ def test_the_page_is_about_some_of_the_jobs(use):
     panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
     assert panel.job is not None
     assert panel.job.id == "b"
-    assert panel.going_on is not None  # of the same person, for another page
+    assert panel.going_on is not None  # the same person's, for another page
 
 
 def test_without_a_job_it_says_what_will_appear(use):

@@ -42,8 +42,8 @@ TOPS = {  # in one graph, with what each has
     "batch 256, bfloat16": HALF,
     "batch 1024, bfloat16": Kept(batch_size=1024, learning_rate=4e-3, half=True),
 }
-WANTED_SPEEDUP, WANTED_SECONDS = 50.0, 0.06  # of an epoch of the ANN
-TARGET = bench.TARGETS["ann"]  # of test accuracy
+WANTED_SPEEDUP, WANTED_SECONDS = 50.0, 0.06  # an epoch of the ANN
+TARGET = bench.TARGETS["ann"]  # a test accuracy
 SEEDS, REPEATS = 5, 3
 PROFILED = 40  # steps, without the profiler and with it
 

@@ -45,7 +45,7 @@ class Setting:
     device: torch.device
     folder: Path  # for the results
     tiny: bool  # as little as still runs every line
-    deadline: float  # of time.monotonic()
+    deadline: float  # on the clock of time.monotonic()
 
     @property
     def task(self) -> str:

@@ -19,7 +19,7 @@ class Plan:
     """Who comes, and when."""
 
     url: str
-    pid: int | None = None  # of the server, if its memory is to be measured
+    pid: int | None = None  # the server's, if its memory is to be measured
     people: int = 100  # with the witnesses
     browsers: int = 3  # witnesses: people with a real browser
     rounds: int = 1  # how many times the same people come

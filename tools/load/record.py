@@ -24,7 +24,7 @@ class Turn:
     waited: float | None = None  # when a page was asked for that still named a place
     looks: list[float] = field(default_factory=list)  # when a page showed its progress
     served: float | None = None  # when the page told how good the model is
-    samples_per_second: float = 0.0  # of the last epoch, as the page told it
+    samples_per_second: float = 0.0  # in the last epoch, as the page said
 
 
 @dataclass

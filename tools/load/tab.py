@@ -115,7 +115,7 @@ class Tab:
         self._timers: dict[str, tuple[float, asyncio.Task]] = {}  # by fragment
         self._asked: dict[str, float] = {}  # when, by fragment; "" is the whole page
         self._as_of: dict[str, float] = {}  # when what each shows was asked for
-        self._runs = 0  # of the whole page, that have come to their end
+        self._runs = 0  # how often the whole page was drawn to its end
         self._running: tuple[str, ...] = ()  # fragments of the run that goes on
         self._drawn: set[str] = set()  # fragments drawn since a run has ended
         self._news = asyncio.Event()

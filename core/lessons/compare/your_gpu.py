@@ -20,7 +20,7 @@ from core.lessons.compare.your_gpu_result import BATCH_SIZE, LEARNING_RATE, SIZE
 from core.measure import timing
 from core.measure.environment import Environment
 
-BATCHES = 20  # of training images, taken again and again
+BATCHES = 20  # the training images come from these, again and again
 READING_SECONDS = 0.04  # as long as the browser's
 
 

@@ -167,12 +167,11 @@ class Precisions(Lab):
 
     def caption(self, costs: tuple[PrecisionCost, ...]) -> str:
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
+        no_tf32 = "" if has_tf32 else " This device doesn't have TF32."
         return (
             f"All {costs[0].images:,} test images, with the model in `eval()`; the "
             "thin line runs from the smallest to the largest of n = "
-            f"{len(costs[0].seconds)} repeats after one warm-up."
-            + " This device doesn't have TF32."
-            * (not has_tf32)
+            f"{len(costs[0].seconds)} repeats after one warm-up.{no_tf32}"
         )
 
 

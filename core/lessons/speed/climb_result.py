@@ -98,9 +98,9 @@ class Counts:
     """What an epoch of a rung asks of the simulated accelerator and of the host."""
 
     rung: str
-    waits: int  # of the host
+    waits: int  # how often the host waited
     copies: int  # to the device
-    bytes: int  # of those
+    bytes: int  # how many the copies moved
     operations: int
 
 

@@ -6,7 +6,7 @@ from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 
 TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
-EPOCHS = (3, 6, 10)  # of each training; the second is the default
+EPOCHS = (3, 6, 10)  # a visitor chooses one; the second is the default
 LIMITS = (15, 30, 60)  # seconds between the guesses
 # Each has the changes of those before it.
 WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
@@ -18,7 +18,7 @@ class Tested:
 
     way: str  # one of WAYS
     epoch: int
-    seconds: float  # of its training and of this test, not of the tests before
+    seconds: float  # for training and this test, without the tests before
     accuracy: float  # share of the test images that are right
 
 

@@ -270,8 +270,7 @@ def status(current: Run) -> tuple[str, float]:
         why = job.message or "What the model learned until then stays here."
         return f"Canceled {after}. {why}", share
     if job.ended:
-        was = "was " * (job.status == "interrupted")
-        return f"The run {was}{job.status}", share
+        return f"The run {format.ENDINGS.get(job.status, job.status)}", share
     if started is None:
         if job.status == "queued" and job.place:
             text = f"{place_in_queue(job)}. The run will start by itself."

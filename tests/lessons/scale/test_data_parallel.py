@@ -26,7 +26,7 @@ def test_two_ranks_share_the_images_and_agree_on_the_model():
     assert {each.images for each in done.ends} == {done.train_images // 2}
     assert done.agree
     first, second = done.ends
-    assert first.losses[0].loss != second.losses[0].loss  # of the first step
+    assert first.losses[0].loss != second.losses[0].loss
     assert first.correct > 0.5 * done.test_images
     assert second.correct is None
     assert {each.rank for each in told if isinstance(each, RankLoss)} == {0, 1}

@@ -158,7 +158,7 @@ def test_a_missing_compiler_is_a_sentence(monkeypatch):
     assert climb.why(caught.value) == climb.words("no_compiler")
 
 
-SECONDS = {  # of an epoch, when the machine does nothing else
+SECONDS = {  # an epoch takes this, when the machine does nothing else
     "textbook": 3.0,
     "decoded_once": 1.0,
     "no_waiting": 1.0,

@@ -42,7 +42,7 @@ def test_before_the_end_there_is_a_question_in_its_place():
     [
         (["2", "Yes"], "You guessed right."),
         (["2", "About the same"], "You guessed: about the same."),
-        (["1", "Yes"], APART),  # of another run
+        (["1", "Yes"], APART),  # another run's
         (None, APART),
     ],
 )
