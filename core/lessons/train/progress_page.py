@@ -255,10 +255,9 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
-            who = "somebody here" if job.owner else "the server, by itself,"
-            quality = format.quality(result)
-            text = f"A model that {who} trained got {quality} of the test images right."
-            return text, 1.0
+            who = "Somebody here" if job.owner else "The server, in idle time,"
+            text = f"{who} trained a model that gets {format.quality(result)} of the"
+            return f"{text} test images right.", 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."
