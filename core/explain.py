@@ -173,7 +173,7 @@ def explain(text: str) -> Answer:
     messages = ["\n".join([*lines[a:b], asserted]) for a, b in parts]
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
-        found, strange = _worded(message, line)
+        found, strange = _worded(message, line or text)
         if strange:
             return Answer("unrelated", known().none["unrelated"])
         if found:
@@ -239,7 +239,8 @@ def _length(parts: Sequence[str], text: str) -> int:
 def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
     """The causes whose wordings it has, the longest first; whether it is unrelated.
 
-    One that asks for a line goes before those that don't.
+    One that asks for a line goes before those that don't. If no line is the learner's
+    own, the line may stand anywhere in the text.
     """
     text = fold(message)
     found = {
