@@ -24,6 +24,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
@@ -146,6 +147,29 @@ def finish_scripts() -> None:
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
 
 
+def send_what_waits() -> None:
+    """Send what a fragment has drawn, also if it is drawn again before that.
+
+    Streamlit drops these messages when the fragment's next run starts, but not those
+    of large elements that the browser has cached: they are references, which name no
+    fragment. The browser then puts an element into a container that was never sent,
+    fails, and shows a white page.
+    """
+    clear = ForwardMsgQueue.clear
+
+    def clear_for_page(
+        queue: ForwardMsgQueue,
+        retain_lifecycle_msgs: bool = False,
+        fragment_ids_this_run: list[str] | None = None,
+    ) -> None:
+        if fragment_ids_this_run:
+            queue._delta_index_map = {}  # new messages replace none of those that wait
+        else:
+            clear(queue, retain_lifecycle_msgs)
+
+    ForwardMsgQueue.clear = clear_for_page  # type: ignore[assignment]
+
+
 def forget_left_pages() -> None:
     """Run no fragment of a page that was left.
 
@@ -216,6 +240,7 @@ PATCHES = (
     cache_theme,
     watch_no_files,
     finish_scripts,
+    send_what_waits,
     forget_left_pages,
     send_on_newest_connection,
     end_in_time,

@@ -11,6 +11,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from streamlit.file_util import get_static_dir
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.web.server.starlette.starlette_static_routes import (
     create_streamlit_static_handler,
 )
@@ -122,6 +124,22 @@ def test_a_server_ends_while_connections_are_open():
         return hangs.cancelled()
 
     assert event_loop.run(ending())
+
+
+def test_a_container_is_sent_before_what_it_holds(monkeypatch):
+    monkeypatch.setattr(ForwardMsgQueue, "clear", ForwardMsgQueue.clear)
+    streamlit_patches.send_what_waits()
+    queue = ForwardMsgQueue()
+    container, reference = ForwardMsg(), ForwardMsg()
+    container.metadata.delta_path[:] = [0, 0]
+    container.delta.fragment_id = "wall"
+    container.delta.add_block.SetInParent()
+    reference.metadata.delta_path[:] = [0, 0, 0]
+    reference.ref_hash = "a picture that the browser has"
+    for message in (container, reference):
+        queue.enqueue(message)
+    queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["wall"])
+    assert queue.flush() == [container, reference]
 
 
 def by_streamlit(path: str) -> Response:
