@@ -31,7 +31,14 @@ LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
 MOST_OTHERS = 2
 
 FRAME = re.compile(
-    r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*|.* in .*\(.*\))$'
+    r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*'
+    r"|.* in (?:[\w.]+|<[^>]*>)\(.*\))$"
+)
+CLUE = re.compile(r"Assertion `|\(exitcode: -")
+# What a launcher or a loader says when one of its processes has failed.
+PASSED_ON = re.compile(
+    r"ChildFailedError|Process(?:Exited|Raised)Exception|CalledProcessError"
+    r"|exited unexpectedly"
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
 # A rank, a log, a drawn frame and pytest each begin their lines with one of these.
@@ -50,7 +57,7 @@ ABOUT = re.compile(
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
-    r"|parallel|float\d\d|\bddp\b|dropout"
+    r"|internal assert|elastic|multiprocessing|hidden|target|parallel|float\d\d|\bddp\b|dropout"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -168,9 +175,10 @@ def explain(text: str) -> Answer:
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
     parts = pairwise([*starts, len(lines)])
-    # What a kernel asserts is printed before the exception and says more.
-    asserted = "".join([each for each in lines if "Assertion `" in each][-1:])
-    messages = ["\n".join([*lines[a:b], asserted]) for a, b in parts]
+    # What a kernel asserts or how a rank ends is printed before and says more.
+    clues = [each for each in lines if CLUE.search(each)][-1:]
+    messages = ["\n".join([*lines[a:b], *clues]) for a, b in parts]
+    messages = [each for each in messages if not PASSED_ON.search(each)] or messages
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         found, strange = _worded(message, line or text)
