@@ -57,7 +57,8 @@ ABOUT = re.compile(
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
-    r"|internal assert|elastic|multiprocessing|hidden|target|parallel|float\d\d|\bddp\b|dropout"
+    r"|parallel|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing"
+    r"|\bhidden|\btarget\b"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -178,7 +179,8 @@ def explain(text: str) -> Answer:
     # What a kernel asserts or how a rank ends is printed before and says more.
     clues = [each for each in lines if CLUE.search(each)][-1:]
     messages = ["\n".join([*lines[a:b], *clues]) for a, b in parts]
-    messages = [each for each in messages if not PASSED_ON.search(each)] or messages
+    own = [each for each in messages if not PASSED_ON.search(each)]
+    messages = own or messages
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         found, strange = _worded(message, line or text)
