@@ -54,11 +54,11 @@ NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
     r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_workers"
-    r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|optimi[sz]er|killed|segmentation"
+    r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
     r"|parallel|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing"
-    r"|\bhidden|\btarget\b"
+    r"|\bhidden|\btarget\b|\bgtx|tpu"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
