@@ -4,7 +4,18 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from core.ui.course import HOME, PAGES
-from tests.e2e.walk import LONG, SHORT, SLOW, VIEWS, key, progress, ready, result, start
+from tests.e2e.walk import (
+    LONG,
+    SHORT,
+    SLOW,
+    VIEWS,
+    cancel,
+    key,
+    progress,
+    ready,
+    result,
+    start,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +43,8 @@ def test_on_a_phone_progress_stays_in_sight(visitor):
     expect(progress(page)).to_be_in_viewport()
     page.get_by_text("Read more").scroll_into_view_if_needed()
     expect(progress(page)).to_be_in_viewport()
-    key(page, "cancel_run").click()
+    cancel(page)
+    page.get_by_text("Read more").scroll_into_view_if_needed()
     expect(page.get_by_text("Canceled after")).not_to_be_in_viewport()
 
 

@@ -12,7 +12,17 @@ from playwright.sync_api import expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from core.jobs.cluster import ROOT
-from tests.e2e.walk import LONG, SHORT, enter, key, progress, ready, result, start
+from tests.e2e.walk import (
+    LONG,
+    SHORT,
+    cancel,
+    enter,
+    key,
+    progress,
+    ready,
+    result,
+    start,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -227,7 +237,7 @@ def test_what_a_left_page_still_asks_for_does_not_empty_the_next(visitor):
     page.wait_for_timeout(1000)
     expect(page.locator("h1")).to_have_text("Run PyTorch on an accelerator")
     page.get_by_role("link", name="Train").first.click()
-    key(page, "cancel_run").click()
+    cancel(page)
 
 
 def test_bad_values_are_answered_in_words(visitor):

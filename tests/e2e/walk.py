@@ -45,6 +45,12 @@ def start(page: Page) -> Page:
     return page
 
 
+def cancel(page: Page) -> None:
+    """Cancel the page's run, which would hold up those of the next tests."""
+    key(page, "cancel_run").click()
+    expect(page.get_by_text(re.compile(r"Canceled after step [\d,]+"))).to_be_attached()
+
+
 def progress(page: Page):
     """The line that says how far the run is."""
     return page.get_by_text(re.compile(r"Epoch \d+ of \d+ · step"))
