@@ -39,9 +39,9 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     assert at.selectbox(key="moved_to").value == "sim"
     said = texts(at.markdown)
     assert "obeys the rules of a GPU" in said
-    assert "**2 copies**, 50.7 kB in all. The host waits for each of them." in said
+    assert "**2 copies**, 50.7 kB in all. The host waits for each copy." in said
     at.button(key="step_on").click().run()
-    assert "Nothing crosses between host and device" in texts(at.markdown)
+    assert "No copy goes to or from the device" in texts(at.markdown)
     for forgotten in model_to_page.MOVES:
         at.toggle(key=f"forget_{forgotten}").set_value(True).run()
         assert "wrapper_SIM_" in texts(at.error)
@@ -106,5 +106,5 @@ def test_a_default_device_is_for_new_tensors():
     default_device_page.default_device.clear()
     at = open_page("pages/2_Model.py", tab="A default device")
     at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
-    assert "`torch.zeros_like(existing)` is made on the CPU" in texts(at.success)
+    assert "`torch.zeros_like(existing)` ends up on the CPU" in texts(at.success)
     assert "Expected a 'cuda' device type for generator" in texts(at.markdown)

@@ -22,7 +22,7 @@ BUILDS = {vendor: build for build, vendor in VENDORS.items()}
 
 
 def works(facts: Facts) -> Answer:
-    """An accelerator is available, and it computes."""
+    """An accelerator is available, and it can compute."""
     if not facts.accelerator or (facts.first and facts.first.complaint):
         return False
     kind = "MPS" if facts.accelerator == "mps" else facts.build
@@ -56,7 +56,7 @@ def architecture_missing(facts: Facts) -> Answer:
         wheel = _newest_wheel(
             facts, lambda _, built: runs_on(built, first.architecture)
         )
-        ending = f"; the build for CUDA {wheel} supports it." if wheel else "."
+        ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
         command = _install(wheel)
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
     return {
@@ -163,24 +163,24 @@ def _right_build(facts: Facts) -> dict[str, str]:
 
 
 def wsl_without_driver(facts: Facts) -> Answer:
-    """In WSL, the driver of Windows doesn't reach Linux."""
+    """In WSL, Linux can't reach the Windows driver."""
     return facts.wsl and facts.build == "CUDA" and not facts.nvidia_driver
 
 
 def not_passed_through(facts: Facts) -> Answer:
-    """The machine has a GPU, but the container was started without it."""
+    """The machine has a GPU, but the container was started without the GPU."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return facts.container and on_the_bus and not facts.nvidia_gpus
 
 
 def no_driver(facts: Facts) -> Answer:
-    """An NVIDIA GPU is on the bus, but there is no driver for it."""
+    """The machine has an NVIDIA GPU, but no driver for the GPU."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return on_the_bus and not facts.nvidia_driver
 
 
 def driver_too_old(facts: Facts) -> Answer:
-    """The NVIDIA driver is too old for the CUDA version of this build.
+    """The NVIDIA driver is too old for this build's CUDA version.
 
     From CUDA 11 on, a driver runs every minor version of the major version that it
     knows: NVIDIA, "CUDA Compatibility", minor version compatibility.
@@ -198,7 +198,7 @@ def driver_too_old(facts: Facts) -> Answer:
 
 
 def no_kfd(facts: Facts) -> Answer:
-    """For an AMD GPU and a build for ROCm, the driver's device file is missing."""
+    """The machine has an AMD GPU, but ROCm's device file is missing."""
     if facts.build != "ROCm" or "AMD" not in facts.vendors:
         return False
     if facts.kfd or facts.system != "Linux":
@@ -209,7 +209,7 @@ def no_kfd(facts: Facts) -> Answer:
 
 
 def no_permission(facts: Facts) -> Answer:
-    """The AMD GPU has its driver, but this user may not use the GPU."""
+    """The AMD GPU has a driver, but this user may not use the GPU."""
     return facts.build == "ROCm" and facts.kfd and not facts.kfd_readable
 
 
@@ -234,12 +234,12 @@ def cuda_failed(facts: Facts) -> Answer:
 
 
 def rocm_failed(facts: Facts) -> Answer:
-    """The AMD GPU has its driver, but ROCm doesn't support the GPU."""
+    """The AMD GPU has a driver, but ROCm doesn't support the GPU."""
     return facts.build == "ROCm" and "AMD" in facts.vendors
 
 
 def xpu_without_driver(facts: Facts) -> Answer:
-    """For an Intel GPU and a build for XPU, no driver responds."""
+    """The machine has an Intel GPU, but the driver for XPU doesn't respond."""
     if facts.build != "XPU" or "Intel" not in facts.vendors:
         return False
     linux = facts.system == "Linux"
@@ -251,7 +251,7 @@ def xpu_without_driver(facts: Facts) -> Answer:
 
 
 def no_gpu(facts: Facts) -> Answer:
-    """There is no GPU. Nothing is broken."""
+    """There is no GPU, and nothing is broken."""
     built = words.table("causes.no_gpu.builds")[facts.build]
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 

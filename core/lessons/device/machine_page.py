@@ -65,7 +65,7 @@ def cards() -> None:
     one that answers.
     """
     hosts.table()
-    with explained("The devices could not be described"):
+    with explained("The worker could not describe the devices"):
         loads = live()
         for device in devices():
             with st.container(border=True):

@@ -116,7 +116,7 @@ def _tensors(stepped: SteppedBatch, place: int) -> None:
             for stage in stepped.stages[: place + 1]
             for tensor in stage.tensors
         ],
-        alt="The tensors of the batch: device, shape, dtype, and values",
+        alt="The batch's tensors with device, shape, dtype, and values",
     )
 
 
@@ -125,7 +125,7 @@ def _images(stepped: SteppedBatch, place: int) -> None:
         for image, label in zip(stepped.images, stepped.labels, strict=True):
             name = stepped.classes[label]
             with st.container(gap="xxsmall"):
-                alt_text = f"An image of the batch: {name}"
+                alt_text = f"An image from the batch: {name}"
                 wall.show(image[np.newaxis], alt_text, "content")
                 st.markdown(f":small[{name}]")
     _tensors(stepped, place)

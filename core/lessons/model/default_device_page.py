@@ -23,7 +23,7 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 
 def draw() -> None:
     """The question, then what was tried in a process of its own."""
-    with explained("The default device could not be tried"):
+    with explained("The worker could not try the default device"):
         with st.spinner("Creating tensors"):
             compared = default_device()
         default_places(compared)
@@ -51,7 +51,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
     st.markdown(words("default_device.ran", device=device))
     moved = [text for text, place in block["made"].items() if place == device]
     for right in [text for text in GUESSES if text not in moved][:1]:
-        finding = f"`{right}` is made on the CPU, and the other two on `{device}`."
+        finding = f"`{right}` ends up on the CPU, and the other two on `{device}`."
         guess.judge(finding, guessed, right, "`{}`".format)
     stayed = [text for text in block["made"] if text not in moved]
     with st.grid(min_column_width=300):
@@ -62,7 +62,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
     different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
     if different:
         st.markdown(
-            f"With `set_default_device`, these end up on a different device: "
+            "With `set_default_device`, these tensors end up on a different device: "
             f"`{'`, `'.join(different)}`."
         )
     st.markdown(words("default_device.lasts"))
@@ -85,5 +85,5 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
         )
         error = compared["generator"]
         st.markdown(
-            f"Here, this fails too: `{error}`" if error else "Here, this works."
+            f"This fails here, too: `{error}`" if error else "This code works here."
         )

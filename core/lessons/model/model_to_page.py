@@ -92,8 +92,8 @@ def draw(model: str, device: str) -> None:
         st.markdown(
             (
                 f"{len(buffers)} of these tensors are **buffers**, such as "
-                f"`{buffers[0]}`: the running averages of batch norm, and the "
-                "number of batches that they come from. "
+                f"`{buffers[0]}`. They hold batch norm's running averages and "
+                "the number of batches behind these averages. "
                 if buffers
                 else f"{words('buffers.none')} "
             )
@@ -119,7 +119,7 @@ def weight(move: Move) -> None:
 def time(job: Job, move: Move) -> None:
     """Seconds of the move, once they are measured."""
     if not job.ended:
-        slot("The move is being timed, with a new model for each repeat.")
+        slot("The worker is timing the move with a new model for each repeat.")
     timed: MoveTime | None = job.value
     if timed is None:
         return
@@ -128,13 +128,13 @@ def time(job: Job, move: Move) -> None:
     device = tensors[0].after
     if device == tensors[0].before:
         why = (
-            f", just to check where each tensor is. The tensors are already on the "
-            f"{device.upper()}, so nothing is copied."
+            f". The tensors are already on the {device.upper()}, so PyTorch only "
+            "checks where each tensor is, and copies nothing."
         )
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
         why = (
-            f": {rate:.2g} GB/s. Small tensors are slow to copy, since each copy takes "
+            f": {rate:.2g} GB/s. Small tensors are slow to copy, because a copy takes "
             "a few microseconds before its first byte moves."
         )
     st.markdown(
@@ -188,7 +188,7 @@ def optimizer(device: str, environment: Environment) -> None:
                 map(outcome, findings)
             ),
         },
-        "What a step does after the model has been moved",
+        "What a step does after the model was moved",
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)
@@ -237,7 +237,7 @@ def forget(device: str) -> None:
             if end.error:
                 st.error(
                     f"`{end.error}`",
-                    title="The step fails at the arrow",
+                    title="The step fails at the line with the arrow",
                     icon=":material/error:",
                 )
                 if device == SIMULATED:

@@ -47,7 +47,7 @@ def measure(
                 raise
             break
     if not measured:
-        raise ExplainedError("There was no size to measure.")
+        raise ExplainedError("Even the smallest copy did not fit in memory.")
     return Transfers(tuple(measured), devices.environment(device))
 
 

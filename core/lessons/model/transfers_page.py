@@ -40,10 +40,10 @@ def show_copies() -> None:
 def in_words(crossed: Crossing) -> str:
     """What the simulated accelerator has counted of one step, or of one move."""
     if not crossed.copies:
-        return "Nothing crosses between host and device, and the host doesn't wait."
+        return "No copy goes to or from the device, and the host doesn't wait."
     waits = f"waits {format.counted(crossed.waits, 'time')}."
     if crossed.waits == crossed.copies > 1:
-        waits = "waits for each of them."
+        waits = "waits for each copy."
     copies = format.counted(crossed.copies, "copy", "copies")
     return f"**{copies}**, {format.size(crossed.bytes)} in all. The host {waits}"
 
@@ -130,15 +130,14 @@ class TransfersLab(Lab):
         rates = rates[rates["direction"] == rates["direction"].iloc[0]]
         large = rates[rates["bytes"] == rates["bytes"].max()]
         best = large.iloc[int(large["rate"].argmax())]
-        text = (
-            f"A copy of {best['size']} runs at **{speed(best)}** {best['direction']}."
-        )
+        text = f"From {best['direction']}, a copy of {best['size']} runs at "
+        text += f"**{speed(best)}**."
         low, high = (float(best[column]) for column in ("low", "high"))
         if is_steady(best):
             low = high = float(best["rate"])
         else:
-            text += " The repeats differ too much for a single figure: measure again "
-            text += "when the machine is quiet."
+            text += " The repeats differ too much for a single figure. Measure again "
+            text += "when nothing else is running."
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
@@ -175,7 +174,7 @@ class TransfersLab(Lab):
     def caption(self, result: Transfers) -> str:
         ns = sorted({len(copy.seconds) for copy in result.measured})
         return (
-            f"Median of n = {' to '.join(map(str, ns))} repeats after a warm-up; the "
+            f"Median of n = {' to '.join(map(str, ns))} repeats after a warm-up. The "
             "shading spans the middle half of the repeats."
         )
 

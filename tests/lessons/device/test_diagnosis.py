@@ -132,7 +132,7 @@ def test_gpus_that_are_hidden_beside_one_that_works_are_counted() -> None:
         nvidia_gpus=("a", "b", "c"),
         variables=(("CUDA_VISIBLE_DEVICES", "1"),),
     )
-    assert "hides 2 more" in diagnose(facts).why
+    assert "see 2 of this machine" in diagnose(facts).why
 
 
 def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
     finding = Parallel().finding(result)
     assert times in finding.sentence
     assert finding.right == right
-    busy = "something else was probably running" in " ".join(Parallel().lines(result))
+    busy = "Something else was probably running" in " ".join(Parallel().lines(result))
     assert busy is (len(set(core)) > 1)
 
 
