@@ -339,7 +339,7 @@ def main() -> None:
         "--record", action="store_true", help="save the result in core/reference"
     )
     parser.add_argument("--quick", action="store_true", help="measure less")
-    parser.add_argument("--repeats", type=int, help="default: 5, or 1 if quick")
+    parser.add_argument("--repeats", type=int, help="default: 5, or 1 with --quick")
     parser.add_argument("--device", default="auto", help="default: auto")
     arguments = parser.parse_args()
     quick = arguments.quick

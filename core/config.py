@@ -53,8 +53,8 @@ MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 # Names of machines. Pages show them as they are, so none may be read as a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
-    "a name of at most 63 letters, digits, spaces, hyphens, dots, and underscores "
-    "that is not a link"
+    "a name of up to 63 letters, digits, spaces, hyphens, periods, and underscores "
+    "(no links)"
 )
 MOST_NOTICES = 5  # for one address
 
@@ -187,9 +187,7 @@ class RunConfig:
             except ValueError as error:
                 notices.append(f"{error} The app ignored this setting.")
         if (count := len(notices)) > MOST_NOTICES:
-            rest = (
-                f"The app ignored {count:,} settings in the address, including these."
-            )
+            rest = f"In all, the app ignored {count:,} settings in the address."
             notices[MOST_NOTICES:] = [rest]
         return config, notices
 
@@ -239,16 +237,15 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
     samples = TRAIN_SAMPLES[task]
     steps = -(-samples // batch_size)
-    most, noun, per_epoch, limit = min(
-        (MOST_SAMPLES // samples, "samples", samples, MOST_SAMPLES),
-        (MOST_STEPS // steps, "steps", steps, MOST_STEPS),
+    most, noun, limit = min(
+        (MOST_SAMPLES // samples, "samples", MOST_SAMPLES),
+        (MOST_STEPS // steps, "steps", MOST_STEPS),
     )
     if epochs > most:
         advice = " Larger batches allow more epochs." if noun == "steps" else ""
         yield (
-            f"Epochs must be at most {most} with batch size {batch_size}: {epochs} "
-            f"would be {epochs * per_epoch:,} {noun} of {task}, but a run may have "
-            f"only {limit:,}.{advice}"
+            f"Epochs must be at most {most} for {task} with batch size {batch_size}, "
+            f"not {epochs}: a run may have at most {limit:,} {noun}.{advice}"
         )
 
 

@@ -33,9 +33,9 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
         # The first argument of a training run is its configuration.
         size = getattr(next(iter(arguments), None), "batch_size", None)
         if size is None or size <= 16:
-            return "The memory ran out. Close other programs and try again."
+            return "There was not enough memory. Close other programs and try again."
         return (
-            f"The memory ran out at batch size {size:,}. "
+            f"There was not enough memory for batch size {size:,}. "
             f"Try {max(16, size // 4):,}: activations grow with the batch."
         )
     logger.exception("a job failed")

@@ -380,8 +380,8 @@ def main() -> int:
     """The exit status: 0, or 1 where no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
-    parser.add_argument("file", nargs="?", help="a program's output, or - for a pipe")
-    parser.add_argument("--json", action="store_true", help="JSON, or null if unknown")
+    parser.add_argument("file", nargs="?", help="the output (default: from a pipe)")
+    parser.add_argument("--json", action="store_true", help="JSON (null if unknown)")
     options = parser.parse_args()
     if options.file in (None, "-"):
         if sys.stdin.isatty():

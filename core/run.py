@@ -20,8 +20,8 @@ from core.training import run
 from core.watch import Watch
 
 HELP = {  # after a setting's default
-    **dict.fromkeys(RECIPES["ann"], ", or as the model's recipe says"),
-    **dict.fromkeys(("model", "criterion"), ", or what fits the task"),
+    **dict.fromkeys(RECIPES["ann"], ", unless the model's recipe differs"),
+    **dict.fromkeys(("model", "criterion"), ", or one that fits the task"),
 }
 
 

@@ -36,7 +36,7 @@ def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
     jobs = Jobs(lambda *_: None)
     jobs.add(Job("a1", "core.training:run", (), "train", "an id"))
     jobs.start("a1")
-    jobs.end("a1", Outcome("failed", message="The memory ran out."))
+    jobs.end("a1", Outcome("failed", message="There was not enough memory."))
     lines = json_lines()
     statuses = [each["message"].partition(":")[0] for each in lines]
     assert statuses == ["queued", "starting", "failed"]

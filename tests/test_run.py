@@ -171,4 +171,4 @@ def test_lack_of_host_memory_is_a_line() -> None:
     settings = ["--task", "sprites", "--model", "cnn", "--batch-size", "4096"]
     done = python("-c", OUT_OF_MEMORY, *settings, "--device", "cpu", status=1)
     assert "Traceback" not in done.stderr
-    assert "memory ran out at batch size 4,096" in done.stderr.splitlines()[-1]
+    assert "not enough memory for batch size 4,096" in done.stderr.splitlines()[-1]

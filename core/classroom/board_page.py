@@ -22,7 +22,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-MOST_WAITING = 4  # listed; the others are counted
+MOST_WAITING = 4  # jobs listed; the rest are only counted
 WALL_HEIGHT, WALL_FONT_PIXELS = 510, 22  # size of the projector's chart
 
 
@@ -67,7 +67,7 @@ def live(draw: Callable[[Standings], None]) -> None:
 
 
 def leader(standings: Standings, named: bool = True) -> str:
-    """Who is first, or has won, in a sentence; empty while nobody has a place."""
+    """A sentence on who leads or has won; empty until somebody has a place."""
     if not standings.order:
         return ""
     first, shown = standings.order[0], standings.opened
@@ -76,7 +76,7 @@ def leader(standings: Standings, named: bool = True) -> str:
 
 
 def headline(standings: Standings) -> str:
-    """The quest, and how many have a place in it."""
+    """The quest, and how many people have a place."""
     rules, task = standings.opened.rules, format.NAMES[standings.task]
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
@@ -87,7 +87,7 @@ def headline(standings: Standings) -> str:
 
 
 def chart(standings: Standings, on_wall: bool = False) -> None:
-    """A point for each best run; empty axes before there is one."""
+    """A point for each person's best run; empty axes until somebody has one."""
     rules: Rules = standings.opened.rules
     machine, me, best = engine().machine(), visitor(), standings.best
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
@@ -133,7 +133,7 @@ def chart(standings: Standings, on_wall: bool = False) -> None:
 
 
 def _quest(standings: Standings, me: str) -> None:
-    """The visitor's place and neighbors, or how far they are from one."""
+    """The visitor's place and neighbors, or what is missing for a place."""
     rules: Rules = standings.opened.rules
     st.subheader("The quest", anchor=False)
     st.markdown(place(standings, me))
@@ -193,9 +193,9 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """A line for each job that runs, then for the first that wait; Markdown.
+    """Lines of Markdown: the jobs that run, then the first ones that wait.
 
-    On the wall without icons and without "You".
+    On the wall, the lines have no icons, and no "You".
     """
     me = "" if on_wall else visitor()
     anonymous = on_wall and standings.opened.rules.anonymous
@@ -215,7 +215,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     if rest := len(queue) - len(listed):
         lines.append(f"and {rest} more")
     if engine().paused:
-        lines.insert(0, ":material/pause: Your teacher has paused the queue.")
+        lines.insert(0, ":material/pause: Your teacher paused the queue.")
     lines = lines or ["Nothing is training right now."]
     return (
         [re.sub(r":material/\w+: ", "", each) for each in lines] if on_wall else lines

@@ -1,4 +1,4 @@
-"""Guesses of the class on Compare and Speed, beside what was measured."""
+"""The class's guesses on Compare and Speed, beside what was measured."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-# The right answer, or all that the readings leave open, and the figure; None: not yet.
+# All answers that the readings allow, and the figure; None until it is measured.
 Measured = tuple[tuple, str] | None
 
 
@@ -40,7 +40,7 @@ class Guess:
     read: Callable[[Any], Measured]  # from the job's result
 
     def measured(self) -> Measured:
-        """What this machine has measured last."""
+        """This machine's newest measurement."""
         job = measured.newest(self.address)
         return None if job is None or job.value is None else self.read(job.value)
 
@@ -87,12 +87,12 @@ KEYS = tuple(each.key for each in GUESSES)
 
 
 def counts(answers: Iterable[Any]) -> Counter[Any]:
-    """How many gave each answer; the wish to be shown the result is none."""
+    """How many people gave each answer; "Just show me" doesn't count."""
     return Counter(answer for answer in answers if answer != guess.SHOWN)
 
 
 def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
-    """The class's answers to one of the visitor's own guesses; `given` is by key."""
+    """The class's answers to a question that the visitor has guessed, too."""
     mine = [each for each in GUESSES if guess.made(each.key) is not None]
     st.subheader("What the class guessed", anchor=False)
     if mine:
@@ -102,7 +102,7 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def reveal(chosen: Class) -> None:
-    """All tallies for the teacher, who shows one on the wall or takes it off."""
+    """Every tally for the teacher, who shows one on the wall or takes it off."""
     key = tally(GUESSES, store().answers.of_class(chosen.id, KEYS)).key
     if not chosen.is_open:
         return
@@ -116,7 +116,7 @@ def reveal(chosen: Class) -> None:
 
 
 def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Guess:
-    """Choose a question, and see how many gave each answer; returns the question."""
+    """Draw a choice of questions and the chosen one's answers; returns the choice."""
     chosen = st.selectbox(
         "Question",
         asked,
@@ -142,17 +142,17 @@ def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Gue
 
 
 def finding(answers: Counter[Any], right: Measured) -> str:
-    """The most frequent guess, and the measured answer, in a sentence."""
+    """A sentence on the most frequent guess and the measured answer."""
     if not answers:
-        return "Nobody else has guessed yet."
+        return "Nobody in this class has guessed yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     (most, count), *others = answers.most_common()
     if alike := [f"“{answer}”" for answer, people in others if people == count]:
-        text += f", {count} each were {' and '.join((f'“{most}”', *alike))}"
+        text += f", {' and '.join((f'“{most}”', *alike))} got {count} each"
     else:
         text += f", {count} {'was' if count == 1 else 'were'} “{most}”"
     if right is None:
-        return f"**{text}.** This has not been measured yet."
+        return f"**{text}.** The answer hasn't been measured yet."
     fitting, figure = right
     had = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)

@@ -1,4 +1,4 @@
-"""Downloads of a class, its table and its handout; and the day of its deletion."""
+"""A class's downloads (tables and a handout), and the day of its deletion."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def draw(chosen: Class) -> None:
 
 
 def file_name(chosen: Class, content: str, kind: str) -> str:
-    """As in "Monday, room 2 2026-11-24 runs.csv": the class, today, what is in it."""
+    """The class, today's date, and the content: "Room 2 2026-11-24 runs.csv"."""
     return f"{chosen.name.rstrip('.')} {date.today()} {content}.{kind}"
 
 
@@ -120,7 +120,7 @@ def answers_table(chosen: Class) -> str:
 
 
 def handout(chosen: Class) -> dict[str, Any]:
-    """The fields of handout.html; its chart and order are `page`'s."""
+    """The fields of handout.html, except those that `page` works out."""
     people = names_of(store().classes.members(chosen.id))
     machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
     return {
@@ -140,7 +140,7 @@ def handout(chosen: Class) -> dict[str, Any]:
 def _points(
     chosen: Class, runs: Sequence[RunSummary], people: Mapping[str, str]
 ) -> list[Point]:
-    """Everybody's best run on the task that most have trained on."""
+    """Everybody's best run on the task that most people have trained on."""
     by_id = {run.id: run for run in runs if not (run.hidden or run.withheld)}
     best = bests(by_id.values(), people, chosen.rules)
     most = Counter(run.task for run in best).most_common(1)
@@ -158,7 +158,7 @@ def _points(
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Question, all guesses with how many, measured answer; the most answered first."""
+    """Question, guesses with their counts, measured answer; most answered first."""
     given = store().answers.of_class(chosen.id, guesses.KEYS)
     answers = {g: guesses.counts(given[g.key].values()) for g in guesses.GUESSES}
     rows = []
@@ -176,7 +176,7 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
 
 
 def page(points: Sequence[Point], target: float, **fields: Any) -> str:
-    """One HTML page, which a browser prints: it needs no other file and no network."""
+    """One HTML page to print, which needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
@@ -189,7 +189,7 @@ def page(points: Sequence[Point], target: float, **fields: Any) -> str:
 
 
 def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
-    """Pixels of a dot for each point, of the target, and of the ticks with labels."""
+    """Where the points, the target, and the labeled ticks are drawn, in pixels."""
     seconds = [max(point.seconds, 1e-3) for point in points]
     across = axes.costs(seconds)
     up = axes.shares([target, *(point.accuracy for point in points)])

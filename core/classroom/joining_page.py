@@ -1,4 +1,4 @@
-"""Joining a class: the way in by link, code or phone, and the name in it."""
+"""Joining a class by a link, a code, or a phone, and choosing a name in it."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,12 +20,12 @@ words = Words(__file__)
 
 QR_PIXELS = 220
 LOCAL = ("localhost", "127.0.0.1", "::1")
-# Files of Docker and Podman: a container's own address is of no use outside.
+# Docker and Podman make these files. Outside, a container's own address is useless.
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def draw() -> bool:
-    """Join, or change one's name; whether the visitor may see the open class."""
+    """Join, or change the name; returns whether the visitor may see the class."""
     me, opened = visitor(), room().open
     shown = room().board_for(me)
     tell_notice()
@@ -60,7 +60,7 @@ def draw() -> bool:
 
 
 def _ask_in(opened: Class | None) -> None:
-    """The button to join with the address's code, or with one to type."""
+    """The button to join, with the address's code or a field for one."""
     code = st.query_params.get("code", "")
     fits = opened is not None and as_code(code) == opened.code
     if code and not fits:
@@ -103,9 +103,9 @@ def _rename() -> None:
 
 
 def address(page: str, query: str = "") -> str:
-    """A page of this server, as other machines of the network reach it.
+    """A page's address for other machines on the network.
 
-    As this browser does, unless that is by a name that only this machine knows.
+    It is this browser's own, unless that has a name that only this machine knows.
     """
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
     url, ip = urlsplit(base), get_internal_ip()
@@ -124,7 +124,7 @@ def link_to(opened: Class) -> str:
 def draw_code(opened: Class) -> None:
     """Draw the code for phones."""
     link = link_to(opened)
-    # Dark on light in both themes: not every phone reads the inverse.
+    # Dark on light in both themes, since some phones can't read light on dark.
     svg = segno.make(link, error="m").svg_inline(
         scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
     )

@@ -10,13 +10,13 @@ from core.words import Words
 words = Words(__file__)
 
 SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # characters
-MARKS = 2  # on one letter, as some scripts need
+MARKS = 2  # accents on one letter; some scripts need two
 BETWEEN = " -'’.,"
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
 
 def friendly(taken: Collection[str] = ()) -> str:
-    """Two words that no name in the class has: "Amber Otter"."""
+    """Two words that nobody in the class is called yet: "Amber Otter"."""
     folded = {fold(name) for name in taken}
     while True:
         name = f"{random.choice(FIRST)} {random.choice(SECOND)}"
@@ -27,7 +27,7 @@ def friendly(taken: Collection[str] = ()) -> str:
 
 
 def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
-    """The name, tidied; ExplainedError for one that is taken or can't be a name.
+    """The tidied name; ExplainedError if it is taken or can't be a name.
 
     Its characters mean nothing in Markdown and don't change the writing direction.
     """

@@ -1,4 +1,4 @@
-"""The board on the wall of the room: large, live, and without a sidebar."""
+"""The board on the room's wall: large, live, and without a sidebar."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ MOST_MISTAKES, MISTAKE_PIXELS = 16, 100  # in a row; width of one
 
 
 def draw() -> None:
-    """For members and teachers alone: the code to join with is on it."""
+    """Only for members and teachers, since it shows the code to join."""
     st.set_page_config(
         page_title="Class · to(device)",
         page_icon=LOGO,
@@ -44,7 +44,7 @@ def draw() -> None:
 
 
 def _part(part: str, **fields: Any) -> None:
-    """Draw a part of wall.html, which takes all texts as they are."""
+    """Draw a part of wall.html, which shows all texts literally."""
     template = paper.template(Path(__file__).with_name("wall.html"))
     st.html(str(getattr(template.module, part)(**fields)))
 
@@ -87,7 +87,7 @@ def _wall(standings: Standings) -> None:
 
 
 def _tally(standings: Standings, key: str) -> None:
-    """The guesses that the teacher has revealed, and the answer once it is measured."""
+    """The guesses that the teacher revealed, and the answer once it is measured."""
     asked = next(each for each in guesses.GUESSES if each.key == key)
     answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
     _part(

@@ -1,4 +1,4 @@
-"""The class's answers to the questions at the lessons' ends, for its teacher."""
+"""For the teacher: how the class answered the questions at the lessons' ends."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ KEYS = [each.key for lesson in course.LESSONS for each in lesson.questions]
 
 @dataclass(frozen=True)
 class Score:
-    """How a class answered a question at the first try."""
+    """How a class answered a question on the first try."""
 
     lesson: str
     question: Question
@@ -31,9 +31,9 @@ class Score:
 def scores(
     lessons: Iterable[Lesson], given: Mapping[str, Mapping[str, Any]]
 ) -> list[Score]:
-    """Of the questions that were answered, the hardest first.
+    """The scores of all answered questions, the hardest first.
 
-    `given` are the answers by question, then by visitor.
+    `given` has the answers by question, then by visitor.
     """
     all_scores = []
     for lesson in lessons:
@@ -56,7 +56,7 @@ def of_class(chosen: Class) -> list[Score]:
 
 
 def draw(chosen: Class) -> None:
-    """The hardest question in full, and a table of all that were answered."""
+    """The hardest question in full, and a table of all answered questions."""
     all_scores = of_class(chosen)
     if not all_scores:
         st.markdown("Nobody in this class has answered a question yet.")
@@ -64,8 +64,8 @@ def draw(chosen: Class) -> None:
     hardest, question = all_scores[0], all_scores[0].question
     if hardest.mistaken:
         st.markdown(
-            f"**The hardest question: {hardest.right} of {hardest.answered} were right "
-            f"on the first try.** {question.text}"
+            f"**The hardest question: {hardest.right} of {hardest.answered} people got "
+            f"it right on the first try.** {question.text}"
         )
         if question.code:
             st.code(question.code, line_numbers=True)
@@ -74,7 +74,7 @@ def draw(chosen: Class) -> None:
             f":material/check: {question.right}: {question.answers[question.right]}"
         )
     else:
-        st.markdown("**Everybody answered every question right on the first try.**")
+        st.markdown("**Everybody got every question right on the first try.**")
     rows = [
         (
             score.lesson,
@@ -84,6 +84,6 @@ def draw(chosen: Class) -> None:
         )
         for score in all_scores
     ]
-    # Unlike st.dataframe, it shows a long question whole.
+    # st.table shows long questions in full; st.dataframe would cut them.
     names = ("Lesson", "Question", "Right on the first try", "Answered")
     st.table(pd.DataFrame(rows, columns=names).set_index("Lesson"))

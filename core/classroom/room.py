@@ -1,7 +1,7 @@
 """The room: the open class, its members, and which jobs it admits.
 
-All that decides is in memory, so that neither the queue nor a hundred open pages wait
-for the database; each change is written as it is made. A server has one room.
+Everything that decides is in memory, so neither the queue nor a hundred open pages wait
+for the database; each change is stored as it is made. A server has one room.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from core.words import Words
 logger = logging.getLogger(__name__)
 words = Words(__file__)
 
-EXPIRY_SECONDS = 3600.0  # from one look for expired classes to the next
+EXPIRY_SECONDS = 3600.0  # between two looks for expired classes
 SEEDS = 10_000  # each member gets one of these
-OUTSIDE = "everybody outside"  # one queue and one allowance for all who haven't joined
+OUTSIDE = "everybody outside"  # people who haven't joined take turns as one person
 Forget = Callable[[str, list[str]], object]  # ends an owner's runs: Engine.forget
 
 
@@ -43,19 +43,19 @@ class Teacher:
 
 
 class Room(Gate):
-    """Safe to use from threads. Whatever takes a Teacher is for teachers alone."""
+    """Safe to use from threads. Methods that take a Teacher are only for teachers."""
 
     def __init__(self, classes: Classes) -> None:
-        """Restore what was open when the server stopped, if that can be read."""
+        """Restore the class that was open when the server stopped, if possible."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
         self._open: Class | None = None
-        self._ended: Class | None = None  # the one open last, for its final board
-        # Of the open class, or else of the ended one, in the order they joined
+        self._ended: Class | None = None  # the last one, for its final board
+        # Members of the open class, or else of the ended one, in the order they joined
         self._members: dict[str, Member] = {}  # by visitor
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
         self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
-        self._teachers: set[str] = set()  # visitors without rules
+        self._teachers: set[str] = set()  # visitors who are exempt from the rules
         try:
             for one in classes.all():
                 if one.is_open:
@@ -77,7 +77,7 @@ class Room(Gate):
         return self._open
 
     def rules_for(self, visitor: str) -> Rules:
-        """Rules of the open class; none for a teacher, or without a class."""
+        """The open class's rules; none for a teacher, or without a class."""
         opened = self._open
         if opened is None or visitor in self._teachers:
             return NONE
@@ -91,18 +91,18 @@ class Room(Gate):
         return own
 
     def member(self, visitor: str) -> Member | None:
-        """The visitor as a member of the open class; None: not in it."""
+        """The visitor as a member of the open class; None if they aren't one."""
         return self._members.get(visitor) if self._open else None
 
     def is_teacher(self, visitor: str) -> bool:
         return visitor in self._teachers
 
     def may_see(self, visitor: str) -> bool:
-        """Whether a class is open, and the visitor in it or a teacher."""
+        """Whether a class is open and the visitor is a member or a teacher."""
         return self._open is not None and self.board_for(visitor) is not None
 
     def members(self) -> list[Member]:
-        """Of the class on the board."""
+        """Members of the class on the board."""
         with self._lock:
             return list(self._members.values())
 
@@ -116,12 +116,12 @@ class Room(Gate):
         is_in = visitor in self._members or visitor in self._teachers
         return self.on_board if is_in else None
 
-    # Acts of students
+    # What students do
 
     def join(self, code: str, visitor: str) -> Member:
-        """Join the class of this code under a friendly name; a member stays one.
+        """Join the class with this code, under a friendly name.
 
-        Raises ExplainedError: a wrong code, a class that is closed or full.
+        Raises ExplainedError if the code is wrong, or the class is closed or full.
         """
         typed = as_code(code)
         with self._lock:
@@ -137,10 +137,10 @@ class Room(Gate):
                 self._members[visitor] = member
                 self._classes.join(member, self._open.joined)
                 return member
-        raise ExplainedError(self.why_not(typed))  # reads the database: unlocked
+        raise ExplainedError(self.why_not(typed))  # reads the database, so not locked
 
     def why_not(self, code: str) -> str:
-        """Why nobody can join by a code that isn't the open class's."""
+        """Why nobody can join with a code that isn't the open class's."""
         typed = as_code(code)
         is_closed = any(each.code == typed for each in self._classes.all())
         return words("room.closed") if is_closed else words("room.wrong_code")
@@ -172,7 +172,7 @@ class Room(Gate):
         return self._open is not None and self._open.is_paused
 
     def person(self, owner: str) -> str:
-        """All who have not joined are one, so that a fresh cookie is of no use."""
+        """People who haven't joined count as one, so a new cookie gains nothing."""
         if not owner or self._open is None or owner in self._teachers:
             return owner
         return owner if owner in self._members else OUTSIDE
@@ -181,7 +181,7 @@ class Room(Gate):
         return self.rules_for(owner).seconds if owner else None
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Refuse a job that breaks a rule; else count it, as the last check of all."""
+        """Refuse a job that breaks a rule, or count it: no check comes after this."""
         with self._lock:
             if self._open is None or job.owner in self._teachers:
                 return
@@ -207,18 +207,18 @@ class Room(Gate):
     def steer(self, owner: str, wish: Wish) -> None:
         self.rules_for(owner).check_rate(wish.learning_rate)
 
-    # Acts of teachers. Each is logged; StoreError where it can't be done now
+    # What teachers do: all of it is logged. Raises StoreError if it isn't possible now
 
     def welcome(self, teacher: Teacher) -> None:
-        """No rule holds for this visitor, from signing in until signing out."""
+        """Exempt this visitor from the rules, from signing in until signing out."""
         self._teachers.add(teacher.visitor)
 
     def dismiss(self, teacher: Teacher) -> None:
-        """The rules hold for this visitor again."""
+        """Apply the rules to this visitor again."""
         self._teachers.discard(teacher.visitor)
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
-        """A new class, closed. ExplainedError for an invalid name or size."""
+        """A new class, still closed. ExplainedError for an invalid name or size."""
         if not 1 <= size <= 500:
             raise ExplainedError(words("room.size"))
         name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
@@ -227,7 +227,7 @@ class Room(Gate):
         return made
 
     def start(self, teacher: Teacher, class_id: str) -> None:
-        """Open a class; one that was open is closed."""
+        """Open a class, and close the one that was open."""
         with self._lock:
             chosen = self._get(class_id)
             if not chosen.is_open:
@@ -243,7 +243,7 @@ class Room(Gate):
         self.note(teacher, "closed the class", class_id)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
-        """Start no job until the queue is resumed; running ones go on."""
+        """Start no jobs until the queue is resumed; running jobs continue."""
         with self._lock:
             if self._open is None:
                 raise ExplainedError(words("room.none_open"))
@@ -252,14 +252,14 @@ class Room(Gate):
         self.note(teacher, f"{'paused' if paused else 'resumed'} the queue", class_id)
 
     def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
-        """Change columns of a class, logged as `told`; rules hold for later jobs."""
+        """Change a class's columns and log `told`; rules apply to later jobs."""
         self._change(class_id, **values)
         self.note(teacher, told, class_id)
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
-        """Change a member's name; ExplainedError for one that can't be."""
+        """Change a member's name; ExplainedError if the name can't be used."""
         with self._lock:
-            # The database may still wait for who has just joined.
+            # Somebody who has just joined may not be in the database yet.
             shown, members = self.on_board, self.members()
             if shown is None or shown.id != member.class_id:
                 members = self._classes.members(member.class_id)
@@ -269,7 +269,7 @@ class Room(Gate):
         self.note(teacher, told, member.class_id)
 
     def remove(self, teacher: Teacher, member: Member) -> None:
-        """Take a person out of a class: the seat is free, the runs stay theirs."""
+        """Remove a person, who keeps their runs; their seat becomes free."""
         with self._lock:
             left, shown = self._get(member.class_id), self.on_board
             if shown and shown.id == left.id:
@@ -285,7 +285,7 @@ class Room(Gate):
         self.note(teacher, f"{'showed' if key else 'hid'} the guesses on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
-        """Log what a teacher did: in that class, or else in the open one."""
+        """Log what a teacher did in that class, or else in the open class."""
         open_id = self._open.id if self._open else None
         self._classes.write_down(teacher.name, act, class_id or open_id)
 
@@ -294,13 +294,13 @@ class Room(Gate):
         self._delete(self._get(class_id), forget, teacher.name)
 
     def delete_expired(self, forget: Forget) -> None:
-        """Delete the classes whose date has come."""
+        """Delete the classes that have expired."""
         for each in self._classes.all():
             if each.ends is not None and each.ends < time.time():
                 self._delete(each, forget, "The app")
 
     async def watch_expiry(self, forget: Forget) -> None:
-        """Delete expired classes at once, after a day off, and then each hour."""
+        """Delete expired classes now, in case the server was off, and then hourly."""
         while True:
             try:
                 await asyncio.to_thread(self.delete_expired, forget)

@@ -1,7 +1,7 @@
-"""Rules of a class: plain data that a teacher fills in.
+"""A class's rules: plain data that a teacher fills in.
 
-Limits and fixed settings hold when a job is submitted, hidden controls are only not
-drawn.
+Limits and fixed settings are checked when a job is submitted; hidden controls are just
+not drawn.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ words = Words(__file__)
 RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # on Train, Compare and Speed
-SHARED = ("task", "model", "batch_size", "device")  # chosen on other pages than Train
-# What a class competes for: the least at the target, or the most in WITHIN seconds.
+SHARED = ("task", "model", "batch_size", "device")  # also chosen on other pages
+# The lowest cost at the target accuracy wins, or the best accuracy in WITHIN seconds.
 QUESTS = ("seconds", "steps", "accuracy")
 WITHIN = 10.0
 
@@ -37,7 +37,7 @@ class Rules:
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
     anonymous: bool = False  # no names on the projector
     quest: str = "seconds"  # one of QUESTS
-    own_seeds: bool = False  # each member trains with a seed of their own
+    own_seeds: bool = False  # each member trains with their own seed
 
     def __post_init__(self) -> None:
         for name in ("runs", "epochs", "seconds"):
@@ -57,7 +57,7 @@ class Rules:
         RunConfig.with_recipe(**self.settings)
         for name, value in self.settings.items():
             if why := self.refusal(name, value):
-                raise ValueError(f"A fixed value breaks a limit. {why}")
+                raise ValueError(f"A fixed setting breaks a limit. {why}")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -66,16 +66,16 @@ class Rules:
 
     @property
     def cost(self) -> str:
-        """What the quest counts beside the accuracy: "steps" or "seconds"."""
+        """What the quest counts besides accuracy: "steps" or "seconds"."""
         return "steps" if self.quest == "steps" else "seconds"
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The most cost and the least accuracy of a run with a place in the quest."""
+        """The highest cost and the lowest accuracy that earn a place in the quest."""
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
 
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
-        """Why a setting can't have this value, in a sentence; empty where it can."""
+        """A sentence on why a setting can't have this value; empty if it can."""
         if setting == "epochs" and self.epochs and value > self.epochs:
             most = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
             return words("rules.epochs", most=most, epochs=value)
@@ -95,13 +95,13 @@ class Rules:
         return not self.refusal(setting, value, with_fixed=with_fixed)
 
     def for_member(self, seed: int) -> Self:
-        """The rules as they hold for a member with this seed."""
+        """The rules for a member with this seed."""
         if not self.own_seeds or "seed" in self.fixed:
             return self
         return replace(self, fixed=self.fixed | {"seed": str(seed)})
 
     def check(self, address: str, arguments: tuple[Any, ...]) -> None:
-        """Raise ExplainedError where a job may not be called with these arguments."""
+        """Raise ExplainedError if a job may not have these arguments."""
         is_run = address == RUN
         for part in _parts(arguments):
             chosen = {"device": part} if isinstance(part, str) else vars(part)
@@ -109,13 +109,13 @@ class Rules:
                 by_default = ("device",) if part.device == "auto" else ()
                 chosen = {name: chosen[name] for name in {*SHARED} - {*by_default}}
             for name, value in chosen.items():
-                # A race's candidates have no task, and are not alike on purpose.
+                # A race's candidates have no task, and they differ on purpose.
                 with_fixed = "task" in chosen and (is_run or name in SHARED)
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
 
     def check_rate(self, rate: float | None) -> None:
-        """Raise ExplainedError where a running job may not change to this rate."""
+        """Raise ExplainedError if a running job may not change to this rate."""
         if rate is not None and (why := self.refusal("learning_rate", rate)):
             raise ExplainedError(why)
 
@@ -124,7 +124,7 @@ NONE = Rules()  # checked once: a page asks for the rules some twenty times
 
 
 def _parts(arguments: Any) -> Iterator[Any]:
-    """Parts of a job's arguments that have a device: its name, or several settings."""
+    """The parts of a job's arguments that have a device: its name, or settings."""
     for part in arguments:
         if isinstance(part, tuple):
             yield from _parts(part)

@@ -1,7 +1,7 @@
 """A class's rules, for its teacher to change, and a link that presets Train.
 
-Limits and fixed settings hold on the server. Hidden controls are only not drawn, and
-presets may be changed.
+The server enforces limits and fixed settings. Hidden controls are just not drawn, and
+anybody can change a preset.
 """
 
 from typing import Any
@@ -107,7 +107,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
 
 
 def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
-    """Hidden and fixed settings; and the link with the fixed and preset ones."""
+    """The hidden and fixed settings, and the link with the preset ones."""
     st.markdown("**What they see on Train, Compare, and Speed**")
     hidden = st.multiselect(
         "Hidden controls",

@@ -1,8 +1,8 @@
 """Signing in as a teacher: by TEACHER_PASSWORD, or by an account in TEACHER_EMAILS.
 
-A browser holds a token that means something only while this server knows it: signing
-out, or a restart of the server, ends it in all tabs. The form comes from an address, so
-that guessing is slowed down there, and not for a teacher at another.
+A browser keeps a token, which ends in all tabs when the teacher signs out or the server
+restarts. Wrong passwords slow down the network address that they come from, and much
+less a teacher at another address.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ FIELDS = f"""<label>Password
   <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
          autocomplete="name"></label>"""
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
-_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with when they end
+_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with their ends
 failures = Failures()
 _one_at_a_time = threading.Lock()  # a digest takes 16 MiB and a core for 0.05 s
 
 
 @cache
 def password() -> tuple[bytes, bytes] | None:
-    """Salt and digest; None: there is none. ExplainedError for one easy to guess."""
+    """Salt and digest; None without a password. ExplainedError for a bad length."""
     text = os.environ.get(PASSWORD, "")
     if not text:
         return None
@@ -67,7 +67,7 @@ def password() -> tuple[bytes, bytes] | None:
 
 
 def fits(typed: str) -> bool:
-    """Takes as long for a wrong password as for the right one."""
+    """A wrong password takes as long as the right one."""
     salt, digest = password() or (b"", b"")
     return hmac.compare_digest(_digest(typed[: LONGEST + 1], salt), digest)
 
@@ -107,13 +107,13 @@ def button(
     *arguments: object,
     **more: Any,
 ) -> bool:
-    """A button whose act is done as the teacher signed in; `more` is for st.button."""
+    """A button that acts for the signed-in teacher; `more` is for st.button."""
     more |= {"icon": f":material/{icon}:" if icon else None, "on_click": act}
     return st.button(label, key=key, args=(do, *arguments), **more)
 
 
 def act(do: Callable[..., object], *arguments: object) -> None:
-    """Do it as the teacher signed in: the callback of teachers' widgets."""
+    """Do something as the signed-in teacher: the callback of teachers' widgets."""
     with noticed():
         who = teacher()
         if who is None:
@@ -122,7 +122,7 @@ def act(do: Callable[..., object], *arguments: object) -> None:
 
 
 def draw() -> None:
-    """The ways to sign in that this server has; without one, how to have one."""
+    """This server's ways to sign in; without any, how to set one up."""
     try:
         by_password = password()
     except ExplainedError as error:
@@ -166,7 +166,7 @@ def sign_out() -> None:
 
 
 async def enter(request: Request) -> Response:
-    """Sign in with the right password; wrong ones wait ever longer."""
+    """Sign in with the right password; each wrong one has to wait longer."""
     fields = await forms.posted(request)
     who, address = visitor_cookie.visitor(request), forms.sender(request)
     delay = failures.delay(address)

@@ -16,7 +16,7 @@ Ticks = tuple[float, ...]
 
 
 def costs(values: Iterable[float]) -> Ticks:
-    """Round numbers around positive values, three to MOST_TICKS, for a log axis."""
+    """Three to MOST_TICKS round numbers around positive values, for a log axis."""
     values = [max(value, 1e-3) for value in values]
     if not values:
         return 1, 10, 100
@@ -42,7 +42,7 @@ def shares(values: Sequence[float]) -> Ticks:
 
 
 def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
-    """The place of a value on an axis of these ticks, drawn from begin to end."""
+    """A value's place on an axis with these ticks, drawn from begin to end."""
     return float(np.interp(value, (ticks[0], ticks[-1]), (begin, end)))
 
 
@@ -51,7 +51,7 @@ def sides(
 ) -> list[str]:
     """Where each name has room beside its point: "right", "left", or "" for nowhere.
 
-    `points` are name, cost and accuracy, the most important first; letters are so many
+    `points` are name, cost, and accuracy, the most important first; letters are
     `pixels` high.
     """
     logs = tuple(map(log, ticks[0]))
@@ -86,7 +86,7 @@ def scatter(
     height: int,
     pixels: int,
 ) -> Chart:
-    """Accuracy over what it cost; letters are so many `pixels` high.
+    """Accuracy over cost; letters are `pixels` high.
 
     Columns: who, cost, accuracy, backend, task, costs (in words), side (of the name),
     and mine: "You" for the visitor. `lines` are the quest's limits.

@@ -1,4 +1,4 @@
-"""Standings of the class on the board, gathered once for all who look."""
+"""The class's standings on the board, gathered once for everybody who looks."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, engine, here, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
-LEAST_SEEDS = 3  # to tell how far luck alone goes
+LEAST_SEEDS = 3  # needed to tell how much is luck
 words = Words(__file__)
 
 
@@ -35,12 +35,12 @@ class Best:
     number: int  # order of arrival
 
     def reached(self, rules: Rules) -> bool:
-        """Whether it has a place in the quest."""
+        """Whether the run has a place in the quest."""
         most, least = rules.limits
         return self.seconds <= (most or self.seconds) and self.accuracy >= (least or 0)
 
     def worth(self, rules: Rules) -> tuple[bool, float, int]:
-        """Greater for a better run; of two that are equal, for the earlier one."""
+        """Greater for a better run, and for the earlier of two equal runs."""
         reached, cost = self.reached(rules), getattr(self, rules.cost)
         by_accuracy = reached == (rules.quest == "accuracy")
         return reached, self.accuracy if by_accuracy else -cost, -self.number
@@ -63,7 +63,7 @@ class Standings:
     best: list[Best]  # the best of them first
     order: list[Best]  # those with a place in the quest, the best first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
-    luck: str  # how far seeds alone bring runs apart
+    luck: str  # how far apart runs are by their seeds alone
     newest: str  # id of the run on images that finished last; empty: none
     queue: list[Job]  # running, then waiting in their order
     guesses: Mapping[str, Mapping[str, Any]]  # by question, then by visitor
@@ -72,9 +72,9 @@ class Standings:
 def bests(
     runs: Iterable[RunSummary], names: Mapping[str, str], rules: Rules
 ) -> list[Best]:
-    """The best run of each member and task on images, the best of all first.
+    """Each member's best run on each image task, the best of all first.
 
-    `names` are the members', by visitor. A run that was steered by hand doesn't count.
+    `names` has members by visitor. Runs that were steered by hand don't count.
     """
     best: dict[tuple[str, str], Best] = {}
     for run in runs:
@@ -92,9 +92,9 @@ def bests(
 
 
 def luck(runs: Iterable[RunSummary], task: str) -> str:
-    """How far apart runs are that differ in their seeds alone, measured, in a sentence.
+    """A sentence on how far apart runs are that differ only in their seeds.
 
-    Of the setting that most seeds have been tried with; empty below three of them.
+    It is about the settings with the most seeds; empty with fewer than three.
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
@@ -126,9 +126,9 @@ def neighbors(order: Sequence[Best], visitor: str) -> list[tuple[int, Best]]:
 def stuck(
     members: Iterable[Member], runs: Iterable[RunSummary], busy: Collection[str] = ()
 ) -> dict[Member, str]:
-    """Members without a run, or whose last one failed, with a sentence that says so.
+    """Members without a run, or whose last run failed, each with a sentence.
 
-    `runs` are the class's, the newest first; visitors in `busy` train right now.
+    `runs` are the class's, the newest first; visitors in `busy` are training now.
     """
     last: dict[str | None, RunSummary] = {}
     for run in runs:
@@ -147,7 +147,7 @@ def stuck(
 
 
 def queue() -> list[Job]:
-    """Jobs that train, then those that wait to, in the queue's order."""
+    """Jobs that are training, then jobs that are waiting, in the queue's order."""
     jobs = (job for job in engine().going_on() if job.lane == PAUSED)
     return sorted(jobs, key=lambda job: job.place)
 
@@ -192,7 +192,7 @@ clear = _newest.clear
 
 
 def newest() -> Standings:
-    """Raises ExplainedError where they can't be read, or no class is on the board."""
+    """Raises ExplainedError if they can't be read, or no class is on the board."""
     shown, standings = room().on_board, _newest()
     if shown and (shown.id, shown.is_open) != (
         standings.opened.id,

@@ -24,11 +24,11 @@ from core.words import Words
 words = Words(__file__)
 
 CHOSEN = "teacher_class"
-MOST_JOBS = 8  # listed, each with a button; the others are counted
+MOST_JOBS = 8  # listed, each with a button; the rest are only counted
 
 
 def choose() -> Class | None:
-    """Choose a class, or make one; None: there is none yet."""
+    """Choose or make a class; None if there is none yet."""
     classes = {each.id: each for each in store().classes.all()}  # the newest first
     if st.session_state.get(CHOSEN) not in classes:
         opened = (each.id for each in classes.values() if each.is_open)
@@ -72,7 +72,7 @@ def _make(teacher: Teacher) -> None:
 
 
 def _buttons(chosen: Class) -> None:
-    """The primary one is what comes next."""
+    """The primary button is the next step."""
     class_id = chosen.id
     if not chosen.is_open:
         do = room().start, class_id
@@ -103,7 +103,7 @@ def _how_to_join(chosen: Class) -> None:
         st.code(link := joining.link_to(chosen), language=None, wrap_lines=True)
         st.markdown(words("teacher.join", code=chosen.code, joined=joined))
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
-        st.link_button("The view for the projector", wall, icon=icon)
+        st.link_button("Projector view", wall, icon=icon)
         if urlsplit(link).hostname in (*joining.LOCAL, None):
             st.warning(words("teacher.local"), icon=":material/wifi_off:")
         joining.draw_code(chosen)
@@ -135,7 +135,7 @@ def names_of(members: Sequence[Member]) -> dict[str, str]:
 
 
 def students(chosen: Class) -> None:
-    """Who is stuck, what runs and who waits; while the class is open, every few s."""
+    """Who is stuck, what runs, and who waits; updated while the class is open."""
 
     @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
     def live() -> None:
@@ -154,13 +154,13 @@ def students(chosen: Class) -> None:
             _hiding(class_runs, names)
 
     live()
-    # Not in what is drawn every few seconds, which would close the question.
+    # Not in the part that is drawn every few seconds, which would close the dialog.
     if members := store().classes.members(chosen.id):
         _person(members)
 
 
 def _person(members: Sequence[Member]) -> None:
-    """Rename or remove one of them."""
+    """Rename or remove a member."""
     by_id = {member.visitor: member for member in members}
     with st.expander("Rename or remove somebody", icon=":material/person:"):
         who = st.selectbox(
@@ -183,7 +183,7 @@ def _rename(teacher: Teacher, member: Member) -> None:
 
 
 def _headline(members: int, why: Mapping[Member, str]) -> None:
-    """Who is stuck; those for the same reason together."""
+    """Who is stuck, grouped by the reason."""
     if not members:
         st.markdown(words("teacher.nobody"))
     elif not why:
@@ -216,7 +216,7 @@ def _table(
     figures.table(
         rows,
         ("Name", "Page", "Runs", "Best", "Seconds"),
-        alt="Everybody in the class: the page they have open, their runs, and the best",
+        alt="Each member's open page, number of runs, and best run",
         column_config={"Best": right, "Seconds": right},
     )
 
@@ -270,7 +270,7 @@ def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
 
 
 def log(chosen: Class) -> None:
-    """Acts of teachers, the newest first; also those that no class is left of."""
+    """What teachers did, newest first, even in classes that no longer exist."""
     all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [
@@ -278,5 +278,5 @@ def log(chosen: Class) -> None:
             for a in store().classes.acts(None if all_classes else chosen.id)
         ],
         (f"When ({datetime.now().astimezone():%Z})", "Who", "What"),
-        alt="What teachers did, newest first",
+        alt="The log of what teachers did, newest first",
     )

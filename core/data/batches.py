@@ -3,7 +3,7 @@
 - "dataloader": torch's DataLoader over torchvision's FashionMNIST and ToTensor, as in
   every textbook; for numbers, over a TensorDataset.
 - "memory": the images are decoded once; a batch is picked out of one large tensor.
-- "device": that large tensor lives on the device, so nothing is left to move.
+- "device": the large tensor is on the device already, so nothing has to be moved.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # its import takes time, and may fail
 
 MISMATCH = (
     "torchvision doesn't work with the installed version of torch ({error}). Install a "
-    "matching pair: pip install --upgrade torch torchvision. Until then, choose "
-    "the feed memory or the feed device, since neither needs torchvision."
+    "matching pair: pip install --upgrade torch torchvision. Until then, set the feed "
+    "to memory or device; neither needs torchvision."
 )
 
 
@@ -32,11 +32,11 @@ class EpochOrder:
     def __init__(self, size: int, seed: int | None, augment: bool) -> None:
         self.size = size
         self.augment = augment
-        # A generator of its own: dropout must not change the order, nor the reverse.
+        # A generator of its own, so that dropout and the order don't affect each other.
         self.generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def draw(self) -> tuple[Tensor, Tensor | None]:
-        """Indices int64 (size,), and flips bool (size,) if there are any to be made."""
+        """Indices int64 (size,), and flips bool (size,) if images are flipped."""
         if self.generator is None:
             return torch.arange(self.size), None
         order = torch.randperm(self.size, generator=self.generator)
@@ -46,12 +46,12 @@ class EpochOrder:
 
 
 def flip(images: Tensor, flips: Tensor) -> Tensor:
-    """Images (N, 1, 28, 28), those that `flips` (N,) marks mirrored left to right."""
+    """Images (N, 1, 28, 28); the ones that `flips` (N,) marks are mirrored."""
     return torch.where(flips.view(-1, 1, 1, 1), images.flip(-1), images)
 
 
 class TensorBatches:
-    """Batches picked out of tensors, which stay on the device that they are on."""
+    """Batches picked out of tensors, which stay on their device."""
 
     def __init__(self, split: Split, batch_size: int, order: EpochOrder) -> None:
         self.images, self.labels = split.images, split.labels
@@ -76,8 +76,8 @@ class TensorBatches:
 class LoaderBatches:
     """Batches from a DataLoader, which fetches its samples one by one.
 
-    Images it opens as PIL images, every time. Pinned ones are on their way to the
-    device already: the loop's own `.to` finds them there.
+    It opens every image as a PIL image, each time. Pinned batches are already on
+    their way to the device before the loop calls `.to`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LoaderBatches:
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
-        self.indices: list[int] = []  # this epoch's; the loader's sampler
+        self.indices: list[int] = []  # this epoch's order: the loader's sampler
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
             textbook_dataset(split)
@@ -101,7 +101,7 @@ class LoaderBatches:
             else TensorDataset(split.images, split.labels),
             batch_size,
             sampler=self.indices,
-            # Else the loader draws from torch's global seed, as dropout does.
+            # Otherwise the loader would use torch's global seed, as dropout does.
             generator=torch.Generator(),
             **options,
         )
@@ -114,7 +114,7 @@ class LoaderBatches:
         self.indices[:] = order.tolist()
         start = 0
         for images, labels in self.loader:
-            if self.loader.pin_memory:  # so that the host need not wait for the copy
+            if self.loader.pin_memory:  # so that the host needn't wait for the copy
                 images = images.to(self.device, non_blocking=self.non_blocking)
                 labels = labels.to(self.device, non_blocking=self.non_blocking)
             if flips is not None:
@@ -144,7 +144,7 @@ def textbook_dataset(split: Split) -> "VisionDataset":
 def in_order(
     split: Split, device: torch.device, feed: str = "memory"
 ) -> TensorBatches | LoaderBatches:
-    """The split in file order, for evaluating, which is quick with 1,000 samples."""
+    """The split in file order, in batches of 1,000 so that evaluation is quick."""
     return make(feed, split, 1000, device)
 
 

@@ -1,4 +1,4 @@
-"""The noisy curve of the task regression.
+"""The noisy curve of the regression task.
 
 Nothing here imports torch: the web server draws the same points.
 """
@@ -8,8 +8,8 @@ import random
 
 TRAIN, TEST = 4000, 1000  # points
 LOW, HIGH = -3.0, 3.0  # range of x
-NOISE = 0.2  # standard deviation; the RMSE of f itself, but for chance
-POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # to draw a fit at
+NOISE = 0.2  # standard deviation; f itself would have about this RMSE
+POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # of a drawn fit
 
 
 def f(x: float) -> float:

@@ -40,7 +40,7 @@ class Dataset:
 
 @cache  # once in each process; failures are not cached
 def load(task: str) -> Dataset:
-    """The dataset of a task. Raises ExplainedError if its files are not whole."""
+    """A task's dataset. Raises ExplainedError if files are missing or damaged."""
     return {
         "fashion-mnist": _fashion_mnist,
         "sprites": _sprites,

@@ -67,29 +67,29 @@ DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror
 NETWORK_TIMEOUT_SECONDS = 8.0  # without a byte
-DOWNLOAD_SECONDS = 900.0  # in all: at 35 kB/s they have come by then
+DOWNLOAD_SECONDS = 900.0  # in all, which is enough at 35 kB/s
 PIECE_SECONDS = 0.1
 OTHER_WAYS = (
     "You can also install Debian's package dataset-fashion-mnist, or put the four "
-    "files into a folder and name that folder in FASHION_MNIST_DIR."
+    "files into a folder and set FASHION_MNIST_DIR to that folder."
 )
 
 
 @dataclass(frozen=True)
 class Download:
-    """How far a download has come."""
+    """A download's progress."""
 
-    passes: ClassVar[bool] = True  # replaced by the next one
+    passes: ClassVar[bool] = True  # the next report replaces it
     done_bytes: int
     total_bytes: int
 
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """Where a machine has Fashion-MNIST, and whether its files are whole."""
+    """Where a machine has Fashion-MNIST, and whether its files are complete."""
 
     source: str | None = None  # its folder, if it has one
-    problem: str | None = None  # a sentence, if its files are not whole
+    problem: str | None = None  # a sentence, if its files are incomplete
     named: bool = False  # FASHION_MNIST_DIR names the folder
 
     @property
@@ -136,7 +136,7 @@ def download(watch: Watch = UNWATCHED) -> None:
     """Fetch the archives from Zalando's mirror into DATA_FOLDER.
 
     Raises ExplainedError if the mirror doesn't answer within seconds, takes too long
-    in all, or has other files than those that were published.
+    in all, or sends files that differ from the published ones.
     """
     done, deadline = 0, time.monotonic() + DOWNLOAD_SECONDS
     try:
@@ -145,7 +145,7 @@ def download(watch: Watch = UNWATCHED) -> None:
             for name in SHA256:
                 with suppress(ExplainedError):
                     _checked(DATA_FOLDER / name, name)
-                    continue  # fetched by the lock's last owner
+                    continue  # fetched by the process that had the lock
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
                 most = _bytes(name) * 101 // 100 + 1000  # room for what packing adds
@@ -176,12 +176,12 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
         pool.shutdown(wait=False)
         with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
             if response.chunked:  # reading the size of a chunk has no timeout
-                raise OSError("the server doesn't say how long the file is")
+                raise OSError("the server did not report the file's size")
             piece, due = b"", 0.0
             while chunk := response.read1(1 << 18):  # without waiting for more
                 piece += chunk
                 if (most := most - len(chunk)) < 0:
-                    raise OSError("the server sent more bytes than the file has")
+                    raise OSError("the server sent more bytes than expected")
                 if (now := time.monotonic()) > deadline:
                     raise TimeoutError(
                         f"the download took more than {DOWNLOAD_SECONDS:.0f} s"
@@ -208,7 +208,7 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _checked(path: Path, name: str) -> bytes:
-    """The unpacked bytes of a file, checked to be the published ones."""
+    """A file's unpacked bytes, checked against the published file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -238,11 +238,11 @@ def _verified(data: bytes, name: str, origin: object) -> bytes:
     if len(data) != expected:
         problem = f"is truncated: it has only {len(data):,} of {expected:,} bytes"
         if len(data) > expected:
-            problem = f"has more than the published file's {expected:,} bytes"
+            problem = f"is too long: it has more than {expected:,} bytes"
     elif data[: len(header)] != header:
         problem = "does not begin with the right header for an IDX file"
     elif hashlib.sha256(data).hexdigest() != SHA256[name]:
-        problem = "was altered: its SHA-256 differs from the published file's"
+        problem = "was altered: its SHA-256 is not the published file's"
     else:
         return data
     raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")

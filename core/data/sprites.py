@@ -1,16 +1,16 @@
 """The pixel wardrobe: ten kinds of clothes, drawn by a program.
 
-It stands in for Fashion-MNIST where that cannot be downloaded: the same ten
+It replaces Fashion-MNIST where the real data can't be downloaded: the same ten
 classes in the same order, 28x28 gray pixels, bright on black. This file only
-draws; reading real data, scaling, batches and moving to an accelerator are
-done elsewhere. A script to take home contains this file.
+draws. Reading real data, scaling, batches, and the move to an accelerator are
+elsewhere. Scripts to take home contain this file.
 
-A shape is given by chains: it is where a < b < c holds for each chain
-(a, b, c). x points right, y down, in pixels, and 0 is the middle. A number per
-image is a tensor (n, 1, 1), a number per pixel (n, 28, 28), so all n images
-are drawn at once.
+Chains define a shape: it covers the pixels where a < b < c holds for each
+chain (a, b, c). x points right, y down, in pixels, and 0 is the middle. A
+number per image is a tensor (n, 1, 1), a number per pixel (n, 28, 28), so all
+n images are drawn at once.
 
-To see how it works, read Canvas, top and shirt; the others are made alike.
+To see how it works, read Canvas, top, and shirt; the rest is made the same way.
 """
 
 from functools import reduce
@@ -30,7 +30,7 @@ class Canvas:
 
     def __init__(self, n: int, dice: torch.Generator, stripes: float) -> None:
         self.n, self.dice, self.pixels = n, dice, torch.zeros(n, 28, 28)
-        # What moves, turns and scales the axes does it to all drawn on them.
+        # Moving, turning, or scaling the axes does the same to all drawn on them.
         axis = torch.arange(28) - 13.5
         x, y = axis - self.roll(-1, 1), axis[:, None] - self.roll(-1, 1)
         angle, scale = self.roll(-0.08, 0.08), self.roll(0.88, 1.03)

@@ -2,7 +2,7 @@
 
     python -m core.dryrun train.py --epochs 10 --steps 3 --memory 8GB
 
-Options that are not of the dry run are the script's, and so is all after "--".
+Other options are passed to the script, and so is everything after "--".
 """
 
 import argparse
@@ -21,7 +21,7 @@ from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
-SHARE_OF_MEMORY = 0.8  # with more of the free memory, other programs would end
+SHARE_OF_MEMORY = 0.8  # of the free memory, so that other programs can go on
 SECONDS_MORE = 30  # to start, and to write the report
 
 
@@ -37,7 +37,7 @@ def size(text: str) -> int:
 
 
 def options() -> tuple[argparse.Namespace, list[str]]:
-    """Those of the dry run, and the script's."""
+    """The dry run's options, and the script's."""
     about = str(__doc__).partition("\n")[0]
     parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
     parser.add_argument("script", type=Path, help="a script or a notebook")
@@ -52,7 +52,7 @@ def options() -> tuple[argparse.Namespace, list[str]]:
 
 
 def dry_run(request: Request) -> dict:
-    """The report, as JSON has it."""
+    """The report, read from JSON."""
     command = [sys.executable, "-m", "core.dryrun.child"]
     path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     text = json.dumps(dataclasses.asdict(request)) + "\n"
@@ -68,7 +68,7 @@ def dry_run(request: Request) -> dict:
     except subprocess.TimeoutExpired:
         why = f"The dry run did not end within {request.seconds:.0f} s."
     except ValueError:
-        why = f"The dry run ended with exit status {done.returncode} and no report."
+        why = f"The dry run exited with status {done.returncode} and wrote no report."
     return Report(NOT_SIMULATED, notes=[why]).plain()
 
 
@@ -88,7 +88,7 @@ def main() -> None:
     failure = report["failure"]
     if given.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=left))
-        report["memory"] = unlimited["memory"]  # how much it would have been
+        report["memory"] = unlimited["memory"]  # how much it would have taken
     print(json.dumps(report) if given.json else "\n".join(told(report)))
     sys.exit(report["status"])
 

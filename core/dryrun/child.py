@@ -1,7 +1,7 @@
-"""The process in which a script runs: a request on its input, then the report.
+"""The process in which a script runs: it reads a request and writes a report.
 
-The report goes to the descriptor that ANSWER_FD names, else to the standard output, and
-what the script prints to the standard error.
+The report goes to the descriptor in ANSWER_FD, or else to the standard output. What the
+script prints goes to the standard error.
 """
 
 import json
@@ -13,7 +13,7 @@ from core.dryrun.report import Request
 
 def main() -> None:
     """Load torch first: a process that waits for its request answers sooner."""
-    import torch._dynamo  # noqa: F401 - torch does in an optimizer's first step
+    import torch._dynamo  # noqa: F401 - an optimizer's first step imports it
 
     from core.dryrun.run import run
 
@@ -26,7 +26,7 @@ def main() -> None:
     with os.fdopen(answer, "w", encoding="utf-8") as output:
         output.write(report)
     sys.stdout.flush()
-    os._exit(0)  # threads that the script has left don't hold it up
+    os._exit(0)  # don't wait for threads that the script left behind
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""CUDA's names, which lead to the simulated device in the process of a dry run.
+"""CUDA's names, which mean the simulated device in the process of a dry run.
 
-The script says "cuda", and is answered as by a machine that has one: `torch.cuda`, the
-type of a device, `is_cuda`, files. What one simulated device can't stand for ends the
-run with a sentence that names it.
+The script asks for "cuda" and gets what a machine with a GPU gives: `torch.cuda`, a
+device's type, `is_cuda`, files. If it asks for what one simulated device can't do, the
+run ends with a sentence that says so.
 """
 
 import ctypes
@@ -24,12 +24,12 @@ from core.sim.simulation import in_cuda_words
 asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile, which is left out
 
-type_of: Any = torch.device.__dict__["type"].__get__  # the true one
+type_of: Any = torch.device.__dict__["type"].__get__  # the original
 IMMUTABLE, FLAGS_AT = 1 << 8, 168  # a bit; its place in a PyTypeObject, in bytes
 
 
 class CannotSimulateError(BaseException):
-    """Not an Exception, so that no script takes it for an error of its own."""
+    """Not an Exception, so that a script's `except Exception` doesn't catch it."""
 
 
 class Kind(str):
@@ -73,7 +73,7 @@ def worded(said: Any) -> Any:
 
 
 def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call a function of torch, with the simulated device in the place of CUDA."""
+    """Call a torch function, with the simulated device in CUDA's place."""
     if function is Tensor.cuda:
         function, place = Tensor.to, args[1] if len(args) > 1 else None
         place = kwargs.pop("device", place)
@@ -123,7 +123,7 @@ LEGACY = {
 
 
 def legacy_type(kind: Any) -> Legacy | None:
-    """Of its name, "torch.cuda.FloatTensor"; None for anything else."""
+    """The type with such a name, "torch.cuda.FloatTensor"; None for anything else."""
     if isinstance(kind, str) and kind.startswith("torch.cuda."):
         return LEGACY.get(kind.rpartition(".")[2])
     return kind if isinstance(kind, Legacy) else None
@@ -142,9 +142,9 @@ _set_default_type = torch.set_default_tensor_type
 
 
 def install(mode: Callable[[], TorchFunctionMode]) -> None:
-    """Once in a process that has the simulated device, for good.
+    """Install CUDA's names for good, once in a process with the simulated device.
 
-    `mode` calls torch's functions by `call`. A thread of the script's gets its own.
+    `mode` calls torch's functions through `call`. Each of the script's threads has one.
     """
     _name_the_device()
     for name, function in (frontend.FUNCTIONS | ANSWERS | LEGACY).items():
@@ -197,7 +197,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
 
 
 def _name_the_device() -> None:
-    """Let torch.device say "cuda", which Python allows of no type that is made in C."""
+    """Let torch.device say "cuda": Python doesn't allow that for types made in C."""
     cls: Any = torch.device
     texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
     flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
@@ -230,7 +230,7 @@ def _refuse(what: str) -> Callable:
 
 
 def _left_out(model: Any = None, **_: Any) -> Any:
-    """torch.compile, which changes how fast a model is, and not what moves where."""
+    """torch.compile, which changes a model's speed but not what moves where."""
     global compiled
     compiled = True
     return (lambda function: function) if model is None else model
@@ -246,7 +246,7 @@ def _restore(storage: Any, location: str) -> Any:
 
 
 def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
-    """What nn.DataParallel does with one GPU: move what it is called with."""
+    """What nn.DataParallel does with one GPU: move its inputs."""
     inputs, kwargs = tree_map_only(
         Tensor, lambda tensor: tensor.to(SIMULATED), (inputs, kwargs)
     )
@@ -254,7 +254,7 @@ def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
 
 
 class Stream:
-    """One of the device's queues of work. There is one, and it is always done."""
+    """A queue of work on the device, which is always done at once."""
 
     device = 0
 

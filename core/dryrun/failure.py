@@ -1,4 +1,4 @@
-"""An error of the script: whether it is one of devices, and which line is to change."""
+"""An error of the script: whether devices caused it, and which line has to change."""
 
 import ast
 import re
@@ -42,7 +42,7 @@ def is_of_devices(error: BaseException) -> bool:
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
-    """Where a leaf was moved, whose copy has no gradient."""
+    """Where a leaf was moved, so that its copy has no gradient."""
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(str(error))):
         return None
     line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
@@ -82,7 +82,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif "forked" in message:
         why = "a worker process can't use the GPU, so move the batch in the loop"
     elif "out of memory" in message:
-        why = "the memory was full here"
+        why = "the memory was full at this point"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = forgotten(hosts[0], line, origins)
     elif "for generator" in message:
@@ -105,7 +105,7 @@ def frames_of(
 
 
 def shuffled(error: BaseException, origins: Origins) -> Line | None:
-    """Where the loader was made whose sampler failed."""
+    """The line that made the loader whose sampler failed."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         for each, line in origins.loaders:
             if frame.f_locals.get("self") is each:
@@ -138,7 +138,7 @@ def name_in(frame: FrameType | None, tensor: Tensor) -> str:
 
 
 def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
-    """The line that had to move this tensor, which is on the CPU, and why that one."""
+    """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
         if origin.line != line and not origin.is_same:
@@ -153,7 +153,7 @@ def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether what is moved here is no part of a larger expression, which used it."""
+    """Whether no larger expression uses what is moved here."""
     try:
         nodes = list(ast.walk(ast.parse(line.code)))
     except SyntaxError:  # a statement of several lines
@@ -175,6 +175,6 @@ def place(origin: Origin) -> tuple[Line, str]:
     if any(made is each for each in registered):
         return origin.line, "this model was never moved to the device"
     return origin.inner, (
-        "this tensor is not registered with the model, so it stays on the CPU when "
-        "the model moves: make it a parameter, a buffer, or a module"
+        "this tensor isn't registered with the model, so it doesn't move with the "
+        "model: make it a parameter, a buffer, or a module"
     )

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from core.dryrun.script import Line, Script
 
 UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
-SAME = frozenset(  # functions that give back the numbers that they are given
+SAME = frozenset(  # functions that return the same numbers
     """
     bool clone contiguous detach double expand flatten float half int long permute
     reshape squeeze t to transpose type unsqueeze view view_as
@@ -28,19 +28,19 @@ OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 @dataclass
 class Origin:
-    """Of one tensor. In a module's `__init__`, `line` is where the module is made."""
+    """A tensor's origin. In a module's `__init__`, `line` makes the module."""
 
     tensor: Any  # a weak reference
     line: Line
-    inner: Line  # in the `__init__`; elsewhere as `line`
+    inner: Line  # in the `__init__`; elsewhere the same as `line`
     module: Any = None  # a weak reference to the outermost module that was being made
     source: "Origin | None" = None  # the tensor on the CPU that it comes from
-    is_same: bool = False  # as that one, but for shape, dtype or history
+    is_same: bool = False  # with the same numbers
     copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
 
 
 class Origins:
-    """Of all tensors that the script's calls have given back."""
+    """The origins of all tensors that the script's calls returned."""
 
     def __init__(self, script: Script, starts_processes: bool) -> None:
         self.script, self.starts_processes = script, starts_processes
@@ -65,7 +65,7 @@ class Origins:
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:
-        """See parameters, which no function of torch makes."""
+        """Notice parameters, which no torch function makes."""
         new: Any = nn.Parameter.__new__
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ class Origins:
             origin = self._of.pop(id(one), None)
             self._of.pop(id(other), None)
             if origin:
-                origin.tensor = None  # torch swaps no tensors with weak references
+                origin.tensor = None  # torch can't swap tensors with weak references
             swap(one, other)
             if origin:
                 origin.tensor = weakref.ref(one)
@@ -122,7 +122,7 @@ class Origins:
             self.moved_leaves[line] = weakref.ref(copy)
 
     def _is_in_module(self) -> bool:
-        """Whether a method of a model runs, or of a function with a backward."""
+        """Whether a model's method is running, or that of an autograd function."""
         frame = next((frame for _, frame in self.stack()), None)
         names = frame.f_code.co_varnames[:1] if frame else ()
         firsts = [frame.f_locals.get(name) for name in names if frame]

@@ -1,4 +1,4 @@
-"""Mistakes of a training that raise no error, seen while it runs."""
+"""Training mistakes that raise no error, noticed while the script runs."""
 
 import traceback
 from collections import Counter
@@ -20,7 +20,7 @@ from core.words import Words
 words = Words(__file__)
 REMARKS: dict[str, str] = words.table("remarks")
 WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-NEAR = 1e-4  # sums of probabilities, as they are rounded
+NEAR = 1e-4  # rounding error in a sum of probabilities
 CATALOGUED = ("softmax_before_loss", "pickle_refused", "no_eval_mode")
 SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 
@@ -29,15 +29,15 @@ SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 class Use:
     """A line that calls a model."""
 
-    after: int = 0  # steps of optimizers that were made before its last call
-    records: bool = False  # whether autograd did, in that call
-    returns: bool = False  # whether a backward pass has come back to it, ever
+    after: int = 0  # optimizer steps before its last call
+    records: bool = False  # whether autograd recorded that call
+    returns: bool = False  # whether a backward pass has ever reached it
     trains: bool = False  # whether the model was in training mode, in that call
     has_modes: bool = False  # whether that makes a difference
 
 
 class Remarks:
-    """On the lines of a script that is being run."""
+    """Remarks on the lines of a running script."""
 
     def __init__(self, origins: Origins) -> None:
         self.here = origins.here
@@ -87,7 +87,7 @@ class Remarks:
         if line is None or not any(True for _ in module.parameters()):
             return
         if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
-            return  # which is there to be in training mode
+            return  # update_bn needs the training mode
         use = self._uses.setdefault(line, Use())
         has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
         trained = use.trains
@@ -118,7 +118,7 @@ class Remarks:
             if self._idle_steps[optimizer] > 1:
                 self._note(line, "idle_optimizer")
         for line, use in self._uses.items():
-            # What a training needs is followed by a step; a measurement at last is not.
+            # A step follows the calls that training needs, but not a final evaluation.
             if self._steps and use.after == self._steps and not use.returns:
                 if use.records:
                     self._note(line, "recorded")

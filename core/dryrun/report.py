@@ -1,4 +1,4 @@
-"""What a dry run finds, and how it is told."""
+"""What a dry run finds, and how it is reported."""
 
 import dataclasses
 import typing
@@ -9,7 +9,7 @@ from typing import Any
 from core.dryrun.script import Line
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
-LARGEST = 2**53  # a browser confuses larger whole numbers
+LARGEST = 2**53  # a browser rounds larger whole numbers
 VERDICTS = (
     "The dry run found no device error.",
     "The dry run found a device error.",
@@ -26,14 +26,14 @@ class Request:
     text: str
     arguments: list[str] = field(default_factory=list)
     steps: int = 3
-    memory: int | None = None  # bytes of the GPU that was named
+    memory: int | None = None  # the GPU's bytes, if somebody named them
     seconds: float = 60.0
     capacity: int = 4 << 30  # bytes that the device has here
-    starts_processes: bool = True  # else loaders work without
-    simulates: bool = True  # else the script is run as a machine without a GPU has it
-    traceback: bool = True  # print that of an error of the script
+    starts_processes: bool = True  # otherwise loaders have no workers
+    simulates: bool = True  # otherwise the machine has no GPU
+    traceback: bool = True  # print the traceback of the script's error
     names: bool = False  # tell each value, and count over the run, not by steps
-    before: str = ""  # code that is run in the same module, and is not looked at
+    before: str = ""  # code that runs first in the same module, unobserved
     after: str = ""  # that sets `facts`
 
 
@@ -54,14 +54,14 @@ class Value:
     line: int
     name: str  # the variable's, or what the line says
     kind: str  # its class
-    shape: tuple[int, ...] | None  # None: of a model
+    shape: tuple[int, ...] | None  # None for a model
     dtype: str
     device: str  # several, for a model that is not in one place
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor that the line with the error was given."""
+    """A tensor that the failing line used."""
 
     name: str  # "" where no variable has it
     device: str
@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Wait:
-    """The host waits for the device, so often in each step."""
+    """How often the host waits for the device in each step, and where."""
 
     line: Line
     cause: str
@@ -92,7 +92,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Copy:
-    """What goes one way in each step, and whether it is the same each time."""
+    """What each step copies one way, and whether it is the same each time."""
 
     line: Line
     way: str
@@ -112,7 +112,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of tensors on the device; those of CUDA itself come on top."""
+    """Bytes of tensors on the device, without those of CUDA itself."""
 
     peak: int
     parts: dict[str, int]
@@ -133,14 +133,14 @@ class Report:
     copies: list[Copy] = field(default_factory=list)
     memory: Memory | None = None
     growth: Growth | None = None
-    on_cpu: Line | None = None  # where the model was made that was never moved
+    on_cpu: Line | None = None  # that made the model, which was never moved
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # what Request.after sets
     remarks: list[Remark] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # if Request.names
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it: each line with its code."""
+        """The report for JSON: each line with its code."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
@@ -196,7 +196,7 @@ def _told(report: dict[str, Any]) -> Iterator[str]:
         for wait in report["waits"]:
             yield f"  {wait['times']} × {wait['cause']}: {_at(wait['line'])}"
     if report["copies"]:
-        yield "In each step, these bytes are copied:"
+        yield "In each step, the script makes these copies:"
         for copy in report["copies"]:
             same = ", the same each time, so copy them once" if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
@@ -230,13 +230,13 @@ def _failure(failure: dict[str, Any]) -> Iterator[str]:
 def _memory(memory: dict[str, Any]) -> Iterator[str]:
     parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
     parts = f": {parts}" if parts else ""
-    yield f"Tensors take {_size(memory['peak'])} of memory at their peak{parts}."
+    yield f"At their peak, the tensors take {_size(memory['peak'])} of memory{parts}."
     if memory["fits"] is not None:
         fits = "fit" if memory["fits"] else "do not fit"
         yield f"The tensors {fits} into {_size(memory['limit'])}."
     if memory["largest_batch"] is not None:
         most, rows = memory["largest_batch"], memory["batch_size"]
-        yield f"A batch may have about {most:,} rows; this batch has {rows:,}."
+        yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."
 
 
 def _at(line: dict[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""Run a script on the simulated device, and look at it meanwhile."""
+"""Run a script on the simulated device, and observe it."""
 
 import _thread
 import io
@@ -37,7 +37,7 @@ from core.dryrun.script import Line, Script, sources
 from core.dryrun.steps import Steps
 from core.sim import memory, simulation
 
-MOST_VALUES = 200  # that are told, of a script that may be a stranger's
+MOST_VALUES = 200  # in a report, since the script may be a stranger's
 
 
 class Mode(TorchFunctionMode):
@@ -89,9 +89,9 @@ class Run:
         return Mode(self.origins, self.steps, self.remarks)
 
     def report(self) -> Report:
-        """Run it to its end."""
+        """Run the script to its end."""
         if self.request.simulates:
-            if not self.request.names:  # whose numbers are to be those of the whole
+            if not self.request.names:  # a request for names counts the whole run
                 self.script.install()
             self.origins.install()
             self.steps.install()
@@ -138,7 +138,7 @@ class Run:
         return value
 
     def _run(self) -> BaseException | None:
-        """The error that it ends with."""
+        """The error that ends the script."""
         main: Any = types.ModuleType("__main__")
         main.__file__ = self.request.name
         sys.modules["__main__"] = main
@@ -175,7 +175,7 @@ class Run:
             left = 1.0
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        """In the script's own line, which called what warns."""
+        """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
         print(
             f"{line.file}:{line.number}: {category.__name__}: {message}",
@@ -210,7 +210,7 @@ class Run:
         )
 
     def _print(self, error: BaseException) -> None:
-        """Its traceback, from the script's first line on."""
+        """Print its traceback, without the frames before the script's first one."""
         told = traceback.TracebackException.from_exception(error)
         owned = [self.script.owns(frame.filename) for frame in told.stack]
         first = owned.index(True) if True in owned else len(owned)
@@ -221,7 +221,7 @@ class Run:
         notes = []
         if cuda.compiled:
             notes.append(
-                "The dry run left out torch.compile and ran the model uncompiled."
+                "The dry run skipped torch.compile and ran the model uncompiled."
             )
         for line in sorted(self.script.shortened):
             notes.append(f"The dry run left the loop in line {line.number} early.")
@@ -235,7 +235,7 @@ class Run:
         return replace(taken, fits=False) if ran_out else taken
 
     def _on_cpu(self) -> Line | None:
-        """Where the model was made that was trained on the CPU."""
+        """The line that made the model, if it was trained on the CPU."""
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
@@ -243,7 +243,7 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Once in a process, which gets the simulated device, and sees no real one."""
+    """Prepare the process, once: it gets the simulated device, and sees no real one."""
     os.environ.update(NO_DEVICES)
     why_not = simulation.offer() if request.simulates else ""
     if why_not:
@@ -252,7 +252,7 @@ def run(request: Request) -> Report:
 
 
 def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
-    """The report, as JSON has it, and what the script printed."""
+    """The report for JSON, and what the script printed."""
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         report = run(request).plain()

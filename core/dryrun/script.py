@@ -1,8 +1,8 @@
 """The script: read, with its long loops shortened, and compiled.
 
-A training of hours ends after some steps: a loop in which an optimizer has made enough
-of them is left, at its last turn if it counts to a number, and the script goes on with
-what comes after the loop. Lines keep their numbers.
+Hours of training end after some steps: once an optimizer has made enough of them, its
+loop ends (after a last turn, if it counts to a number), and the script continues after
+the loop. Lines keep their numbers.
 """
 
 import ast
@@ -19,8 +19,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
-OURS = str(Path(__file__).parents[1])  # no part of a script that stands beside it
-LEAST_SECONDS = 1.0  # a loop runs so long at least, so short trainings end
+OURS = str(Path(__file__).parents[1])  # not part of a script beside it
+LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
 
 
@@ -58,7 +58,7 @@ def sources(name: str, text: str) -> list[Source]:
 
 
 class Script:
-    """Which files belong to it, and how its loops are left."""
+    """Which files belong to the script, and when its loops end."""
 
     def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
         """`count` tells how many steps optimizers have made."""
@@ -69,14 +69,14 @@ class Script:
         self.folder = str(Path(name).resolve().parent)
 
     def owns(self, file: str) -> bool:
-        """Whether a file is the script, or stands beside it and is no library."""
+        """Whether a file is the script, or lies beside it and isn't a library."""
         if file in self.main:
             return True
         beside = file.startswith(self.folder) and "site-packages" not in file
         return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
     def compile(self, source: Source) -> CodeType:
-        """SyntaxError is the script's own."""
+        """Raises the script's own SyntaxError."""
         self.main.add(source.name)
         lines = source.text.splitlines(keepends=True)
         linecache.cache[source.name] = (len(source.text), None, lines, source.name)
@@ -92,7 +92,7 @@ class Script:
         return compile(tree, file, "exec")
 
     def install(self) -> None:
-        """Shorten loops, which then call these, in files beside the script too."""
+        """Shorten loops, also in files beside the script; they call these methods."""
         self.shortens = True
         vars(builtins).update(__turns__=self.turns, __more__=self.more)
         loader: Any = importlib.machinery.SourceFileLoader
@@ -106,7 +106,7 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """Its items until the optimizer has made enough steps, and a range's last."""
+        """The items until the optimizer has made enough steps, then a range's last."""
         is_over = self._since_now(Line(file, number))
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
@@ -116,7 +116,7 @@ class Script:
             yield item
 
     def more(self, state: dict[str, Any], file: str, number: int) -> bool:
-        """Whether a while loop, which began with an empty state, goes on."""
+        """Whether a while loop goes on; its state is empty at first."""
         if "is_over" not in state:
             state["is_over"] = self._since_now(Line(file, number))
         return not state["is_over"]()
@@ -135,7 +135,7 @@ class Script:
 
 
 class Values(ast.NodeTransformer):
-    """Lets each line tell what it has given a name to, or has made of no name."""
+    """Makes each line report the values that it makes, named or not."""
 
     def visit_For(self, loop: ast.For) -> ast.AST:
         self.generic_visit(loop)
@@ -164,7 +164,7 @@ class Values(ast.NodeTransformer):
         return node
 
     def _names(self, at: ast.stmt | ast.expr, *targets: ast.expr) -> list[ast.stmt]:
-        """Statements that tell of the variables among these."""
+        """Statements that report the variables among these."""
         names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         stored = [n.id for n in names if isinstance(n.ctx, ast.Store)]
         return [
@@ -179,7 +179,7 @@ class Values(ast.NodeTransformer):
 
 
 class Loops(ast.NodeTransformer):
-    """Lets each loop ask whether it goes on."""
+    """Makes each loop ask whether to go on."""
 
     def __init__(self, file: str) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""What each step of the optimizer waits for, copies and holds."""
+"""What each step of the optimizer waits for, copies, and holds."""
 
 import ast
 import hashlib
@@ -27,7 +27,7 @@ from core.dryrun.report import Copy, Growth, Memory, Wait
 from core.dryrun.script import Line
 from core.sim import ledger, memory
 
-CAUSES = {  # functions of torch, as a script has them
+CAUSES = {  # torch functions, and how a script writes them
     "__bool__": "if",
     "__repr__": "print",
     "__format__": "print",
@@ -54,13 +54,13 @@ class Use(NamedTuple):
 
 @dataclass
 class Step:
-    """What happened until an optimizer's step, since the one before."""
+    """What happened between two steps of an optimizer."""
 
     waits: Counter[Use] = field(default_factory=Counter)
     copies: Counter[Use] = field(default_factory=Counter)
     copied: Counter[Use] = field(default_factory=Counter)  # bytes
     contents: dict[Use, list[bytes]] = field(default_factory=dict)  # digests
-    allocated: int = 0  # bytes, at its end
+    allocated: int = 0  # bytes, at the step's end
 
 
 @dataclass(eq=False)
@@ -69,13 +69,13 @@ class Piece:
 
     size: int
     line: Line | None
-    step: int  # the one that was under way
+    step: int  # during which it was taken
     kind: str = ""
 
 
 @dataclass
 class Peak:
-    """The most memory that was taken at once."""
+    """The most memory that was in use at once."""
 
     size: int = 0  # bytes
     step: int = 0
@@ -91,22 +91,22 @@ class Peak:
 
 
 class Steps:
-    """Of a script that is being run."""
+    """The steps of a running script."""
 
     def __init__(self, most: int, origins: Origins, whole: bool = False) -> None:
-        """Look closely at `most` steps after the first, or take all for one step."""
+        """Examine `most` steps after the first, or treat the whole run as one step."""
         self.most, self.here, self.stack = most, origins.here, origins.stack
         self.whole = whole
         self.made = 0
         self.done: list[Step] = []
         self.current = Step()
-        self.batch = 0  # rows of what the model was called with last
+        self.batch = 0  # rows of the model's last input
         self.peak = self._peak_of_passes = Peak()
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # after each step
         self.name = ""  # the function of torch that is being called
         self._live: dict[int, Piece] = {}
-        self.on_cpu: Tensor | None = None  # a parameter, where all that train are there
+        self.on_cpu: Tensor | None = None  # a parameter, if all that train are there
         self._optimizer: Any = None  # the one whose steps count
         self._was_called = False  # whether the model was, in this step
 
@@ -118,7 +118,7 @@ class Steps:
         steps, of_device = self, memory.Block
 
         class Block(of_device):  # type: ignore[valid-type,misc]
-            """Which is told of here."""
+            """Memory that is reported here."""
 
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
@@ -190,7 +190,7 @@ class Steps:
             self.batch = batch.shape[0]
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
-        """The gradients are there; they may be gone after the step."""
+        """The gradients exist now; they may be gone after the step."""
         self._in_step = True
         parameters = list(_parameters(optimizer))
         self.on_cpu = next(iter(parameters), None)
@@ -225,7 +225,7 @@ class Steps:
         ]
 
     def copies(self) -> list[Copy]:
-        """What goes between host and device in each step."""
+        """What is copied between host and device in each step."""
         measured = self.measured()
         sizes = _in_each([step.copied for step in measured])
         return [
@@ -244,7 +244,7 @@ class Steps:
         )
 
     def measured(self) -> list[Step]:
-        """Those after the first, in which optimizers make their state."""
+        """The steps after the first, in which optimizers make their state."""
         if self.whole:
             return [self.current]
         return self.done[1:] or self.done
@@ -303,13 +303,13 @@ def _mark(tensor: Any, kind: str) -> None:
 
 
 def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
-    """What is in each of them, and how often in the least."""
+    """What is in all of them, with its smallest count."""
     common = set.intersection(*map(set, counters)) if counters else set()
     return {use: min(c[use] for c in counters) for use in sorted(common)}
 
 
 def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
-    """For each line that adds to a variable: the nodes of graphs that live by that."""
+    """For each line that adds to a variable: how many graph nodes it keeps alive."""
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}

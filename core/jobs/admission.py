@@ -1,7 +1,7 @@
-"""What may wait, for how long it may run, and how long that will probably take.
+"""Which jobs may wait, how long they may run, and how long they will probably take.
 
-A class has to fit, a hundred people with a run of up to a minute each; and a script
-must not queue hours of work, whatever cookies it sends.
+There has to be room for a class of a hundred people with a run of up to a minute each,
+but a script must not queue hours of work, whatever cookies it sends.
 """
 
 import hashlib
@@ -23,30 +23,30 @@ from core.jobs.queue import Queue
 from core.watch import Wish
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
-SHORT_SECONDS = 60.0  # shorter jobs find room in a queue that is long
-NEWEST = 20  # jobs of a kind whose median is taken
+SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
+NEWEST = 20  # jobs of a kind, for the median
 KINDS = 500  # LRU limit
 LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are similar
 SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 NO_TURN = (
-    "The worker didn't answer in time, because it is busy with other people's "
-    "requests. Try again in a moment."
+    "The worker is busy with other people's requests and didn't answer in time. Try "
+    "again in a moment."
 )
 TOO_MANY = (
     "You have many requests open at once, perhaps in other tabs. Try again when they "
-    "have been answered."
+    "are done."
 )
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is set by the environment variable of its name in capitals."""
+    """Each is set by the environment variable with its name in capitals."""
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
     max_waiting_seconds: int = 3600  # total work in each lane, short jobs not counted
-    max_job_seconds: int = 1200  # from when a worker takes it
+    max_job_seconds: int = 1200  # after a worker takes it
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -65,14 +65,14 @@ class Limits:
 
 
 class Gate:
-    """The rules of a class, besides the limits of the server; these allow everything.
+    """A class's rules, besides the server's limits; these rules allow everything.
 
     The engine calls it with its lock, so it must not wait.
     """
 
     @property
     def paused(self) -> bool:
-        """No turn comes in the lane "train" meanwhile; running jobs go on."""
+        """Meanwhile, the lane "train" starts no jobs; running jobs go on."""
         return False
 
     def person(self, owner: str) -> str:
@@ -84,17 +84,17 @@ class Gate:
         return None
 
     def steer(self, owner: str, wish: Wish) -> None:
-        """ExplainedError where the owner of a running job may not wish for that."""
+        """ExplainedError if the owner of a running job may not wish for that."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """ExplainedError where the job may not wait; otherwise it counts.
+        """ExplainedError if the job may not wait; otherwise it counts.
 
         `expected` is the estimate in seconds, if there is one.
         """
 
 
 class Admission:
-    """Room in the queue, the server's limits and a class's rules, asked together."""
+    """Checks the room in the queue, the server's limits, and a class's rules."""
 
     def __init__(self, gate: Gate | None = None, limits: Limits | None = None) -> None:
         self.gate = gate or Gate()
@@ -107,9 +107,9 @@ class Admission:
         return min(most, self.gate.seconds(owner) or most)
 
     def check(self, job: Job, queue: Queue) -> None:
-        """ExplainedError where the job may not wait; nothing has changed then.
+        """ExplainedError if the job may not wait; then nothing has changed.
 
-        Jobs of the server itself, without an owner, always may.
+        The server's own jobs, which have no owner, always may.
         """
         if not job.owner:
             return
@@ -124,9 +124,9 @@ class Admission:
         expected = self.estimates.seconds(job)
         if expected is not None and expected > limits.max_job_seconds:
             raise ExplainedError(
-                f"This job would take about {spoken(expected)} here, but a job may "
-                f"take {spoken(limits.max_job_seconds)} at most. Choose a smaller "
-                "job, such as one with fewer epochs."
+                f"This job would take about {spoken(expected)} here, but jobs may take "
+                f"at most {spoken(limits.max_job_seconds)}. Choose a smaller job, such "
+                "as one with fewer epochs."
             )
         if len(waiting) >= limits.max_waiting_jobs:
             raise ExplainedError(
@@ -146,7 +146,7 @@ class Admission:
 
 
 def overdue(seconds: float) -> str:
-    """Why a job that ran for longer than it may has ended."""
+    """Why a job that ran for too long has ended."""
     return (
         f"The job was stopped after {spoken(seconds)}, the longest that a job may "
         "take here. Choose a smaller job, such as one with fewer epochs."
@@ -164,9 +164,9 @@ def spoken(seconds: float) -> str:
 
 
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """The size of a call, by everything in its arguments that decides its duration.
+    """A call's size, from all its arguments that affect how long it takes.
 
-    Epochs are the amount of a training run.
+    A training run's amount is its epochs.
     """
 
     def decisive(argument: Any) -> Any:
@@ -185,7 +185,7 @@ def work(address: str, arguments: tuple[Any, ...]) -> Work:
 
 
 class Estimates:
-    """Durations of jobs, from similar ones that this server has run.
+    """Estimates of how long jobs take, from similar jobs that this server ran.
 
     Not safe to use from threads.
     """
@@ -195,7 +195,7 @@ class Estimates:
         self._seen: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
 
     def learn(self, job: Job) -> None:
-        """Remember how long a job took that has ended."""
+        """Remember how long an ended job took."""
         if job.seconds is None:
             return
         seen = self._seen.setdefault(job.work.kind, deque(maxlen=NEWEST))
@@ -205,7 +205,7 @@ class Estimates:
             self._seen.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The median of similar jobs, in proportion; None where there are none."""
+        """The median of similar jobs, in proportion; None without similar jobs."""
         amount = job.work.amount
         similar = [
             seconds * amount / seen
@@ -215,7 +215,7 @@ class Estimates:
         return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
-        """The estimate or, without one, a guess by other amounts or the job's size.
+        """The estimate, or else a guess from other amounts or the job's size.
 
         Used for admission only, never shown.
         """
@@ -229,7 +229,7 @@ class Estimates:
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
         """Seconds until workers have done the jobs they have and those before.
 
-        None where one of them has no estimate, or takes longer than it.
+        None if one of them has no estimate, or takes longer than estimated.
         """
         left = []  # seconds of work, for each worker
         for job in taken:
@@ -248,7 +248,7 @@ class Estimates:
 
 
 class Questions:
-    """Lets threads ask the lab: few at once of each person, and few of all people."""
+    """Lets threads ask the lab: only a few at once, for each person and in all."""
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one
@@ -260,8 +260,8 @@ class Questions:
     def turn(self, owner: str, seconds: float) -> Iterator[float]:
         """Wait for a turn; yields the seconds that are left of those given.
 
-        The server itself, without an owner, need not wait. ExplainedError where no
-        turn comes in time, or where the owner has too many questions open.
+        The server itself, which is no owner, needn't wait. ExplainedError if no turn
+        comes in time, or if the owner has too many questions open.
         """
         if not owner:
             yield seconds

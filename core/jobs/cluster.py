@@ -2,15 +2,15 @@
 
     python -m core.jobs.cluster
 
-starts a scheduler and its workers on the loopback interface, prints the scheduler's
-address as its one line on standard output, and ends when its standard input closes: so
+starts a scheduler and its workers on the loopback interface, prints nothing but the
+scheduler's address on standard output, and ends when its standard input closes. So
 nothing outlives a server that is killed.
 
     python -m core.jobs.cluster scheduler
     python -m core.jobs.cluster workers ADDRESS
 
-run until they are ended, whatever happens to each other and to the apps. With a folder
-of certificates, which deploy/certificates makes, all of them speak TLS only.
+run until somebody ends them, whatever happens to the other processes and to the apps.
+With a folder of certificates, made by deploy/certificates, they all use only TLS.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from core.jobs.job import on
 
 LAB_THREADS = 4  # short jobs of several people at once
 PORT = 8786  # Dask's default
-AGAIN_SECONDS = 1.0  # between two looks of workers for their scheduler
+AGAIN_SECONDS = 1.0  # before workers look for their scheduler again
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ ASKED = "Run out-of-band function"  # for each scrape of /metrics
 LOGGING = "DASK_DISTRIBUTED__LOGGING"  # levels by logger, in an environment variable
 
 SETTINGS = {
-    # A run whose worker dies has failed: it must not silently run again.
+    # If its worker dies, a run has failed: it must not silently run again.
     "distributed.scheduler.allowed-failures": 0,
     # This also drops Dask's default of one OpenMP thread: core.devices decides that.
     # Until core.jobs.worker sets logging up, only warnings are of interest.
@@ -70,7 +70,7 @@ SETTINGS = {
 
 
 def gpus() -> list[str]:
-    """NVIDIA GPUs to use, by names for CUDA_VISIBLE_DEVICES."""
+    """The NVIDIA GPUs to use, named as in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [name for name in visible.split(",") if name]
@@ -83,7 +83,7 @@ def gpus() -> list[str]:
 
 
 def workers() -> dict[str, dict]:
-    """Options of each worker by its name: one for training on each GPU, one lab."""
+    """Each worker's options by its name: one to train on each GPU, and one lab."""
 
     def options(resource: str, threads: int, env: dict[str, str]) -> dict:
         return {
@@ -112,10 +112,10 @@ def listening(host: str, port: int, tls: Security) -> Scheduler:
 
 
 def security(address: str | None = None, folder: str | None = None) -> Security:
-    """TLS for a scheduler, or to reach the one at an address, by certificates.
+    """TLS from certificates, for a scheduler or to reach the one at an address.
 
-    The default folder is that of DASK_CERTIFICATES; without one, Dask's own settings
-    hold. ExplainedError where that can't be done.
+    The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
+    apply. ExplainedError if the certificates can't be used.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     secured = _tls(folder) if folder else Security()
@@ -169,7 +169,7 @@ class Process:
     """The local cluster, in a process of its own."""
 
     def __init__(self) -> None:
-        """Start it and wait for its address; ExplainedError where none comes."""
+        """Start it and wait for its address; ExplainedError if none comes."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.jobs.cluster"],
             cwd=ROOT,
@@ -177,7 +177,7 @@ class Process:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, LOGGING: "{'distributed': 'error'}"},
-            # Ctrl-C in the terminal is not for the cluster: the server ends it.
+            # Ctrl-C in the terminal must not reach the cluster: the server ends it.
             start_new_session=True,
         )
         assert self._process.stdout is not None
@@ -202,9 +202,9 @@ class Process:
 
 
 async def local(tls: Security) -> None:
-    """The cluster of one server, until standard input closes."""
-    # What workers print goes to standard error. The address goes out by a copy of
-    # standard output that they don't inherit.
+    """Run one server's cluster until standard input closes."""
+    # What workers print goes to standard error. The address goes to a copy of standard
+    # output that they don't inherit.
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     async with listening("127.0.0.1", 0, tls) as scheduler:
@@ -227,14 +227,14 @@ async def local(tls: Security) -> None:
 
 
 async def schedule(host: str, port: int, tls: Security) -> None:
-    """A scheduler, until the process is ended."""
+    """Run a scheduler until the process is ended."""
     async with listening(host, port, tls) as scheduler:
         print(f"The scheduler listens at {scheduler.address}", flush=True)
         await scheduler.finished()
 
 
 async def work(address: str, lanes: list[str], name: str, tls: Security) -> None:
-    """The workers of this machine, until the process is ended."""
+    """Run this machine's workers until the process is ended."""
     keeping = []
     for number, options in workers().items():
         resources = options["resources"]
@@ -247,10 +247,10 @@ async def work(address: str, lanes: list[str], name: str, tls: Security) -> None
 
 
 async def keep(address: str, name: str, options: dict) -> None:
-    """One worker, started again whenever its scheduler is back.
+    """Run one worker, and start it again whenever its scheduler is back.
 
-    A worker ends with its connection, and its nanny too, but one that hangs would not
-    notice: so this holds a connection of its own.
+    A worker and its nanny end with their connection, but a worker that hangs wouldn't
+    notice, so this function keeps its own connection.
     """
     arguments = options["security"].get_connection_args("worker")
     while True:
@@ -290,12 +290,12 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--certificates",
         metavar="FOLDER",
-        help="folder with this machine's certificates, which turn on TLS; made by "
-        "deploy/certificates (default: DASK_CERTIFICATES)",
+        help="folder with this machine's certificates from deploy/certificates; turns "
+        "on TLS (default: DASK_CERTIFICATES)",
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="Start a scheduler and workers, which end with standard input.",
+        description="Start a scheduler and workers; end them when the input closes.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
@@ -304,8 +304,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     alone.add_argument(
         "--host",
-        help="interface to listen on (default: the loopback interface; with "
-        "certificates, all interfaces)",
+        help="interface to listen on (default: loopback, or all interfaces with "
+        "certificates)",
     )
     alone.add_argument("--port", type=int, default=PORT)
     hands = commands.add_parser(
@@ -332,7 +332,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def machine_name(text: str) -> str:
-    """The name, if a run can ask for a machine by it."""
+    """The name, if it can be a machine's."""
     if text and is_name(text):
         return text
     raise argparse.ArgumentTypeError(f"this must be {A_NAME}, not {text!r}")

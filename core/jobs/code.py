@@ -26,9 +26,9 @@ _lock = threading.Lock()
 
 
 def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
-    """The report of a dry run, as JSON has it, and what the script printed.
+    """A dry run's report for JSON, and what the script printed.
 
-    What can't be told, since the process was ended, is a report that says why.
+    If the process was ended, the report only says why.
     """
     request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
@@ -42,7 +42,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
         )
     except sandbox.ChildDiedError as error:
         return _untold(str(error)), ""
-    except Exception:  # the script wrote into the pipe that the report takes
+    except Exception:  # the script wrote into the report's pipe
         return _untold(UNREADABLE), ""
     return report, printed[:MOST_PRINTED]
 
@@ -54,7 +54,7 @@ def raised(failure: Mapping[str, Any]) -> str:
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
-    """What it raised where, and the line to change, if they are of the file `name`."""
+    """What failed where, and the line to change, if both are in the file `name`."""
     line, culprit = failure["line"], failure["culprit"]
     if line is None or line["file"] != name:
         return ""

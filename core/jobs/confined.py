@@ -1,8 +1,8 @@
-"""A process for a script that a stranger wrote: with limits, and between walls.
+"""A process for a stranger's script, with limits and behind walls.
 
-By bubblewrap and core.jobs.seccomp it has no network, no second process, no file but
-those of Python, its packages and core/, none to write, no device, and sends signals to
-nobody.
+With bubblewrap and core.jobs.seccomp, the process has no network and no device, can't
+start another process or send signals, and can only read files: those of Python, its
+packages, and core/.
 """
 
 import os
@@ -29,9 +29,9 @@ from core.folders import ROOT
 ANSWER_FD = "ANSWER_FD"  # environment variable: the number of the answer's descriptor
 ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100
-LOOK_SECONDS = 0.1  # between two looks at its memory
+LOOK_SECONDS = 0.1  # between two checks of its memory
 TRY_SECONDS = 60.0
-START_SECONDS = 20.0  # on a machine that is busy
+START_SECONDS = 20.0  # on a busy machine
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # What can be read besides Python and its packages; torch asks about the processor.
@@ -48,15 +48,15 @@ ENVIRONMENT = {
     **NO_DEVICES,
 }
 
-# Linux ends a process with the thread that started it, so this one stays.
+# Linux ends a process with the thread that started it, so this thread stays.
 _starter = ThreadPoolExecutor(1, "confined")
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of a process; what it wrote is cut where it is too long."""
+    """How a process ended, and what it wrote, cut if it is too long."""
 
-    status: int | None  # exit status; None: it was ended, and `why` says by what
+    status: int | None  # exit status; None if it was stopped, and `why` says why
     output: bytes
     errors: bytes
     answer: bytes
@@ -66,7 +66,7 @@ class Ended:
 class Confined:
     """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments.
 
-    It starts at once, so that it may load what it needs before somebody asks.
+    It starts at once, so that it can load what it needs before somebody asks.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Confined:
         memory_bytes: int = 1_500_000_000,
         output_bytes: int = 64_000,
     ) -> None:
-        """ExplainedError where this machine can't confine it."""
+        """ExplainedError if this machine can't confine it."""
         if why := problem():
             raise ExplainedError(why)
         self._seconds, self._memory = seconds, memory_bytes
@@ -103,13 +103,13 @@ class Confined:
             os.close(its)
 
     def wait_until_ready(self) -> None:
-        """Until it writes to its answer, which loading torch comes before, or ends."""
+        """Wait until it has loaded torch and starts its answer, or until it ends."""
         with selectors.DefaultSelector() as ready:
             ready.register(self._pipes["answer"], selectors.EVENT_READ)
             ready.select(START_SECONDS)
 
     def ask(self, request: bytes) -> Ended:
-        """What it does with the request on its standard input; it has ended then.
+        """Send the request to its standard input, and wait until it has ended.
 
         Its seconds begin here.
         """
@@ -132,7 +132,7 @@ class Confined:
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
 
     def _read(self, said: dict[str, bytes], deadline: float) -> str:
-        """Add what it says until it ends; returns the limit that it passed, or ""."""
+        """Collect its output until it ends; returns the limit that it passed, or ""."""
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
                 ready.register(pipe, selectors.EVENT_READ, name)
@@ -175,14 +175,14 @@ class Confined:
         return f"The program used more than {most} of memory and was stopped."
 
     def _members(self) -> list[psutil.Process]:
-        """The process and those that it has started; none once it has ended."""
+        """The process and those that it started; none once it has ended."""
         with suppress(psutil.Error):
             first = psutil.Process(self._process.pid)
             return [first, *first.children(recursive=True)]
         return []
 
     def end(self) -> None:
-        """End it and what it has started; a second time changes nothing."""
+        """End it and what it started; a second call changes nothing."""
         pipes, self._pipes = self._pipes, {}
         if not pipes:
             return
@@ -204,7 +204,7 @@ def _write(pipe: IO[bytes], request: bytes = b"") -> None:
 
 
 def walled(argv: list[str], memory_bytes: int) -> list[str]:
-    """The command that runs Python with `argv` where nothing else is in reach."""
+    """The command that runs Python with `argv` where it can reach nothing else."""
     python = os.path.realpath(sys.executable)
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     code = str(ROOT / "core")
@@ -225,7 +225,7 @@ def walled(argv: list[str], memory_bytes: int) -> list[str]:
 def problem() -> str:
     """Why this machine can't confine a process, in a sentence; "" if it can.
 
-    It is tried, once, by attempts that must fail.
+    To find out, a process tries what must fail.
     """
     if sys.platform != "linux":
         return "The app can confine visitors' code only on Linux."

@@ -1,7 +1,7 @@
-"""A Dask client, and the cluster behind it: hands jobs to workers, hears of them.
+"""A Dask client and its cluster: hands jobs to workers, and hears from them.
 
-A thread replaces a client that has lost its scheduler. Dask's own would reconnect
-without its subscriptions, or close for good. Jobs of a lost client end by themselves,
+A thread replaces a client that has lost its scheduler. Dask itself would reconnect
+without the subscriptions, or close for good. A lost client's jobs end by themselves:
 see core.jobs.worker.
 """
 
@@ -28,15 +28,15 @@ from core.measure.environment import Machine
 from core.watch import Wish
 
 logger = logging.getLogger(__name__)
-# Dask logs a traceback for each connection that ends, also where it was meant to.
+# Dask logs a traceback for each connection that ends, even if it was meant to.
 logging.getLogger("distributed").setLevel(logging.ERROR)
 
 CONNECT_SECONDS = 8.0
-LOOK_SECONDS = 1.0  # between two looks at connection and workers
-ANSWER_SECONDS = 30.0  # a scheduler that is silent for so long is as good as gone
+LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
+ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
 RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
-DEAF_SECONDS = 30.0  # a job that goes on so long after a cancel ends with its worker
-NO_WORKER_SECONDS = 90.0  # a job that finds no worker for so long has failed
+DEAF_SECONDS = 30.0  # a canceled job that runs on for longer ends with its worker
+NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
 LOST_WORKER = (
     "The worker process ended during the job: something killed the process, or the "
@@ -50,10 +50,10 @@ LOST_SCHEDULER = (
     "The connection to the workers broke, and their current work was lost. Once the "
     "app has reconnected, start the run again."
 )
-AWAY = "The workers aren't responding right now. The app keeps trying to reach them."
+AWAY = "The workers aren't responding right now. The app keeps trying to connect."
 NO_WORKER = (
-    "No worker took this job. The server's log says why. To start new workers, "
-    "restart the app."
+    "No worker took this job. The reason is in the server's log. To start new "
+    "workers, restart the app."
 )
 NO_WORKER_ELSEWHERE = (
     "No worker took this job: no suitable worker is connected to the scheduler. "
@@ -77,7 +77,7 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 def _leave(client: Client) -> None:
     """Close a client within two seconds, or pretend to.
 
-    A client that is not closed would try for long when Python collects it as garbage.
+    Otherwise it would try for a long time when Python collects it as garbage.
     """
     with suppress(Exception):
         client.close(timeout=2)
@@ -85,10 +85,10 @@ def _leave(client: Client) -> None:
 
 
 class Connection:
-    """To a scheduler that is there, or to a local cluster of its own.
+    """The connection to an existing scheduler, or to a local cluster of its own.
 
-    Safe to use from threads. Callers may hold a lock that `on_event`, which runs on the
-    client's event loop, does not take.
+    Safe to use from threads. Callers may hold a lock, but not one that `on_event`
+    takes, which runs on the client's event loop.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class Connection:
     ) -> None:
         """`open` connects.
 
-        Each function gets the id of a job: `on_event` what it reports, `on_end` how it
-        ended, `on_lost` why no worker has it any more. `on_look` is called about every
-        second once it is known whether there are workers.
+        Each function gets a job's id: `on_event` with what the job reports, `on_end`
+        with how it ended, `on_lost` with why no worker has it anymore. `on_look` is
+        called about every second once it is known whether there are workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._security = cluster.security(self._scheduler)
@@ -117,32 +117,32 @@ class Connection:
         self._futures: dict[str, Future] = {}  # by job
         self._begun: set[str] = set()  # jobs that a worker has begun
         self._patience: dict[str, float] = {}  # when a canceled job is killed
-        self._shared: set[str] = set()  # jobs that wait for another app's
+        self._shared: set[str] = set()  # jobs that wait for another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's, which changes when it reconnects
         self._cluster: cluster.Process | None = None  # a local one
         self.hosts = Hosts(self._describe)
-        # Shared by all clients: a failed one would leak its own loop's thread.
+        # Shared by all clients: a failed client would leak its own loop's thread.
         self._loop = LoopRunner()
         self.problem = ""  # why there are no workers, in a sentence
         self._up = threading.Event()
         self._closed = threading.Event()
 
     def open(self) -> None:
-        """Connect, and look after it, in the background."""
+        """Connect, and look after the connection, in the background."""
         self._loop.start()
         in_background(self._keep)
 
     def close(self) -> None:
-        """End the connection, and the local cluster with it."""
+        """End the connection, along with the local cluster."""
         self._closed.set()
         if self._client is not None:
             _leave(self._client)
         if self._cluster is not None:
             self._cluster.close()
 
-    # Looking after it
+    # Looking after the connection
 
     def _keep(self) -> None:
         while not self._closed.is_set():
@@ -167,7 +167,7 @@ class Connection:
         self._loop.stop()
 
     def _drop(self, client: Client) -> None:
-        """Leave a client that is broken; its jobs are lost."""
+        """Give up a broken client, whose jobs are lost."""
         with self._lock:
             self._client, self.problem = None, AWAY
             lost = list(self._futures)
@@ -202,7 +202,7 @@ class Connection:
         self._up.set()
 
     def _look(self, client: Client) -> None:
-        """Hear of the workers, and of what keeps jobs from beginning or ending."""
+        """Ask about the workers, and about jobs that can't begin or end."""
         try:
             # Not `scheduler_info`: the client overwrites that now and then with less.
             known = self._answer(client, "identity", n_workers=-1)
@@ -218,7 +218,7 @@ class Connection:
             given = self._tasks(client) if waiting else {}
         except TimeoutError:
             return self._drop(client)
-        strange: set[Any] = set()  # tasks of workers that other apps keep busy
+        strange: set[Any] = set()  # other apps' tasks, which keep workers busy
         stuck: dict[str, float] = {}
         for address, keys in given.items():
             if set(keys) - set(client.futures):
@@ -245,12 +245,12 @@ class Connection:
         return self._answer(client, "processing", workers=None)
 
     def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
-        """The scheduler's answer; TimeoutError where it is silent."""
+        """The scheduler's answer; TimeoutError if it is silent."""
         call = getattr(client.scheduler, question)
         return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
 
     def obstacle(self, job: Job) -> tuple[str, bool]:
-        """Why a job has not begun, other than its turn, and whether to give it up."""
+        """Why a job whose turn it is has not begun, and whether to give it up."""
         if job.status == "starting":
             waited = time.time() - (job.started or time.time())
             without = max(map(self.hosts.seconds_without, job.resources))
@@ -267,7 +267,7 @@ class Connection:
     # Handing out, and taking back
 
     def hand_out(self, job: Job) -> None:
-        """Give the job to a worker of its lane; ExplainedError without connection."""
+        """Give the job to a worker of its lane; ExplainedError if not connected."""
         with self._lock:
             if self._client is None:
                 raise ExplainedError(self.problem or self._no_worker)
@@ -303,7 +303,7 @@ class Connection:
             self._on_lost(job_id, reason)
 
     def _forget(self, *job_ids: str) -> None:
-        """Call it with the lock."""
+        """Call this with the lock."""
         for job_id in job_ids:
             self._futures.pop(job_id, None)
             self._patience.pop(job_id, None)
@@ -311,7 +311,7 @@ class Connection:
             self._shared.discard(job_id)
 
     def cancel(self, job_id: str) -> None:
-        """Ask a running job to end; one that is deaf ends with its worker."""
+        """Ask a running job to end; if it doesn't, it ends with its worker."""
         with self._lock:
             if job_id not in self._futures:
                 return
@@ -346,7 +346,7 @@ class Connection:
         client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:
-        """Take back a job that no worker may have begun with."""
+        """Take back a job that no worker has begun."""
         with self._lock:
             future = self._futures.get(job_id)
             self._forget(job_id)
@@ -356,7 +356,7 @@ class Connection:
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
         """The answer of a quick function on the lab worker.
 
-        Raises ExplainedError where the function does, or where no answer comes in time.
+        Raises ExplainedError if the function does, or if no answer comes in time.
         """
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
@@ -385,7 +385,7 @@ class Connection:
         return outcome.get()
 
     def _describe(self, address: str) -> Machine:
-        """Not by a task, which would wait for a run to end."""
+        """Ask a worker directly: a task would have to wait for a run to end."""
         if (client := self._client) is None:
             raise ExplainedError(self.problem or self._no_worker)
         question = worker.answer, "core.devices:describe", ()

@@ -1,10 +1,10 @@
 """Submit, follow and cancel work on a Dask cluster, local or remote.
 
-The web server holds one Engine. It never imports torch: functions are named by their
-address ("core.training:run") and looked up in the worker that calls them.
+The web server has one Engine and never imports torch: a function has an address
+("core.training:run"), and the worker that calls the function looks it up.
 
-Long jobs wait in a queue of our own, and go to a worker only when one is free: when a
-worker dies, Dask fails all jobs that it holds, also those it has not begun.
+Long jobs wait in our own queue, and go to a worker only when one is free: when a worker
+dies, Dask fails all the jobs that it holds, even those that it has not begun.
 """
 
 import logging
@@ -30,14 +30,14 @@ from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
-LAB_SECONDS = 60.0  # the lab has loaded torch by then, also on a slow machine
-MACHINE_SECONDS = 3.0  # after which a description of the machine is asked anew
+LAB_SECONDS = 60.0  # by then, the lab has loaded torch even on a slow machine
+MACHINE_SECONDS = 3.0  # after which the machine is described anew
 PAUSED = "train"  # the lane that a teacher pauses and clears
-TRIES = 3  # a job whose workers end so often before they begin it has failed
+TRIES = 3  # a job fails if so many workers end before they begin it
 
 
 class Engine:
-    """The jobs of a web server, and its workers; safe to use from threads."""
+    """A web server's jobs and workers; safe to use from threads."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Engine:
     ) -> None:
         """Connect to the Dask scheduler there, or start a local cluster.
 
-        `on_end` gets each job that has ended, once, and must not wait. Jobs that wait
-        in the store go on waiting; without a store, jobs end with the engine. The
-        `gate` holds the rules of a class.
+        `on_end` gets each ended job once, and must not wait. Jobs that were waiting in
+        the store keep waiting; without a store, jobs end with the engine. The `gate`
+        has a class's rules.
         """
         self._on_end = on_end
         self._own_store = None
@@ -69,7 +69,7 @@ class Engine:
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self.admission = Admission(gate)
-        self._overdue: set[str] = set()  # jobs that were cancelled for their time
+        self._overdue: set[str] = set()  # jobs that took too long
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
         self._reasons: dict[str, str] = {}  # why running jobs were canceled
         self._machine: Machine | None = None
@@ -99,8 +99,8 @@ class Engine:
     ) -> str:
         """Queue a call of the function at `address`; returns the job's id.
 
-        The job is in the database by then, or `Store.problem` says why not.
-        ExplainedError where it is not admitted.
+        By then, the job is in the database, or `Store.problem` says why not.
+        ExplainedError if it is not admitted.
         """
         todo, person = work(address, arguments), self.admission.gate.person(owner)
         job_id = uuid.uuid4().hex[:10]
@@ -117,14 +117,14 @@ class Engine:
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if it is unknown.
 
-        Raises StoreError where it can't be read from the database.
+        Raises StoreError if it can't be read from the database.
         """
         with self._lock:
             job = self._current(job_id)
         return job or self._history.job(job_id)
 
     def _current(self, job_id: str) -> Job | None:
-        """A job in memory, with why it has to wait; call it with the lock."""
+        """A job in memory, and why it has to wait; call this with the lock."""
         job = self._jobs.get(job_id)
         if job is None or job.status not in ("queued", "starting"):
             return job
@@ -138,14 +138,14 @@ class Engine:
     def jobs(self, address: str | None = None, owner: str | None = None) -> list[Job]:
         """Jobs of one function or all, of one owner or all, in order.
 
-        Those that go on, and the newest of those that have ended.
+        All that go on, and the newest ones that have ended.
         """
         with self._lock:
             jobs = [self._current(job_id) for job_id in self._jobs.ids(address, owner)]
         return [job for job in jobs if job is not None]
 
     def going_on(self, owner: str | None = None) -> list[Job]:
-        """Jobs of one owner or all that wait or are worked on, in order."""
+        """Waiting and running jobs of one owner or of all, in order."""
         return [job for job in self.jobs(owner=owner) if not job.ended]
 
     def wait(self, job_id: str) -> float | None:
@@ -161,18 +161,18 @@ class Engine:
             return self.admission.estimates.until_turn(filter(None, taken), before)
 
     def is_idle(self, but: str = "") -> bool:
-        """No job waits or is at a worker, except the one of that id."""
+        """Whether no job waits or runs, except the one with that id."""
         with self._lock:
             return not self._queue.others(but)
 
     def read(self, stored: Stored) -> bytes:
-        """A checkpoint; ExplainedError where it is no longer kept or can't be read."""
+        """A checkpoint; ExplainedError if it is gone or can't be read."""
         return self._history.checkpoint(stored)
 
     def cancel(self, job_id: str, why: str = "") -> None:
-        """End a job: at once where it waits, within one batch where it runs.
+        """End a job: a waiting job at once, a running job within one batch.
 
-        `why` is a sentence for its owner, from whoever else does it.
+        `why` is a sentence for the owner, if somebody else ends the job.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -181,21 +181,21 @@ class Engine:
             self._reasons[job_id] = why
             if job.status == "running":
                 return self._connection.cancel(job_id)
-            # A worker that is starting too would not hear it.
+            # A worker that is still starting wouldn't hear it.
             self._connection.withdraw(job_id)
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
 
     def wish(self, job_id: str) -> Wish:
-        """What the owner of a running job wants of it."""
+        """What its owner wants a running job to do."""
         with self._lock:
             return self._wishes.get(job_id, NO_WISH)
 
     def steer(self, job_id: str, owner: str, **wish: Any) -> None:
-        """Let a running job hear what its owner wants: fields of Wish.
+        """Tell a running job what its owner wants: fields of Wish.
 
-        It changes nothing for a job of somebody else, or one that doesn't run.
-        ExplainedError where a class's rules forbid it.
+        Nothing changes for somebody else's job, or if the job isn't running.
+        ExplainedError if a class's rules forbid it.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -209,11 +209,11 @@ class Engine:
 
     @property
     def paused(self) -> bool:
-        """A teacher has paused the queue: no turns to train come meanwhile."""
+        """Whether a teacher has paused the queue: meanwhile, no training starts."""
         return self.admission.gate.paused
 
     def clear(self, why: str = "") -> int:
-        """Cancel all jobs that wait for their turn to train; returns their number.
+        """Cancel all jobs that are waiting to train; returns their number.
 
         `why` is a sentence for their owners.
         """
@@ -224,9 +224,9 @@ class Engine:
         return len(waiting)
 
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
-        """End all jobs of an owner, or `only` some, and drop them from memory.
+        """End an owner's jobs, all or `only` some, and drop them from memory.
 
-        Call it before their rows are deleted and after: pages may be reading them.
+        Call this before their rows are deleted and again after: pages may read them.
         """
         with self._lock:
             theirs = self._jobs.ids(owner=owner)
@@ -240,8 +240,8 @@ class Engine:
         self._history.forget(owner, *theirs)
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
-        """Call it with the lock; a second end of a job changes nothing."""
-        self._queue.remove(job_id)  # also where the job was forgotten
+        """Call this with the lock; ending a job again changes nothing."""
+        self._queue.remove(job_id)  # even if the job was forgotten
         is_overdue = job_id in self._overdue and outcome.status != "finished"
         self._overdue.discard(job_id)
         self._wishes.pop(job_id, None)
@@ -274,20 +274,20 @@ class Engine:
     ) -> Any:
         """The answer of a quick function on the lab worker.
 
-        Files that a stranger sent take the lane "upload", code that a visitor wrote
-        the lane "code". Raises ExplainedError where the function does, where no answer
-        comes in time, or where the owner has too many questions open.
+        A stranger's files take the lane "upload", and a visitor's code takes the lane
+        "code". Raises ExplainedError if the function does, if no answer comes in time,
+        or if the owner has too many questions open.
         """
         with self._questions[lane].turn(owner, seconds) as left:
             return self._connection.ask(address, self._unpacked(arguments), left)
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """With the bytes of checkpoints: a worker has no access to the database."""
+        """Insert checkpoints' bytes, since workers have no access to the database."""
         return tuple(
             self.read(each) if isinstance(each, Stored) else each for each in arguments
         )
 
-    # The workers: who they are, handing them jobs, and losing them
+    # The workers: which ones there are, giving them jobs, and losing them
 
     @property
     def problem(self) -> str:
@@ -295,13 +295,13 @@ class Engine:
         return self._connection.problem
 
     def lanes(self) -> Counter[str] | None:
-        """Jobs that workers take at once, by lane; None: no scheduler answers."""
+        """How many jobs workers take at once, by lane; None without a scheduler."""
         return self.hosts.answering() if self._connection.is_up else None
 
     def machine(self) -> Machine | None:
-        """The newest description of this machine by its workers; None while they start.
+        """The workers' newest description of this machine; None while they start.
 
-        Once it is stale it is asked anew, in the background.
+        When it is out of date, it is updated in the background.
         """
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
@@ -321,13 +321,13 @@ class Engine:
         self._dispatch()  # there may be more workers now, or a connection again
 
     def close(self) -> None:
-        """End the connection, and the local cluster with it."""
+        """End the connection, along with the local cluster."""
         self._connection.close()
         if self._own_store is not None:
             self._own_store.close()
 
     def _dispatch(self) -> None:
-        """Hand the next jobs of the queue to workers that are free."""
+        """Give the queue's next jobs to free workers."""
         if not (self._queue and self._connection.is_up):
             return
         try:
@@ -356,7 +356,7 @@ class Engine:
                 self._end(job.id, Outcome("failed", message=str(error)))
             return
         with self._lock:
-            if self._queue.place(job.id):  # it was not cancelled meanwhile
+            if self._queue.place(job.id):  # it wasn't canceled meanwhile
                 self._connection.hand_out(replace(job, arguments=arguments))
                 self._queue.take(job)
                 self._jobs.start(job.id)
@@ -367,7 +367,7 @@ class Engine:
         self._dispatch()
 
     def _when_worker_died(self, job_id: str, reason: str) -> None:
-        """By kill -9, say: its job fails, or waits again if it had not begun."""
+        """A worker died: its job fails, or waits again if it had not begun."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None:  # it was forgotten
@@ -390,5 +390,5 @@ class Engine:
                 self.cancel(job.id)
         if self._machine is None:
             self.machine()
-        self.hosts()  # have them described before a page asks
+        self.hosts()  # describes them before a page asks
         self._dispatch()

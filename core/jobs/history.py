@@ -1,7 +1,7 @@
-"""Jobs in the database, and back.
+"""Writes jobs to the database, and reads them back.
 
-A job has a row from its submission on; what it reports and its end are written as they
-come. Only `wait` blocks on the database.
+A job's row is written when the job is submitted, as it reports, and when it ends. Only
+`wait` blocks on the database.
 """
 
 import logging
@@ -24,15 +24,15 @@ from core.store.writer import Write
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_SECONDS = 2.0  # about as much of a run is lost in a crash
-LATE = 100  # ended jobs that are held until their rows are written
+PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
+LATE = 100  # ended jobs that are kept until their rows are written
 READ = 128  # cache size: ended jobs that were read from the database
 
 GONE = "That run's checkpoint is no longer available. Choose another run."
 
 
 class _Late(NamedTuple):
-    """A job that has ended, and its value with all bytes until that is written."""
+    """An ended job and, until its value is written, the value with all its bytes."""
 
     job: Job
     value: Any
@@ -57,7 +57,7 @@ class History:
     def queue(self, job: Job, round: int) -> Write | None:
         """Write a job that waits in this round; None if it is not kept.
 
-        Measurements of the server itself are not: it would make them again.
+        The server's own measurements aren't kept: it would make them again.
         """
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
@@ -70,7 +70,7 @@ class History:
             return None
 
     def wait(self, write: Write | None) -> None:
-        """Wait until it is committed, or the store has a problem."""
+        """Wait until the write is committed, or the store has a problem."""
         try:
             if write is not None:
                 self._store.writer.wait(write)
@@ -106,7 +106,7 @@ class History:
     def end(self, job: Job, value: Any) -> None:
         """Write how a job has ended, and its value with all bytes."""
         if job.id in self._written and not isinstance(value, RunResult):
-            self._keep_progress(job)  # a result has all of it
+            self._keep_progress(job)  # a result has all of the progress
         self._written.pop(job.id, None)
         write = self._store.runs.end(job.id, job.status, value, job.message)
         with self._lock:
@@ -118,7 +118,7 @@ class History:
         return any(late.write.ended for late in list(self._late.values())[:1])
 
     def forget(self, owner: str, *job_ids: str) -> None:
-        """Drop what is in memory: rows of an owner and of these jobs are deleted."""
+        """Drop an owner's jobs, or these jobs, from memory: their rows are deleted."""
         with self._lock:
             for job_id, late in list(self._late.items()):
                 if late.job.owner == owner:
@@ -130,7 +130,7 @@ class History:
     # From rows to jobs
 
     def recover(self) -> list[tuple[Job, int]]:
-        """At the start: the jobs that wait, in their order, and their rounds."""
+        """At the start: the waiting jobs in their order, and their rounds."""
         try:
             runs = self._store.runs.recover()
         except StoreError as error:
@@ -145,9 +145,9 @@ class History:
         return waiting
 
     def job(self, job_id: str) -> Job | None:
-        """A job that has ended, the same object at every look; None: unknown.
+        """An ended job, the same object each time; None if it is unknown.
 
-        Raises StoreError where it can't be read.
+        Raises StoreError if it can't be read.
         """
         with self._lock:
             if job_id in self._late:
@@ -164,7 +164,7 @@ class History:
         return _job(kept)
 
     def checkpoint(self, stored: Stored) -> bytes:
-        """The bytes; ExplainedError where they are no longer kept, or can't be read."""
+        """The bytes; ExplainedError if they are gone or can't be read."""
         with self._lock:
             late = self._late.get(stored.name)
         if late and isinstance(late.value, RunResult):
@@ -186,7 +186,7 @@ def _job(stored: StoredRun) -> Job:
     if isinstance(value, RunResult):
         progress = replace(progress, fit=value.fit)
     status, message = row.status, row.message
-    if status not in ENDED:  # at a start the database could not be read
+    if status not in ENDED:  # the database could not be read at a start
         status, message = "interrupted", interrupted(row.step, row.steps)
     return Job(
         row.id,

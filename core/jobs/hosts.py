@@ -1,8 +1,8 @@
-"""The machines that have workers: what the scheduler and the workers tell of them.
+"""The machines that have workers, as the scheduler and the workers report them.
 
-A machine that loses its power or its network says no goodbye, and the scheduler takes
-half a minute to be sure. A worker tells the scheduler twice a second that it is there,
-so the app knows sooner.
+When a machine loses power or its network, the scheduler takes half a minute to be sure.
+The app knows sooner, because each worker tells the scheduler twice a second that it is
+there.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ SILENT_SECONDS = 7.0  # after which a silent worker counts as gone
 
 
 class _Worker(NamedTuple):
-    word: float  # when it last said something, by the scheduler's clock
-    heard: float  # when that was news, by ours
+    word: float  # when it last reported, by the scheduler's clock
+    heard: float  # when we noticed, by our clock
     takes: Counter[str]  # jobs at once, by lane
     name: str
 
@@ -44,26 +44,26 @@ class _Worker(NamedTuple):
 class Host(NamedTuple):
     """A machine that has workers."""
 
-    name: str  # "" where they are the app's own
-    speaker: str  # the address of one of them, of the lab where it has one
+    name: str  # "" if the workers are the app's own
+    speaker: str  # the address of one worker: of the lab, if there is one
     trains: int  # training workers
-    answers: bool  # one of them is heard
+    answers: bool  # whether any worker reports
     machine: Machine | None = None  # None until the machine has described itself
 
 
 def host_of(worker: str) -> str:
-    """The machine of a worker of that name."""
+    """The machine of the worker with that name."""
     return re.sub(r"-?(train-\d+|lab)$", "", worker)
 
 
 def first_gpu(worker: str) -> int:
-    """The number on its machine of the GPU that the worker calls its first."""
+    """Which of the machine's GPUs the worker calls its first."""
     own = re.search(r"train-(\d+)$", worker)
     return int(own[1]) if own else 0
 
 
 class Hosts:
-    """The machines of one connection at a time; one thread writes, any may read.
+    """One connection's machines; only one thread writes, and any may read.
 
     Each machine is described once, in the background; callers never wait.
     """
@@ -72,19 +72,19 @@ class Hosts:
         """`describe` is called with the address of a worker."""
         self._describe = describe
         self._lock = threading.Lock()  # guards the next one
-        self._described: dict[str, Machine | None] = {}  # by speaker; None: asked
+        self._described: dict[str, Machine | None] = {}  # by speaker; None while asked
         self.clear()
 
     def clear(self) -> None:
-        """There is a new connection, through which nothing was heard yet."""
-        # Jobs that workers take, by lane; of training also by machine, see job.on.
+        """Start again for a new connection, which has reported nothing yet."""
+        # How many jobs workers take, by lane, and for training by machine, see job.on.
         self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
         self._told = self._since = time.monotonic()
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
     def hear(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in what the scheduler says of its workers."""
+        """Take in what the scheduler reports about its workers."""
         now, workers = time.monotonic(), {}
         for address, said in told.items():
             word, known = said["last_seen"], self._workers.get(address)
@@ -96,20 +96,20 @@ class Hosts:
         self._staffed.update(dict.fromkeys(self.capacity, now))
 
     def seconds_without(self, lane: str) -> float:
-        """For how long there has been no worker that takes jobs of the lane."""
+        """How long no worker has taken jobs of this lane."""
         if self.capacity[lane]:
             return 0.0
         return time.monotonic() - self._staffed.get(lane, self._since)
 
     def answering(self) -> Counter[str] | None:
-        """The capacity of the workers that are heard; None: the scheduler is silent."""
+        """The capacity of the reporting workers; None if the scheduler is silent."""
         if time.monotonic() >= self._told + SILENT_SECONDS:
             return None
         takes = (each.takes for each in self._workers.values() if each.answers)
         return sum(takes, Counter())
 
     def __call__(self) -> list[Host]:
-        """The machines, silent ones too, by name; described if there are several."""
+        """All machines by name, even silent ones; described if there are several."""
         workers, hosts = self._workers, []
         for name in sorted({each.machine for each in workers.values()}):
             own = {k: each for k, each in workers.items() if each.machine == name}
@@ -117,7 +117,7 @@ class Hosts:
             speaker = max(heard or own, key=lambda k: (own[k].takes["lab"], k))
             trains = sum(each.takes["train"] for each in own.values())
             hosts.append(Host(name, speaker, trains, bool(heard)))
-        if len(hosts) < 2:  # pages are about that one anyway
+        if len(hosts) < 2:  # all pages are about it anyway
             return hosts
         with self._lock:
             known = self._described
@@ -140,9 +140,9 @@ class Hosts:
                 self._described[address] = machine
 
     def speakers(self) -> dict[str, str]:
-        """Names and addresses of workers that are heard, and see all devices.
+        """Names and addresses of reporting workers that see all devices.
 
-        The lab of a machine does; without one, its training workers do together.
+        A machine's lab does; without a lab, its training workers do together.
         """
         heard = {k: each for k, each in self._workers.items() if each.answers}
         labs = {each.machine for each in heard.values() if each.takes["lab"]}
@@ -155,7 +155,7 @@ class Hosts:
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
         """The answers of all `speakers` to a quick function, by their names.
 
-        They answer while they train, too; answers that come late are left out.
+        They answer even while they train; late answers are left out.
         """
 
         async def all_answers() -> list[Any]:
@@ -171,7 +171,7 @@ class Hosts:
 
 
 async def _answer(address: str, question: str) -> Any:
-    """Not by the scheduler: it would wait for a machine that has lost its power."""
+    """Ask the workers directly: the scheduler would wait for a dead machine."""
     arguments = security(address).get_connection_args("client")
     comm = await connect(address, **arguments)
     try:

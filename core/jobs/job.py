@@ -25,13 +25,13 @@ MOST_OF_ALL = 100
 
 
 def on(host: str) -> str:
-    """The resource that the training workers of a machine have, beside "train"."""
+    """The resource that a machine's training workers have besides "train"."""
     return f"on {host}"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Stands for the checkpoint of a run, in the arguments of a job."""
+    """Stands for a run's checkpoint in a job's arguments."""
 
     name: str  # the id of the run
 
@@ -45,9 +45,9 @@ class PickedUp:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How work ended. An exception is a sentence: to read one might import torch."""
+    """How work ended, with a sentence for an exception, which might need torch."""
 
-    status: str  # one of ENDED; only a start of the server finds a job interrupted
+    status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
     message: str = ""  # why it failed
     machine: str = ""  # identity of the machine that did it, see core.devices
@@ -60,9 +60,9 @@ class Outcome:
 
 
 def resolve(address: str) -> Any:
-    """Import "core.training:run", a module and a name in it; a method has dots.
+    """Import the name at an address such as "core.training:run"; a method has dots.
 
-    Jobs are sent, and code is shown, by address: the server must not import torch.
+    Jobs and shown code are named by address, since the server must not import torch.
     Raises ImportError or AttributeError.
     """
     module, _, name = address.partition(":")
@@ -90,16 +90,16 @@ def outcome_of(
 
 @dataclass(frozen=True)
 class Work:
-    """The size of a job, for estimates."""
+    """A job's size, for estimates."""
 
     kind: str = ""  # jobs of one kind take as long for the same amount
     amount: float = 1.0
-    assumed: float = 60.0  # seconds, if nothing of this kind was ever done
+    assumed: float = 60.0  # seconds, if no such job has ever run
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A snapshot of a piece of work: the same object until something changes."""
+    """A snapshot of a job: the same object until something changes."""
 
     id: str
     address: str  # "module:function"
@@ -117,7 +117,7 @@ class Job:
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None
     work: Work = Work()
-    person: str = ""  # whose turn it is, where several owners count as one
+    person: str = ""  # who takes turns, if several owners count as one
     machine: str = ""  # identity of the machine that did it, once it has ended
     worker: str = ""  # name of the worker that has begun
 
@@ -131,7 +131,7 @@ class Job:
 
     @property
     def resources(self) -> list[str]:
-        """What the job takes of its worker, one of each."""
+        """The worker's resources that the job takes, one of each."""
         return [self.lane, on(self.host)] if self.host else [self.lane]
 
     @property
@@ -145,7 +145,7 @@ class Job:
 
     @property
     def seconds(self) -> float | None:
-        """Time at its worker; None until it has ended, or if no worker had it."""
+        """Time at its worker; None before its end, or if no worker had it."""
         if self.started is None or self.stopped is None:
             return None
         return self.stopped - self.started
@@ -158,14 +158,14 @@ class Job:
         return replace(self, events=(*self.events, event))
 
     def end(self, outcome: Outcome) -> "Job":
-        """The job as it ended, without checkpoint bytes, which the database has.
+        """The job as it ended, without the checkpoint's bytes, which the database has.
 
-        Of its events only those stay that are read later: with a result those that
-        `lasts` marks; without one all but those that `passes` marks and a newer one of
-        the same class has replaced, unless they carry losses.
+        It keeps only events that are read later. With a result, these are the events
+        that `lasts` marks. Without one, events that `passes` marks are dropped if a
+        newer one of their class replaced them, unless they have losses.
         """
         value, progress = outcome.value, self.progress
-        if isinstance(value, RunResult):  # complete, where the last events may be late
+        if isinstance(value, RunResult):  # complete, even if the last events are late
             names = ("losses", "history", "fit", "changes")
             complete = {name: getattr(value, name) for name in names}
             progress = replace(progress, latest=None, **complete)
@@ -192,9 +192,9 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory: all that go on, and the newest that have ended.
+    """The jobs in memory: all that go on, and the newest ones that have ended.
 
-    Callers hold a lock; `receive` is for any thread.
+    Callers hold a lock, except for `receive`.
     """
 
     def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
@@ -208,7 +208,7 @@ class Jobs:
         self._inbox.append((job_id, event, time.time()))
 
     def file_events(self) -> None:
-        """Give the events that came in to their jobs."""
+        """Give the received events to their jobs."""
         while self._inbox:
             job_id, event, at = self._inbox.popleft()
             job = self._jobs.get(job_id)
@@ -222,12 +222,12 @@ class Jobs:
             self._on_event(self._jobs[job_id], event)
 
     def get(self, job_id: str) -> Job | None:
-        """The job with all that it has reported; None if it isn't in memory."""
+        """The job with all its reports; None if it isn't in memory."""
         self.file_events()
         return self._jobs.get(job_id)
 
     def ids(self, address: str | None = None, owner: str | None = None) -> list[str]:
-        """Ids of the jobs of one function or all, of one owner or all, in order."""
+        """The jobs' ids in order; of one function or all, and of one owner or all."""
         return [
             job.id
             for job in self._jobs.values()
@@ -235,26 +235,26 @@ class Jobs:
         ]
 
     def add(self, job: Job) -> Job:
-        """Know a job, or its new status."""
+        """Remember a job, or its new status."""
         self._jobs[job.id] = job
         ids = {"run": job.id, "visitor": job.owner}
         logger.info("%s: %s", job.status, job.address, extra=ids)
         return job
 
     def start(self, job_id: str) -> None:
-        """A worker gets the job; its first event says that it has begun."""
+        """A worker gets the job; the first event means that it has begun."""
         job = self._jobs[job_id]
         now = time.time()
         self.add(replace(job, status="starting", started=now, tries=job.tries + 1))
 
     def put_back(self, job_id: str) -> None:
-        """The worker was lost before it began: the job waits again."""
+        """The worker was lost before the job began, so the job waits again."""
         self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
     def end(self, job_id: str, outcome: Outcome) -> Job:
-        """End a job that goes on; too many ended ones make room.
+        """End a job; if there are too many ended jobs, one is dropped.
 
-        The owner's oldest goes, or the oldest of whoever has most.
+        It is the owner's oldest, or the oldest of the owner with the most.
         """
         self.file_events()
         ended = self.add(self._jobs[job_id].end(outcome))
@@ -268,5 +268,5 @@ class Jobs:
         return ended
 
     def remove(self, job_id: str) -> None:
-        """Forget the job, and what it still reports."""
+        """Forget the job and all that it still reports."""
         self._jobs.pop(job_id, None)

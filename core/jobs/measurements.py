@@ -1,7 +1,7 @@
-"""Measurements that outlast their jobs, and the ended jobs that pages draw them as.
+"""Measurements that outlast their jobs; pages draw each of them as an ended job.
 
-Those of this app are in the database. Those of other machines are in
-core/reference/*.json, written by `core.bench`, and labelled with their device and date.
+This app's measurements are in the database. Other machines' measurements are in
+core/reference/*.json, written by `core.bench`, and labeled with their device and date.
 """
 
 import logging
@@ -20,13 +20,13 @@ from core.store.tables import Measurement
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parents[1] / "reference"
-FORGOTTEN = "forgotten"  # the owner, where the visitor was deleted
+FORGOTTEN = "forgotten"  # the owner, if the visitor was deleted
 
-KINDS: set[str] = set()  # addresses of functions that measure; panels add theirs
+KINDS: set[str] = set()  # addresses of measuring functions, added by panels
 
 
 def keep(measurements: Measurements, job: Job) -> None:
-    """Store what a finished job has measured; jobs that measure nothing are ignored."""
+    """Store what a finished job measured; ignore jobs that measure nothing."""
     if job.address not in KINDS or job.status != "finished" or not job.machine:
         return
     try:
@@ -38,7 +38,7 @@ def keep(measurements: Measurements, job: Job) -> None:
             provenance={
                 "environments": environments(job.value),
                 "arguments": job.arguments,
-                "asked": bool(job.owner),  # stays true when the visitor is deleted
+                "asked": bool(job.owner),  # stays true if the visitor is deleted
             },
             visitor=job.owner,
             measured_at=job.stopped,
@@ -48,13 +48,13 @@ def keep(measurements: Measurements, job: Job) -> None:
 
 
 def subject(arguments: Iterable[Any]) -> str:
-    """The run whose checkpoint was measured; "" where none was."""
+    """The run whose checkpoint was measured; "" without one."""
     stored = (each.name for each in arguments if isinstance(each, Stored))
     return next(stored, "")
 
 
 def as_job(measurement: Measurement) -> Job:
-    """The ended job that the measurement is drawn as."""
+    """The measurement as an ended job, for drawing."""
     provenance = measurement.provenance
     return Job(
         measurement.id,
@@ -72,7 +72,7 @@ def as_job(measurement: Measurement) -> Job:
 
 @cache
 def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
-    """All that was recorded; a file that can't be read is left out, and logged."""
+    """All that was recorded; a file that can't be read is logged and left out."""
     jobs = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -96,7 +96,7 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
 
 
 def recorded_by(address: str) -> list[Job]:
-    """What the function at the address has measured on other machines."""
+    """What the function at the address measured on other machines."""
     return [job for job in recorded() if job.address == address]
 
 

@@ -1,11 +1,11 @@
 """The order of jobs, without Dask.
 
-Each lane is a queue of its own, fair between people: start-time fair queueing. A new
-job gets a round, the one after its owner's last or the one that is being served,
-whichever is later. The lowest round is served first, and in it the job that came first.
+Each lane has its own queue, which is fair between people: start-time fair queueing. A
+new job gets the round after its owner's last round, or the current round if that is
+later. The lowest round is served first, and within a round, the oldest job.
 
-A job takes part until it is removed: it waits, then it is taken and keeps a worker of
-its lane busy.
+A job stays until it is removed: it waits, and then it is taken and keeps one of its
+lane's workers busy.
 """
 
 import math
@@ -16,11 +16,11 @@ from types import MappingProxyType
 
 from core.jobs.job import Job, on
 
-# Starvation guard: after so many later jobs have gone first, no more may. It is large
-# enough for a whole class of newcomers.
+# Starvation guard: so many later jobs may go first, and no more. It is large enough for
+# a whole class of newcomers.
 PATIENCE = 100
-# Jobs of one person at workers of a lane, even while some are idle: the next person
-# must not have to wait for them.
+# One person's jobs at a lane's workers, even while some are idle, so that the next
+# person doesn't have to wait for them.
 AT_ONCE = {"lab": 1}
 
 
@@ -38,7 +38,7 @@ class Queue:
     """Not safe to use from threads."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, _Ticket] = {}  # by their jobs' ids
+        self._waiting: dict[str, _Ticket] = {}  # by job id
         self._taken: dict[str, _Ticket] = {}
         self._came = 0  # jobs so far
         self._round: Counter[str] = Counter()  # being served, by lane
@@ -46,7 +46,7 @@ class Queue:
         self._lanes: dict[str, list[_Ticket]] = {}  # cache of the order
 
     def add(self, job: Job) -> int:
-        """Queue the job in its owner's next free round; returns that round."""
+        """Queue the job in its owner's next free round, and return that round."""
         others = self._lane(job.lane)
         own = [each.round for each in others if each.job.turn_of == job.turn_of]
         own.append(self._served.get((job.lane, job.turn_of), -1))
@@ -56,9 +56,9 @@ class Queue:
         return turn
 
     def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
-        """Fill a new queue with jobs, in order, and the rounds that they had.
+        """Fill a new queue with jobs in their order, and their rounds.
 
-        Jobs that come later enter at the lowest of these.
+        Later jobs enter at the lowest of these rounds.
         """
         for job, turn in jobs:
             self._wait(job, turn)
@@ -75,15 +75,15 @@ class Queue:
         return len(self._waiting)
 
     def waiting(self, lane: str) -> list[Job]:
-        """Waiting jobs of a lane, in the order of their turns."""
+        """A lane's waiting jobs, in the order of their turns."""
         return [each.job for each in self._lane(lane)]
 
     def taken(self, lane: str) -> list[Job]:
-        """Jobs of a lane that workers have."""
+        """A lane's jobs that workers have."""
         return [t.job for t in self._taken.values() if t.job.lane == lane]
 
     def of(self, person: str) -> int:
-        """The number of jobs of this person that wait or are taken."""
+        """The number of this person's jobs that wait or are taken."""
         return sum(job.turn_of == person for job in self._jobs())
 
     def others(self, job_id: str) -> int:
@@ -91,9 +91,9 @@ class Queue:
         return sum(job.id != job_id for job in self._jobs())
 
     def place(self, job_id: str) -> int:
-        """The job's place in its lane, from 1; 0 when it does not wait.
+        """The job's place in its lane, from 1; 0 if it isn't waiting.
 
-        It only grows when someone with fewer turns joins, by one each, at most PATIENCE
+        It grows only by one for each newcomer who had fewer turns, at most PATIENCE
         times, and never in the round that is being served.
         """
         if job_id not in self._waiting:
@@ -109,10 +109,9 @@ class Queue:
     ) -> Job | None:
         """The job whose turn it is, if a worker is free for it.
 
-        `capacity` is the number of jobs that workers take at once, by lane; a lane
-        without workers counts for one: its worker is starting. A job for one machine
-        waits for that, while others may pass. `hosts` has the machines of taken jobs,
-        as far as they are known.
+        `capacity` is how many jobs workers take at once, by lane; a lane without
+        workers counts as one, because its worker is starting. Other jobs may pass a job
+        that waits for a certain machine. `hosts` has the known machines of taken jobs.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             taken = self.taken(lane)
@@ -137,7 +136,7 @@ class Queue:
         turn = max(ticket.round, self._round[job.lane])
         self._round[job.lane] = turn
         self._served[job.lane, job.turn_of] = ticket.round
-        # People whose last round has passed are like newcomers.
+        # Somebody whose last round has passed is like a newcomer.
         self._served = {
             (lane, owner): last
             for (lane, owner), last in self._served.items()
@@ -145,12 +144,12 @@ class Queue:
         }
 
     def put_back(self, job_id: str) -> None:
-        """The worker was lost before it began: the job is next in its lane again."""
+        """The worker was lost before the job began, which is next again."""
         self._waiting[job_id] = self._taken.pop(job_id)
         self._lanes.clear()
 
     def remove(self, job_id: str) -> None:
-        """The job has ended; an unknown one changes nothing."""
+        """The job has ended; an unknown job changes nothing."""
         self._waiting.pop(job_id, None)
         self._taken.pop(job_id, None)
         self._lanes.clear()
@@ -170,7 +169,7 @@ class Queue:
         return self._lanes[lane]
 
     def _overtaken(self, ticket: _Ticket) -> int:
-        """The number of later jobs that go, or went, before this one."""
+        """The number of later jobs that go or went before this one."""
         return ticket.passed + sum(
             each.number > ticket.number and each.round < ticket.round
             for each in self._lane(ticket.job.lane)

@@ -63,8 +63,7 @@ def parse(text: str) -> tuple[ast.Module, bool]:
         raise UnreadableError(f"{where} can't be read as Python 3: {what}.") from None
     except (RecursionError, MemoryError, ValueError):
         raise UnreadableError(
-            "The script can't be read because something in it is nested too deeply or "
-            "isn't text."
+            "The script can't be read: it isn't text, or its code is nested too deeply."
         ) from None
 
 

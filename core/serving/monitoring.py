@@ -44,7 +44,7 @@ ANSWER_SECONDS = 2.0  # limit of the database's answer, and of the workers'
 MOST_SECONDS = 5.0  # limit of a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database is not responding."
-NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to reach it."
+NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
 HANGS = "The app did not respond in time."
 
@@ -57,22 +57,22 @@ LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)  # seconds, in job hist
 SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  # seconds, in page histograms
 WAITED = Histogram(
     "job_wait_seconds",
-    "Time from the click until a worker has the job",
+    "Time from the click until a worker takes the job",
     ["kind"],
     buckets=LONG,
     **OURS,
 )
 RAN = Histogram(
     "job_run_seconds",
-    "Time from when a worker has the job until the job ends",
+    "Time from when a worker takes the job until the job ends",
     ["kind", "status"],
     buckets=LONG,
     **OURS,
 )
-UNANSWERED = EventCounter("unanswered_errors", "Pasted errors without a match", **OURS)
+UNANSWERED = EventCounter("unanswered_errors", "Pasted errors with no match", **OURS)
 LOOKS = Histogram(
     "look_seconds",
-    "Time from a browser's request for a page or a part to the end of the response",
+    "Time to answer a browser's request for a page or for part of a page",
     ["of"],
     buckets=SHORT,
     **OURS,
@@ -220,10 +220,10 @@ class State(Collector):
 def _devices(engine: Engine) -> Iterator[Metric]:
     """Memory and use of the devices of all machines that answer."""
     names = "machine", "device"
-    used = _gauge("device_memory_used_bytes", "A device's memory in use", *names)
-    total = _gauge("device_memory_total_bytes", "A device's whole memory", *names)
+    used = _gauge("device_memory_used_bytes", "Memory in use on the device", *names)
+    total = _gauge("device_memory_total_bytes", "Total memory of the device", *names)
     busy = _gauge(
-        "device_busy_ratio", "Share of recent time when a kernel was running", *names
+        "device_busy_ratio", "Share of recent time spent running kernels", *names
     )
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
     loads = {  # devices as a process that sees all of a machine's GPUs would name them

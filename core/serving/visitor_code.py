@@ -20,7 +20,7 @@ HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
     "Other people can reach this server, and it is not set up to run visitors' code."
 )
-SWITCHED_OFF = "The person who runs this server has turned this feature off."
+SWITCHED_OFF = "The person who runs this server turned this feature off."
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from core.store.database import Database
 
 NO_TOOL = (
     "To copy a Postgres database, the app needs {tool}, which is not installed here. "
-    "Install Debian's postgresql-client, or run {tool} where the server is."
+    "Install Debian's postgresql-client, or run {tool} on the database's server."
 )
 
 
@@ -79,7 +79,7 @@ def _check_empty(connection: Connection, database: Database) -> None:
             if row is not None and table.name != "alembic_version":
                 raise StoreError(
                     f"{database.where} already has data. Restore into a new "
-                    "database, and name it in DATABASE_URL."
+                    "database, and set DATABASE_URL to its address."
                 )
 
 

@@ -43,7 +43,7 @@ def loads(text: str, what: str) -> Any:
     try:
         stored = json.loads(text, object_hook=_unpacked)
         if stored["version"] != VERSION:
-            raise ValueError(f"is of version {stored['version']}, not {VERSION}")
+            raise ValueError(f"has version {stored['version']}, not {VERSION}")
         return _untagged(stored["value"])
     except Exception as error:  # whatever a class says to fields that it has not
         raise DamagedError(what) from error
@@ -69,7 +69,7 @@ def _tagged(value: Any) -> Any:
         return [_tagged(item) for item in value]
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
-            raise TypeError("the keys of a dict must be texts")
+            raise TypeError("a dict's keys must be strings")
         return {"dict": {name: _tagged(item) for name, item in value.items()}}
     return value
 

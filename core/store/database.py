@@ -36,8 +36,8 @@ OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
 TWO_APPS = (
-    "Another app keeps its runs in {where}, but only one app can use a database. Stop "
-    "the other app, or set DATABASE_URL to another database."
+    "Another app is using {where}, but only one app can use a database. Stop the other "
+    "app, or set DATABASE_URL to another database."
 )
 
 
@@ -224,8 +224,8 @@ class Database:
         except CommandError:
             raise StoreError(
                 f"The database {self.where} was made by a newer version of this app, "
-                "or by one that is too old. Update the app, or set DATABASE_URL to "
-                "another database."
+                "or by a version that is too old to upgrade. Update the app, or set "
+                "DATABASE_URL to another database."
             ) from None
         finally:
             self._foreign_keys(connection, "ON")
@@ -266,7 +266,7 @@ FILE_CAUSES = {  # by SQLite's primary result code
     sqlite3.SQLITE_NOTADB: DAMAGED,
     sqlite3.SQLITE_IOERR: "the disk reported an error",
     sqlite3.SQLITE_CANTOPEN: "the database file can't be opened",
-    sqlite3.SQLITE_NOMEM: "memory ran out",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
 SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 
@@ -274,9 +274,9 @@ SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 def cause(error: Exception) -> str:
     """Why the database takes no writes; empty if only this one write is wrong."""
     if isinstance(error, GoneError):
-        return "the database file has been moved or deleted"
+        return "the database file was moved or deleted"
     if isinstance(error, StoreError):
-        return "another app keeps its runs in the same database"
+        return "another app is using the same database"
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         return FILE_CAUSES.get(getattr(original, "sqlite_errorcode", 1) & 0xFF, "")

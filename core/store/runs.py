@@ -314,7 +314,7 @@ class Runs(Rows):
 def interrupted(step: int, steps: int | None) -> str:
     """The message of a run that the app's stop has ended."""
     if not step:
-        return "The app stopped when this job had just begun. Start the job again."
+        return "The app stopped just after this job began. Start the job again."
     whole = f" of {steps:,}" if steps else ""
     where = f"step {step:,}{whole}"
     return f"The app stopped when this run was at {where}. Start the run again."

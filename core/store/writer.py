@@ -69,12 +69,11 @@ class Writer:
             count = len(self._waiting) - (not self._question.ended)
             sentence = (
                 f"Runs are not being saved right now: {self._cause}. Training "
-                f"continues. New data waits in memory ({count} "
-                f"change{'s' * (count != 1)}) and will be saved once the database "
-                "works again."
+                "continues, and new data stays in memory until the database works "
+                f"again ({count} change{'s' * (count != 1)} so far)."
             )
             if self._lost:
-                sentence += f" {self._lost} more did not fit and have been lost."
+                sentence += f" {self._lost} more didn't fit and were lost."
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
@@ -117,7 +116,7 @@ class Writer:
         write = self.write(work, erases=erases)
         if not write.ended:
             raise StoreError(
-                "The database can't be reached. This change waits for it to come back."
+                "The database can't be reached. This change will be saved later."
             )
         return write.result
 

@@ -67,7 +67,7 @@ def _show(job: Job) -> None:
         done, total = map(format.size, (now.done_bytes, now.total_bytes))
         st.progress(share, f"Fetching Fashion-MNIST: {done} of {total}")
     elif not job.ended:
-        st.progress(0.0, "Waiting for the mirror to send Fashion-MNIST")
+        st.progress(0.0, "Waiting for the server to send Fashion-MNIST")
 
 
 @st.fragment(run_every=polling.POLL_SECONDS)

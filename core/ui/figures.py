@@ -98,7 +98,7 @@ def elsewhere(*environments: Environment | None) -> str:
 @contextmanager
 def empty_axes() -> Iterator[None]:
     """In the place of figures that are not there to be seen yet: their axes, pale."""
-    st.markdown(":gray[The axes are empty. Your measurement will appear here.]")
+    st.markdown(":gray[Your measurement will appear here.]")
     with faded():
         yield
 

@@ -78,7 +78,7 @@ def end(title: str) -> None:
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
-    st.markdown("Here are an exercise and some questions about this page.")
+    st.markdown("Try an exercise, and answer some questions about this page.")
     practice.exercise(title)
     with st.container(width=PROSE):
         practice.questions(lesson)
@@ -163,8 +163,8 @@ def _course() -> None:
         link(lesson, f"{lesson.title}{mark}")
     st.markdown(
         f":small[{sum(each in done for each in course)} of {len(course)} lessons done]",
-        help="A lesson is done once you have answered every question at its end "
-        "correctly, on any try." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
+        help="A lesson is done once you've answered all its questions correctly, in "
+        "any number of tries." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
     )
 
 
@@ -182,7 +182,7 @@ def _machine_badge() -> None:
         name += f" · {len(several)} machines"
     with st.popover(name, icon=":material/memory:", wrap=True):
         st.markdown(
-            "Unless they say otherwise, all figures were measured on this machine:"
+            "Unless a page says otherwise, its figures were measured on this machine:"
         )
         for each in machine.devices:
             st.markdown(f"- {format.provenance(each)}, {each.system}")

@@ -18,7 +18,7 @@ from core.jobs.measurements import KINDS
 from core.ui import format, last_measurement, polling
 from core.ui.server import engine, visitor
 
-CANCELLED = "Canceled. Everything measured up to that point stays here."
+CANCELLED = "Canceled. The measurements so far are still here."
 
 Draw = Callable[[Job], None]
 Event = TypeVar("Event")
@@ -183,7 +183,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         elif now.message and not now.ended:  # why it has not begun
             slot(f"{what}: {now.message}")
         if engine().problem and not now.ended:
-            title = f"Your {noun} is waiting, because there are no workers"
+            title = f"Your {noun} is waiting because there are no workers"
             st.error(engine().problem, title=title)
         if now.status != "queued":
             draw(now)
@@ -207,7 +207,7 @@ def place_in_queue(job: Job) -> str:
     text = f"Place {job.place} in the queue: "
     text += f"{others} ahead of you" if others else "you're next"
     if engine().paused and job.lane == PAUSED:
-        return f"{text}. Your teacher has paused the queue, and you keep your place"
+        return f"{text}. Your teacher paused the queue, and you keep your place"
     seconds = engine().wait(job.id)
     if seconds is None or seconds < 1:
         return text

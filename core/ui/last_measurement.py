@@ -79,5 +79,5 @@ def sentence(job: Job, who: str = "") -> str:
 def by(owner: str, who: str = "") -> str:
     """Who measured it, without a name."""
     if not owner:
-        return "by this server in idle time"
+        return "by this server while it was idle"
     return "by you" if owner == (who or visitor()) else "by somebody in this course"

@@ -127,7 +127,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
         height: Any = 200 if is_long else "content"
         st.code(printed, language=None, wrap_lines=True, height=height)
     _table(
-        "**Tensors and models**, as each line last left them",
+        "**Tensors and models**, as they were after each line",
         ("Line", "Name", "Shape", "dtype", "Device"),
         [
             (
@@ -148,7 +148,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
     ]
     moved += [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
     _table(
-        "**Waits and copies**, in the whole run",
+        "**Waits and copies** during the whole run",
         ("Line", "What", "How", "Times"),
         sorted(
             (use["line"]["line"], what, how, use["times"])

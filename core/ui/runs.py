@@ -24,8 +24,8 @@ from core.ui.server import engine, room, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "No run here has that link: the link is incomplete, or the run's owner has "
-    "deleted the run."
+    "No run here has that link: the link is incomplete, or the run's owner deleted "
+    "the run."
 )
 LOOKED_BACK = 12  # earlier runs that are read to find some with losses
 OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
@@ -129,7 +129,7 @@ class Run(Progress):
         if not any(point.loss > far for point in self.losses):
             return ""
         is_lost = len(self.losses) > FIRST_STEPS and loss > far
-        reason = f"the loss is {loss:.2g}, far above the loss of guessing"
+        reason = f"the loss is {loss:.2g}, far higher than guessing would give"
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE

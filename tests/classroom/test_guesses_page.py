@@ -33,5 +33,5 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
         "**Of 12 guesses, 9 were “Up to 2 times as fast”. Measured: 0.9×.** 3 guessed "
         "right: “Slower”."
     )
-    assert "has not been measured yet" in finding(answers, None)
-    assert finding(Counter(), None) == "Nobody else has guessed yet."
+    assert "hasn't been measured yet" in finding(answers, None)
+    assert finding(Counter(), None) == "Nobody in this class has guessed yet."

@@ -121,7 +121,7 @@ def test_counts_rules_members_and_the_pause_survive_a_restart(store, room, opene
 def test_only_admitted_runs_count(room, opened):
     room.join(opened(runs=1, epochs=5, seconds=60).code, "ada")
     assert "up to 5 epochs" in refused(begin, room, "ada", epochs=6)
-    assert "may take a minute" in refused(begin, room, "ada", 61.0)
+    assert "at most a minute per job" in refused(begin, room, "ada", 61.0)
     lab = "core.lessons.speed.loader:measure"
     room.admit(Job("a lab", lab, ((0, 1),), "train", "ada"), 3)
     begin(room, "ada", 59.0)

@@ -63,7 +63,7 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     told = luck(seeds + others + seeds, "sprites")
     assert told.startswith("A difference of 0.3 points can be luck")
     assert "batch 64" in told
-    assert "ended between 87.0% and 87.3%" in told
+    assert "gave 87.0% to 87.3%" in told
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers, "regression") == ""
     assert luck(seeds[:2] + others, "sprites") == luck(seeds, "fashion-mnist") == ""
@@ -84,13 +84,13 @@ def test_a_visitor_sees_the_first_and_their_neighbors():
 def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train():
     members = [Member("a class", who, name, 1.0, 0) for who, name in NAMES.items()]
     runs = [
-        run("ada", status="failed", message="The memory ran out."),
+        run("ada", status="failed", message="There was not enough memory."),
         run("ada", 0.9),
         run("bob", 0.9),
         run("bob", status="failed", message="Long ago."),
     ]
     why = stuck(members, runs, ["di"])
     assert {member.name: reason for member, reason in why.items()} == {
-        "Ada": "The last run failed: The memory ran out.",
+        "Ada": "The last run failed: There was not enough memory.",
         "Cy": "No run yet.",
     }

@@ -101,13 +101,13 @@ def test_a_lesson(school, person, tmp_path):
     expect(teacher.get_by_text("Resume the queue")).to_be_visible(timeout=SLOW)
     second = [joined(person(door), server) for _ in range(AT_ONCE)]
     for page, _ in second:
-        expect(page.get_by_text("has paused the queue").first).to_be_visible(
+        expect(page.get_by_text("teacher paused the queue").first).to_be_visible(
             timeout=SLOW
         )
     (unlucky, name), *others = second
     expect(teacher.get_by_text("0 running, 4 waiting")).to_be_visible(timeout=SLOW)
     key(teacher, f"cancel_{run_in(unlucky.url)}").click()
-    told = unlucky.get_by_text("Your teacher has canceled this")
+    told = unlucky.get_by_text("Your teacher canceled this")
     expect(told.first).to_be_visible(timeout=SLOW)
     key(teacher, "pause_queue").click()
     for page, _ in others:

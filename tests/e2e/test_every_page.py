@@ -129,7 +129,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     )
     for shown in (result(page), page.locator(line).first, said):
         expect_in_sight(shown)
-    page.get_by_role("button", name="Draw one yourself").click()
+    page.get_by_role("button", name="Draw your own").click()
     box = page.locator(".pad").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 80, box["y"] + 30)

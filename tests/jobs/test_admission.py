@@ -126,7 +126,9 @@ def test_a_run_that_would_be_cut_is_refused_at_once():
     server = Server(max_job_seconds=100)
     server.did(DEFAULT, 130)
     said = server.refused("ada")
-    assert "would take about 2 minutes here, but a job may take 100 seconds" in said
+    assert (
+        "would take about 2 minutes here, but jobs may take at most 100 seconds" in said
+    )
 
 
 def test_a_refusal_changes_nothing():

@@ -150,9 +150,9 @@ def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
     assert "You are **number 1** of 1" in said(at.run())
     server.store().runs.withhold(f"{made.id} best", me(at))
     train()
-    assert "has hidden one of your runs" in texts(at.run().info)
+    assert "hid one of your runs" in texts(at.run().info)
     server.room().remove(TEACHER, server.room().member(me(at)))
-    assert "has removed you from **Physics 9B**" in said(at.run())
+    assert "teacher removed you from **Physics 9B**" in said(at.run())
 
 
 def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):

@@ -106,7 +106,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     open_tab(at, "The map")
     assert at.selectbox(key="budget").value == 60
     assert len(at.tabs[3].get("vega_lite_chart")) == 1
-    assert "Canceled. Everything measured up to that point stays" in status(at)
+    assert "Canceled. The measurements so far are still here" in status(at)
     assert "too close to call" in texts(at.markdown)
 
 

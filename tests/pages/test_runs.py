@@ -172,11 +172,11 @@ def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatc
 
 def test_a_run_that_ended_badly_says_why(store, me):
     assert queue(store, f"x{me[:8]}", me)
-    store.runs.end(f"x{me[:8]}", "failed", message="The memory ran out.")
+    store.runs.end(f"x{me[:8]}", "failed", message="There was not enough memory.")
     store.writer.flush()
     at = select(open_page(PAGE), 0)
     assert listed(at)[0].startswith("failed · ")
-    assert "**Failed.** The memory ran out." in texts(at.markdown)
+    assert "**Failed.** There was not enough memory." in texts(at.markdown)
     store.runs.delete([f"x{me[:8]}"], me)
 
 

@@ -29,7 +29,7 @@ def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
     at.run()
     at.button(key="cancel_run_loader_lab").click().run()
     finish(at, engine, job.id)
-    assert "Canceled. Everything measured up to that point stays" in status(at)
+    assert "Canceled. The measurements so far are still here" in status(at)
     assert "The fastest cell" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
 

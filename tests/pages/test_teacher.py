@@ -175,7 +175,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
     assert "optimizer.step()" in fields["code"]
     assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Questions")
-    assert "0 of 1 were right" in texts(at.markdown)
+    assert "0 of 1 people got it right" in texts(at.markdown)
     open_tab(at, "Afterwards")
     press(press(at, "delete_class"), "sure")
     assert store.classes.all() == []

@@ -311,7 +311,7 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
     at.button(key="cancel_fetch").click().run()
     assert wait(engine, job.id).status == "cancelled"
     at.run()
-    assert "had arrived completely" in status(at)
+    assert "files that are complete" in status(at)
     assert at.button(key="fetch_data")
 
 

@@ -117,7 +117,7 @@ RUNS = {  # a script, and the lines and words of what is found by running it
     training(".to(device)", ""): [(13, "keeps the graph")],
     training(".to(device)", ".item()"): [(13, "the CPU waits here")],
     training(".to(device)", ".detach()"): [],
-    training("", ".detach()"): [(5, "so the model trained on the CPU")],
+    training("", ".detach()"): [(5, "so the model was trained on the CPU")],
 }
 
 

@@ -194,6 +194,6 @@ def test_beside_the_app_a_command_reads_but_does_not_write(
     open_store(file_url)
     status, said = command(file_url, "purge", "--older-than-days", "1")
     assert status == 2
-    assert "Another app keeps its runs in" in said
+    assert "Another app is using" in said
     assert said.count("\n") == 1
     assert command(file_url, "backup", str(tmp_path / "b"))[0] == 0

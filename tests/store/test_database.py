@@ -54,7 +54,7 @@ def test_only_one_app_writes(url, open_store, monkeypatch):
     first = open_store(url)
     with monkeypatch.context() as patch:
         patch.setattr(database, "OWNER_SECONDS", 0.1)
-        with pytest.raises(StoreError, match="Another app keeps its runs in"):
+        with pytest.raises(StoreError, match="Another app is using"):
             open_store(url)
     finished(first, "a")
     first.close()

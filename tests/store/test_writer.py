@@ -89,7 +89,7 @@ def test_an_idle_app_notices_that_its_database_is_gone(store, postgres, url):
     assert store.is_there(5)
     with failure(store, postgres):
         assert not store.is_there(60)
-        assert "(0 changes)" in store.problem
+        assert "(0 changes so far)" in store.problem
     wait(lambda: store.is_there(5))
     assert store.problem == ""
 
@@ -110,7 +110,7 @@ def test_reads_and_deletions_say_that_the_database_is_away(store, postgres, url)
     with failure(store, postgres):
         with pytest.raises(StoreError, match="can't be read right now"):
             store.runs.find()
-        with pytest.raises(StoreError, match="This change waits for it"):
+        with pytest.raises(StoreError, match="This change will be saved"):
             store.visitors.delete("me")
     assert store.runs.find() == []
 
@@ -143,7 +143,7 @@ def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatc
         monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
         for number in range(30):
             queue(store, f"b{number}")
-        assert "more did not fit and have been lost" in store.problem
+        assert "more didn't fit and were lost" in store.problem
     assert store.writer.flush(60)
     kept = [run.id for run in reversed(store.runs.find())]
     assert kept == ["a", *(f"b{n}" for n in range(len(kept) - 1))]

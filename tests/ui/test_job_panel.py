@@ -157,7 +157,7 @@ def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
 
 @pytest.mark.parametrize(
     ("status", "why", "said"),
-    [("failed", "why", "why"), ("cancelled", "", "stay"), ("cancelled", "why", "why")],
+    [("failed", "why", "why"), ("cancelled", "", "still"), ("cancelled", "why", "why")],
 )
 def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
     use(job("a", status, 1, message=why))

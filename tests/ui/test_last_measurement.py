@@ -96,7 +96,7 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
     assert measured.sentence(job(value, owner="")).endswith(
-        "by this server in idle time."
+        "by this server while it was idle."
     )
 
 

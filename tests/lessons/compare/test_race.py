@@ -96,7 +96,7 @@ def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):
 
     monkeypatch.setattr(race, "trial", trial)
     result = race.race(CONFIG, PAIR, 10, 2)
-    assert "memory ran out at batch size 64" in result.failures[0].message
+    assert "not enough memory for batch size 64" in result.failures[0].message
     assert [len(result.counted(c)) for c in (0, 1)] == [2, 0]
     assert [h.repeat for h in result.trials if h.candidate == 1] == [0]
 

@@ -54,7 +54,7 @@ def test_repeats_that_differ_too_much_have_no_typical_figure():
 
 
 def test_who_failed_does_not_lose_by_a_factor():
-    failed = (CandidateFailure(1, "The memory ran out."),)
+    failed = (CandidateFailure(1, "There was not enough memory."),)
     text = verdict(a_race([1, 1, 1], [], failures=failed))
     assert "no winner" in text
     assert "CPU (2 threads)" in text
