@@ -26,7 +26,7 @@ MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
 LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # how alike a sentence is to those of a cause
 LEAST_SAID = 12  # how much a sentence has to tell; "my gpu" tells less
-MARGIN = 0.1  # how much more alike than to those of the next cause, to be sure
+MARGIN = 0.12  # how much more alike than to those of the next cause, to be sure
 LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
 MOST_OTHERS = 2
 
@@ -53,7 +53,7 @@ LIBRARY = re.compile(
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
-    r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_workers"
+    r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers"
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
