@@ -201,10 +201,10 @@ def explain(text: str) -> Answer:
             kind = "sure" if is_sure else "likely"
             return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
-    if not ABOUT.search(PATH.sub("", last).lower()):
-        return Answer("unrelated", known().none["unrelated"])
     if found := _alike(last):
         return _answer("likely", found, last, line, where)
+    if not ABOUT.search(PATH.sub("", last).lower()):
+        return Answer("unrelated", known().none["unrelated"])
     return Answer("unknown", known().none["unknown"])
 
 
@@ -315,7 +315,7 @@ def _alike(message: str) -> list[Cause]:
         for parts in cause.folded:
             trigrams = set().union(*map(_trigrams, parts))
             share = len(trigrams & asked) / max(1, len(trigrams))
-            if len(trigrams) > 10 and share >= LEAST_ALIKE:
+            if len(trigrams) > 12 and share >= LEAST_ALIKE:
                 alike = share, len(trigrams)
                 scores[cause] = max(alike, scores.get(cause, alike))
     return sorted(scores, key=scores.__getitem__, reverse=True)
