@@ -45,7 +45,7 @@ def hard() -> None:
     if done is not None and guessed is not None:
         evaluation.class_table(done.value, guessed)
     elif done is not None:
-        st.markdown("First guess which class is the hardest.")
+        st.markdown("First, guess which class is the hardest.")
 
 
 def sure() -> None:

@@ -114,7 +114,7 @@ def test_the_gpus_results_are_pytorchs(gpu_page):
     page.locator(".st-key-your_gpu_guess").get_by_text("At no size").click()
     press(page)
     expect(page.get_by_text("Round 1 of 7")).to_be_visible(timeout=VERY_SLOW)
-    expect(page.get_by_text("Done. Every time shown")).to_be_visible(timeout=VERY_SLOW)
+    expect(page.get_by_text("Done. All times shown")).to_be_visible(timeout=VERY_SLOW)
     expect(page.get_by_text("is not a GPU").first).to_be_attached()
     expect(page.get_by_text("on your GPU: its loss falls from 2.31 to")).to_be_visible()
     expect(page.get_by_text("disagrees")).to_have_count(0)

@@ -181,7 +181,7 @@ def test_a_pasted_text_is_kept_nowhere(script, error, caplog, capfd):
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
     at = open_page("pages/4_Mistakes.py", mistake="<b>nosuch</b>")
-    assert "not on this page" in texts(at.warning)
+    assert "doesn't exist" in texts(at.warning)
     assert opened(at) == MISTAKES[0].slug
 
 

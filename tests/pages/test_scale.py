@@ -42,7 +42,7 @@ def test_a_killed_rank_is_a_sentence_and_the_losses_until_then_stay(engine):
     at.run()
     assert job.status == "failed"
     assert "Rank 1 of 2 died" in texts(at.error)
-    assert "**As you asked**, rank 1 was killed after step 100" in texts(at.markdown)
+    assert "**As you asked**, we killed rank 1 after step 100" in texts(at.markdown)
     assert status(at) == "The run failed."
     assert len(at.get("vega_lite_chart")) == 1
     assert not at.exception
@@ -126,7 +126,7 @@ def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
         ("CPU", "", False),
         ("CUDA", "the app gives a run only one", True),
         ("ROCm", "Unless each rank has its own GPU", True),
-        ("MPS", "needs GPUs from NVIDIA or AMD", False),
+        ("MPS", "works only with NVIDIA and AMD GPUs", False),
     ],
 )
 def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, said, instead):

@@ -165,9 +165,9 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (
-        f"**Of {len(cells)} cells, {second.name} wins {winners.count(1)} and "
-        f"{first.name} wins {winners.count(0)}; {winners.count(None)} are too close "
-        "to call.**"
+        f"**{second.name} wins {winners.count(1)} of {len(cells)} cells, and "
+        f"{first.name} wins {winners.count(0)}. Too close to call: "
+        f"{winners.count(None)}.**"
     )
     on_cpu = [index for index in (0, 1) if pair[index].device == "cpu"]
     index = on_cpu[0] if on_cpu else 0
@@ -178,7 +178,7 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
     name = pair[index].name
     stay = "use the CPU" if len(on_cpu) == 1 else f"use {name}"
     return (
-        f"{text} For the sizes where {name} wins, {stay}. The largest of these is "
+        f"{text} At the sizes where {name} wins, {stay}. The largest of these sizes is "
         f"batch size {largest.batch_size:,} with {largest.width:,} hidden units."
     )
 

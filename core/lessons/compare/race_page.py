@@ -154,7 +154,7 @@ class RaceLab(Lab):
             for loss in heat.losses
         ]
         x = st.radio(
-            "Loss of the first heat, over",
+            "Horizontal axis of the first heat's loss",
             ["seconds", "step"],
             horizontal=True,
             format_func=AXES.__getitem__,
@@ -180,7 +180,7 @@ class RaceLab(Lab):
                 ),
                 heat_chart(race.candidates, title, None if race.trials else 1),
                 key=f"race_{loop}{self.suffix}",
-                alt=f"Seconds of {loop} for each contender: every heat and the median",
+                alt=f"Seconds of {loop} in each contender's heats, and their median",
             )
         st.caption(self.words["bars"])
 

@@ -78,8 +78,8 @@ class StepProfileLab(Lab):
             share = min(early)
             st.markdown(
                 "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
-                f"{format.SAID[early[share].feed]}, it shows {share:.0%} of the true "
-                "time."
+                f"{format.SAID[early[share].feed]}, it shows only {share:.0%} of the "
+                "true time."
             )
         else:
             st.markdown(self.words["one_lane"])
@@ -148,8 +148,8 @@ class StepProfileLab(Lab):
         )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
-            f"Each lane shows {lanes}. Without the profiler, a step took {alone}, from "
-            "top to bottom."
+            f"Each lane shows {lanes}. Without the profiler, a step took {alone} (from "
+            "the top lane to the bottom lane)."
         )
 
 

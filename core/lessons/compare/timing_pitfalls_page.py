@@ -48,8 +48,8 @@ class TimingPitfalls(Lab):
         text += " later call."
         if not lab.stands_out:
             low, high = map(format.times, first.interval)
-            text = "The first call took **about as long** as some of the later calls: "
-            text += f"{low} to {high} times as long."
+            text = "The first call **doesn't stand out**: it took "
+            text += f"{low} to {high} times as long as a later call."
         return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
@@ -74,7 +74,7 @@ class TimingPitfalls(Lab):
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
                 {names[way]: bad for way, bad in misleads.items()},
             ),
-            alt="Milliseconds of each call for three ways of timing, logarithmic",
+            alt="Milliseconds of each call in three ways of timing, logarithmic",
         )
 
     def lines(self, lab: TimingLab) -> None:
@@ -91,7 +91,7 @@ class TimingPitfalls(Lab):
                 for reading in lab.readings
             ],
             ("Way", "Later calls", "Mean of all"),
-            alt="Median of the later calls and mean of all for each way of timing",
+            alt="For each way of timing, the later calls' median and all calls' mean",
         )
         short = median(lab.queueing)
         if lab.environment.backend == "CPU":
@@ -101,7 +101,7 @@ class TimingPitfalls(Lab):
             st.markdown(
                 f"After the first call, the true time is {short:.3g} times the naive "
                 f"time (median of {len(lab.queueing)} pairs of readings). The "
-                "naive clock only measures how long it takes to queue the work."
+                "naive clock measures only how long it takes to queue the work."
             )
         else:
             st.markdown(self.words["full_queue"])
@@ -122,7 +122,7 @@ class TimingPitfalls(Lab):
             figures.table(
                 rows,
                 ("Matrices", "Threads", "Median", "Spread"),
-                alt="The same product with one thread and with all of them",
+                alt="Time of the same product with one thread and with all threads",
             )
         sentences = []
         for size, by_threads in seconds.items():

@@ -240,7 +240,7 @@ def label(kind: str, size: int) -> str:
 def opponent(gpu: BrowserGpu) -> str:
     """What the GPU was compared with."""
     if gpu.environment is None:
-        return "one thread of your browser"
+        return "one thread in your browser"
     threads = format.counted(gpu.environment.threads, "thread")
     return f"PyTorch on this machine's CPU ({threads})"
 
@@ -367,4 +367,4 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     kinds = charts.hues("kind", KINDS, shades, columns=2)
     tips = charts.tips(name="GPU", kind="Kind", other="Compared with")
     chart: Chart = charts.dots(names, x, "text", color=kinds, tooltip=tips)
-    st.altair_chart(chart, alt="Speed of each GPU of the class")
+    st.altair_chart(chart, alt="Speed of each GPU in the class")

@@ -38,7 +38,7 @@ class Mistake:
     slug: str
     title: str
     why: str
-    symptoms: str = ""  # how people who don't know the cause describe a silent one
+    symptom: str = ""  # what people see of a silent one, in their words
     broken_on: str = OTHER
     figure: Figure | None = None  # None: it is loud, and raises
     memory_bytes: int | None = None  # limit for its process

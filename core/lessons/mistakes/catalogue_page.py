@@ -64,7 +64,7 @@ PANEL = JobPanel(
     "run_mistake",
     icon=":material/play_arrow:",
     failed="The mistake was not run",
-    cancelled="Canceled. Run it again whenever you like.",
+    cancelled="Canceled. You can run the mistake again whenever you like.",
     lane="lab",
     several=True,
 )
@@ -200,11 +200,8 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
         _failure(failure, fixed=False)
     elif mistake.figure is not None:
         if run is None:
-            symptom, _, _ = mistake.symptoms.partition(". ")
-            st.info(
-                f"No error is raised. “{symptom.rstrip('.')}.”",
-                icon=":material/hearing:",
-            )
+            text = f"This mistake raises no error. “{mistake.symptom}”"
+            st.info(text, icon=":material/hearing:")
         else:
             _curves(mistake.figure, run)
 

@@ -44,7 +44,7 @@ def run(slug: str) -> MistakeRun:
     """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     if not possible(mistake):
-        raise ExplainedError("This mistake can be made only on Linux.")
+        raise ExplainedError("You can make this mistake only on Linux.")
     sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))

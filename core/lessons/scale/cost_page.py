@@ -75,7 +75,7 @@ class CostLab(Lab):
         whole = charts.bars(ways, x, "time:N", fill=ends, stroke=outline)
         st.altair_chart(
             alt.layer(compute, whole).properties(height=alt.Step(34)),
-            alt="Milliseconds of a step by number of ranks",
+            alt="Milliseconds per step by number of ranks",
         )
         st.markdown(self.words["bars"])
 
@@ -101,7 +101,7 @@ class CostLab(Lab):
                 f". The exchange takes {format.precise(step.exchange)}, which is "
                 f"{share:.0%} of a step."
                 if share >= 0.01
-                else ". The exchange is too short to tell from noise."
+                else ". The exchange takes less than 1% of a step."
             )
             if step.ranks > cost.cores and cost.environment.backend == "CPU":
                 text += f" The ranks share {format.counted(cost.cores, 'core')}."

@@ -104,7 +104,7 @@ class DataParallelLab(Lab):
             pd.DataFrame(losses, columns=["step", "loss", "rank"]),
             loss_lines(len(run.ends)),
             key=f"chart_ranks{self.suffix}",
-            alt="Loss over the steps, a line for each rank",
+            alt="Loss by step, with a line for each rank",
         )
 
     def lines(self, run: ParallelRun) -> list[str]:
@@ -131,7 +131,7 @@ class DataParallelLab(Lab):
         lines.append(
             f"After {format.duration(seconds)} of training, the model classifies "
             f"**{(first.correct or 0) / run.test_images:.1%}** of {run.test_images:,} "
-            "test images correctly. Are several ranks faster than one? Measure this "
+            "test images correctly. Are several ranks faster than one? Find out "
             "under **What it costs**."
         )
         return lines
@@ -141,8 +141,8 @@ class DataParallelLab(Lab):
         return (
             f"{format.counted(count, 'rank')} with one CPU thread"
             f"{' each' if count > 1 else ''}, on {run.environment.device_name}; "
-            f"{self.words['exchanged'][run.backend]}. Batches of {BATCH_SIZE} images, "
-            "split among the ranks; one epoch."
+            f"{self.words['exchanged'][run.backend]}. We trained for one epoch. "
+            f"The ranks split each batch of {BATCH_SIZE} images."
         )
 
 
@@ -160,7 +160,7 @@ def loss_lines(colors: charts.Palette, ranks: int) -> charts.Chart:
     hues = charts.hues("rank", names, colors.runs[:ranks], **charts.LINES)
     chart = alt.Chart(charts.LATER).encode(
         x=alt.X("step:Q").title("Step"),
-        y=alt.Y("loss:Q").title("Loss on the rank's own images").scale(zero=True),
+        y=alt.Y("loss:Q").title("Loss on each rank's own images").scale(zero=True),
         color=hues,
         tooltip=charts.tips(rank="Rank")
         + charts.tips(",d", step="Step")

@@ -48,7 +48,7 @@ class GradientsLab(Lab):
         columns = ["label", "rank", "gradient", "average", "alone"]
         st.altair_chart(
             dots(pd.DataFrame(rows, columns=columns)),
-            alt="Each rank's gradient of the bias for each class, and their average",
+            alt="The bias's gradient for each class on each rank, and the average",
         )
 
     def lines(self, result: tuple[Gradients, str]) -> list[str]:
@@ -76,7 +76,7 @@ class GradientsLab(Lab):
             + (
                 "bit for bit."
                 if first.by_ddp == 0
-                else f"with differences of at most {first.by_ddp:.1e}."
+                else f"except for differences of up to {first.by_ddp:.1e}."
             )
         )
         return [*lines, self.words["unequal_shares"]]

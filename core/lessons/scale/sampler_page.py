@@ -29,7 +29,7 @@ def draw() -> None:
         chart, beside = st.columns(SIDES)
         chart.altair_chart(
             panels(orders),
-            alt="The images of each rank in three epochs, with set_epoch and without",
+            alt="Each rank's images in three epochs, with and without set_epoch",
         )
         same = len(set(orders.forgotten)) == 1
         with beside:

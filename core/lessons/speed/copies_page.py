@@ -30,7 +30,7 @@ class Copies(Lab):
         return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
 
     def progress(self, _: Job) -> str:
-        return "Measuring; this takes a few seconds at most"
+        return "Measuring, which takes only a few seconds"
 
     def chart(self, lab: CopiesLab) -> None:
         """Time over the number of pieces, both logarithmic."""
@@ -91,10 +91,10 @@ class Copies(Lab):
         color = alt.value(charts.palette().of(backend))
         with chart:
             steps = lab.fetched[0].steps
-            st.markdown(f"**Fetching a number from each of {steps:,} steps**")
+            st.markdown(f"**Fetching one number in each of {steps:,} steps**")
             st.altair_chart(
                 charts.bars(rows, x, "time:N", color=color),
-                alt="Milliseconds of three ways to fetch a number from each step",
+                alt="Milliseconds of three ways to fetch one number in each step",
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
@@ -115,7 +115,7 @@ class Copies(Lab):
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How many times the host waits, for each way to move and to fetch",
+            alt="How many times the host waits with each way to move or to fetch",
         )
         st.markdown(self.words["waits"])
 

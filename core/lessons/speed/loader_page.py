@@ -87,7 +87,7 @@ class Loader(Lab):
             pd.DataFrame(cells),
             heat_map(rows, lab.plan.workers),
             key=f"chart_loader{self.suffix}",
-            alt="Samples per second over batch size and number of workers",
+            alt="Samples per second by batch size and number of workers",
         )
 
     def finding(self, lab: LoaderLab) -> Finding | None:
@@ -104,7 +104,7 @@ class Loader(Lab):
         in_turn = bool(lab.direct)
         close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
         if others := [in_words(w) for w in close if w != best.workers]:
-            text += " It is too close to call whether this beats "
+            text += " We can't say whether this is really faster than "
             text += f"{format.enumerated(others)}."
         return Finding(text, tuple(close), say=in_words)
 

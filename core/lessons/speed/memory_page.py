@@ -41,7 +41,7 @@ class Memory(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
-        next_up = "" if peaks < WAYS else "; now timing the ways"
+        next_up = "" if peaks < WAYS else "; now timing each way"
         text = f"Measured the peak memory of {peaks} of {WAYS} ways{next_up}"
         return text, peaks / WAYS
 
@@ -56,12 +56,11 @@ class Memory(Lab):
         elif all(cost.peak_bytes is not None for cost in result.costs):
             st.altair_chart(
                 time_against_memory(result),
-                alt="Peak megabytes against milliseconds, a point for each way",
+                alt="Peak memory against time, with a point for each way",
             )
         else:
             backend = result.environment.backend
-            text = f"torch does not count peak memory on {backend}, so only times are"
-            st.info(f"{text} shown.")
+            st.info(f"torch can't report peak memory on {backend}. We show only times.")
 
     def finding(self, lab: MemoryLab) -> Finding | None:
         peaks = {cost.name: cost.peak_bytes for cost in lab.costs}
@@ -70,7 +69,7 @@ class Memory(Lab):
             return None
         share = checkpointed / plain
         right = GUESSES[(share < 0.75) + (share < 0.25)]
-        text = f"Checkpointing leaves **{share:.0%}** of the peak memory."
+        text = f"With checkpointing, **{share:.0%}** of the peak memory is left."
         return Finding(text, right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
@@ -124,8 +123,8 @@ class Memory(Lab):
         key = f"memory_card{self.suffix}"
         card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
         st.markdown(
-            f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits; "
-            f"with checkpointing, a batch of {card.fits[CHECKPOINTED]:,} fits.**"
+            f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits. "
+            f"With checkpointing, a batch of {card.fits[CHECKPOINTED]:,} fits.**"
         )
         if card.activations:
             taken = (card.activations[way] for way in (STEP, CHECKPOINTED))
@@ -197,6 +196,6 @@ def gradients(cost: MemoryCost) -> str:
     if cost.difference == 0:
         return "The gradients are the same, bit for bit."
     return (
-        f"The gradients differ by at most {cost.difference:.1e}; the largest gradient "
+        f"The gradients differ by at most {cost.difference:.1e}. The largest gradient "
         f"is {cost.greatest:.2g}. The same numbers are added in a different order."
     )

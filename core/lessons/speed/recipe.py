@@ -139,7 +139,7 @@ def main() -> None:
     for _ in train(recipe, model, training):
         pass
     share, seconds = accuracy(recipe, model, test), time.perf_counter() - began
-    print(f"{share:.2%} of the test images are right after {seconds:.1f} seconds")
+    print(f"Test accuracy after {seconds:.1f} seconds: {share:.2%}")
 
 
 if __name__ == "__main__":

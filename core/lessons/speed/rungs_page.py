@@ -242,7 +242,7 @@ def draw_chosen(
         draw_outcome(result, results)
     else:
         base = climb_result.base(results[:number])
-        before = in_sentence(base) if base else "the last rung that is kept"
+        before = in_sentence(base) if base else "the last rung that was kept"
         st.markdown(words("ladder.hidden", before=before))
     absent = {other.name for other in RUNGS if other.obstacle(backend, model)}
     draw_code(rung, results, number, absent)

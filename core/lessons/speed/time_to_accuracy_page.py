@@ -82,7 +82,7 @@ class SecondsToAccuracy(Lab):
         both = alt.layer(rule, charts.lines(chart, points=45, clip=True))
         st.altair_chart(
             both.properties(height=HEIGHT),
-            alt="Test accuracy after each epoch of each way, against seconds",
+            alt="Test accuracy against seconds, with a line for each change",
         )
 
     def finding(self, result: TimeToAccuracy) -> Finding:
@@ -111,7 +111,7 @@ class SecondsToAccuracy(Lab):
         figures.table(
             rows,
             ("Change", "Seconds per epoch", f"Until {TARGET:.1%}", "Best accuracy"),
-            alt="Seconds per epoch, time to the target, and best accuracy of each way",
+            alt="Each change's seconds per epoch, time to 92.5%, and best accuracy",
         )
         recipe = Path(__file__).with_name("recipe.py")
         code, key = recipe.read_bytes(), f"recipe{self.suffix}"

@@ -38,7 +38,7 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
         (a_race([4, 4, 5], [1] * 3, (ONE, GPU)), "4.0 to 5.0 over 3 pairs"),
         # Fewer threads win for a reason that fits the step.
         (a_race([0.01] * 3, [0.02] * 3), "takes only"),
-        (a_race([1] * 3, [2] * 3), "had a free core"),
+        (a_race([1] * 3, [2] * 3), "had to share its core"),
         (a_race([1] * 3, [2] * 3, (ONE, ONE)), "the same device"),
         (a_race([1] * 3, [2] * 3, (GPU, GPU)), "the same device"),
     ],

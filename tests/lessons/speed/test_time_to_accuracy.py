@@ -136,6 +136,6 @@ def test_the_recipe_runs_as_a_file_taken_home(tmp_path, model):
     command = [sys.executable, "recipe.py", "--model", model, "--data", str(tmp_path)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    share = re.fullmatch(r"([\d.]+)% of the test images .* seconds\n", ran.stdout)
+    share = re.fullmatch(r"Test accuracy after .* seconds: ([\d.]+)%\n", ran.stdout)
     assert share
     assert 25 < float(share[1]) <= 100

@@ -20,8 +20,8 @@ from core.state_dict import pack
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
 STEPS = 126  # two epochs of TRAIN in batches of 32
-shares: list[torch.Tensor] = []  # right, of each batch that was looked at last
-held: list[float] = []  # MB of the device's memory, each time somebody asked
+shares: list[torch.Tensor] = []  # correct in each batch of the latest `hits`
+held: list[float] = []  # MB of the device's memory at each call of `memory`
 
 
 @cache
@@ -82,14 +82,14 @@ def trained_with_norm(device):
 
 @torch.inference_mode()
 def hits(model, batches):
-    """Which images the model gets right in its current mode: (N,) bools a batch."""
+    """Which images of each batch the model gets right in its current mode: bools."""
     found = [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
     shares[:] = [right.float().mean() for right in found]
     return found
 
 
 def accuracy(model, device):
-    """Correct over total on test images that training has not seen."""
+    """The accuracy on test images that the model was not trained on."""
     (right,) = hits(model.eval(), batches_of(TEST, images(TEST, seed=1), device))
     return right.sum().item() / TEST
 
@@ -107,7 +107,7 @@ def ragged(device):
 
 
 def updated_by(optimizer):
-    """How many numbers the optimizer may change."""
+    """The number of parameters that the optimizer updates."""
     groups = optimizer.param_groups
     return sum(weights.numel() for group in groups for weights in group["params"])
 
@@ -121,7 +121,7 @@ def memory(device, kind="allocated"):
 
 
 def empty_cache(device):
-    """What torch.cuda.empty_cache() is on CUDA."""
+    """Call the device's empty_cache, such as torch.cuda.empty_cache."""
     if device.type != "cpu":
         torch.get_device_module(device).empty_cache()
 
@@ -165,7 +165,7 @@ def on_two_ranks(train):
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     with tempfile.NamedTemporaryFile() as meeting:
         place = f"file://{meeting.name}"
-        seconds = timedelta(seconds=2)  # 10 to 30 minutes by default
+        seconds = timedelta(seconds=2)  # the default is 10 or 30 minutes
 
         def join(rank):
             how = {"timeout": seconds, "rank": rank, "world_size": 2}
@@ -185,9 +185,9 @@ def saved(content):
 
 
 def saved_on_cuda(model):
-    """A file as torch.save writes it for a model on a GPU, made without one.
+    """A file as torch.save writes it for a model on a GPU, but made without a GPU.
 
-    All that differs is the tag on each storage that says where it was.
+    Only the tag on each storage, which says where the storage was, is different.
     """
     torch.serialization.register_package(
         0, lambda storage: "cuda:0", lambda storage, tag: None
