@@ -73,7 +73,7 @@ def test_what_fits_on_a_simulated_card_is_told_with_its_error_in_both_words():
     raised = texts(at.code)
     assert "SIM out of memory" in raised
     assert "CUDA out of memory" in texts(at.markdown)
-    assert "takes **33.6 MB** on top" in texts(at.markdown)
+    assert "uses **33.6 MB** on top" in texts(at.markdown)
 
 
 def test_where_memory_is_not_counted_time_is_shown():
@@ -157,7 +157,7 @@ def drawings(at: AppTest) -> int:
 def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
     at = climb("running", 3, ladder_rung="two_workers")
     assert "0.50× as fast" not in texts(at.info)
-    assert "In its row, guess" in texts(at.markdown)
+    assert "row, guess" in texts(at.markdown)
     assert list(at.dataframe[0].value["Rung"]) == ["The textbook loop"]
     bars = drawings(at)
     at.segmented_control(key="guess_two_workers").set_value("Slower").run()
