@@ -146,8 +146,8 @@ def _invitation(shown: Run | None) -> None:
         return
     if not mine:
         job = shown.job
-        who = "Somebody in this class" if job.owner else "The server, in idle time,"
-        doing = "has trained" if job.ended else "is training"
+        who = "Somebody in this class" if job.owner else "While idle, the server"
+        doing = "trained" if job.ended else "is training"
         st.markdown(f":material/group: {who} {doing} this model. {takes}")
     if shown.is_simulated:
         simulated.badge()

@@ -16,7 +16,7 @@ from core.words import capitalized
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
 # Compare takes turns; runs that somebody starts one after the other can't.
-UNTIMED = "Nothing is timed on the simulated accelerator."
+UNTIMED = "Runs on the simulated accelerator are not timed."
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
@@ -119,8 +119,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         took, longer = taken[first.id], taken[next_one.id]
         varied = f"{gain.interval[1] / gain.ratio:.1f}×"
         speed = (
-            f"we can't tell which is faster: {one} took {took} {to} and {two} took "
-            f"{longer}, but epochs timed at different moments may differ by {varied}."
+            f"we can't tell which is faster: {one} took {took} {to}, and {two} took "
+            f"{longer}. Epochs timed at different moments may differ by {varied}."
         )
         if gain.winner is not None:
             winner, when = first, f" {APART}"

@@ -158,15 +158,15 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     )
     beaten = "faster and more accurate" if percent else "faster and better"
     text = (
-        f"The line joins the best {len(best):,} of {count}: no other run is both "
-        f"{beaten}."
+        f"The line joins the best {len(best):,} of {count}. For each of these runs, no "
+        f"other run is both {beaten}."
     )
     if len(best) == 1:
         names = listing.names(listed, listing_page.numbers(listed))
         at = next(place for place, run in enumerate(listed) if run.id in best)
         name = quoted(names[at]) if listed[at].name else names[at]
         text = f"No other run is both {beaten} than {name}."
-    st.caption(f"{text} Click a dot to compare its run.")
+    st.caption(f"{text} Click a dot to compare that run.")
     if dots := event.selection.get("dot"):
         chosen: list[str] = st.session_state.runs_selected
         if (dot := dots[0]["id"]) not in chosen:

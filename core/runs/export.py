@@ -97,7 +97,7 @@ def _introduction(result: RunResult) -> str:
         f"images correctly ({result.test_accuracy:.2%})"
         if config.has_images
         else f"the model's R² on {result.test_total:,} test points was {result.r2:.4f} "
-        f"and its RMSE {result.rmse:.4f}"
+        f"and its RMSE was {result.rmse:.4f}"
     )
     model = words.table("export.models")[config.model]
     facts = {

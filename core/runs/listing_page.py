@@ -36,7 +36,7 @@ def mine() -> list[RunSummary]:
         return server.store().runs.find(visitor, hidden=True, address=RUN)
     except ExplainedError as error:
         st.warning(
-            f"{error} You see the runs in memory, which last until the app stops.",
+            f"{error} You see only the runs in memory, which last until the app stops.",
             icon=":material/database_off:",
         )
         jobs = server.engine().jobs(RUN, visitor)
@@ -174,7 +174,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
         column_config=columns,
-        alt="Your runs, newest first; the charts below show the selected runs",
+        alt="Your runs, newest first, with the selected runs in the charts",
     )
     if click := state.get("open_run"):
         run = listed[click["row"]]
@@ -258,7 +258,7 @@ def restore(listed: Sequence[RunSummary]) -> str:
     if not missing:
         return ""
     subject = f"{format.counted(missing, 'run')} in this address"
-    ending = "are not yours or have been" if missing > 1 else "is not yours or has been"
+    ending = "are not yours or were" if missing > 1 else "is not yours or was"
     return f"{subject} {ending} deleted."
 
 

@@ -136,7 +136,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     lines = losses.locator('[aria-roledescription="line mark"]')
     expect(lines).to_have_count(4)  # two runs, each with its mean
 
-    page.get_by_text("Compare this run with your others").click()
+    page.get_by_text("Compare this run with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
     finding = page.get_by_text(re.compile(r"is the fastest|tell which is faster"))
     expect(finding).to_be_visible()
@@ -275,5 +275,5 @@ def test_a_fit_is_drawn_while_it_is_learned(visitor):
     expect(lines.first).not_to_have_attribute("d", first)
     expect(progress(page)).to_be_visible()
     key(page, "cancel_run").click()
-    expect(page.get_by_text("What the model learned until then")).to_be_visible()
+    expect(page.get_by_text("What the model learned by then")).to_be_visible()
     expect(lines).to_have_count(2)

@@ -90,7 +90,7 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     at.radio(key="precision_guess").set_value("Less than 2").run()
     press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
-    assert "**CNN**: recording gradients takes" in texts(at.markdown)
+    assert "**CNN**: with gradients, the model needs" in texts(at.markdown)
     kept = "**11.7 MB** of tensors stay on the device after `model(inputs)`"
     assert (kept in texts(at.markdown)) == engine.machine().simulates
     press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
@@ -113,7 +113,7 @@ def test_a_picture_is_predicted(run_id):
     uploader.upload("shirt.png", drawn.getvalue(), "image/png").run()
     assert not at.error
     assert "The model says" in texts(at.markdown)
-    assert "Photos differ from the training images" in texts(at.markdown)
+    assert "The training images come from a catalog" in texts(at.markdown)
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
     assert "not a picture" in texts(at.error)

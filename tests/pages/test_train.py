@@ -101,8 +101,8 @@ def test_start_trains_to_the_end(engine):
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
     for tab, tried, said in (
-        ("The batches", "try_orders", "after batches sorted by class"),
-        ("The batches", "try_sizes", "after 1 step with all"),
+        ("The batches", "try_orders", "With batches sorted by class"),
+        ("The batches", "try_sizes", "right after 1 step"),
         ("The criterion", "try_one_kind", "found **"),
     ):
         open_tab(at, tab, "code_The loop")

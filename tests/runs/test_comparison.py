@@ -36,8 +36,8 @@ def finding(*runs: Run) -> str:
         ),
         (
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
-            "**We can't tell which is faster: run 1 took 2.0 s to reach 90% and run 2 "
-            "took 2.4 s, but epochs timed at different moments may differ by 1.2×. "
+            "**We can't tell which is faster: run 1 took 2.0 s to reach 90%, and run "
+            "2 took 2.4 s. Epochs timed at different moments may differ by 1.2×. "
             "Run 2 is the most accurate: 91.00% accuracy in 2.4 s.**",
         ),
         (  # neither can be faster by its settings

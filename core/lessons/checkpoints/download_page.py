@@ -59,8 +59,8 @@ def _download(run: Run) -> None:
     tensor_table(tensors)
     where = run.result.environment
     st.markdown(
-        f"Trained on {where.device_name} ({where.backend}). Each tensor was "
-        "moved to the CPU before it was saved, so that the file loads anywhere."
+        f"Trained on {where.device_name} ({where.backend}). The app moved each "
+        "tensor to the CPU before saving it, so the file loads anywhere."
         + (words("save.batch_norm") if run.config.model == "cnn" else ""),
         width=frame.PROSE,
     )
@@ -73,7 +73,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)
     st.markdown(
         f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
-        f"`{largest.name}` alone takes up {share:.0%} of their bytes."
+        f"`{largest.name}` alone takes up {share:.0%} of these bytes."
     )
     st.altair_chart(
         stacked(stack(size, tensors)),

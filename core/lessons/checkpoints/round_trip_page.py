@@ -38,7 +38,7 @@ RESUME = JobPanel(
     "The comparison",
     "resume",
     icon=":material/resume:",
-    cancelled="Canceled. What was trained so far stays here.",
+    cancelled="Canceled. The curves so far are still here.",
 )
 PARTS = {
     "through": "Without a break",
@@ -111,7 +111,7 @@ def _trip(job: Job) -> None:
     trip: RoundTrip | None = job.value
     if trip is None:
         if not job.ended:
-            slot("Saving, loading, and classifying all test images twice.")
+            slot("Saving and loading the model, and classifying all test images twice.")
         return
     device = SIMULATED if SIMULATED in job.arguments else ""
     with simulated.outline("trip", device=device):
@@ -140,7 +140,7 @@ def _compared(trip: RoundTrip) -> None:
             text = words("round_trip.float16", way=way)
         st.info(text, icon=":material/info:")
     figures.caption(
-        f"{format.size(trip.bytes)} in the file; logits compared on the host.",
+        f"The file is {format.size(trip.bytes)}. We compared the logits on the host.",
         trip,
     )
 
@@ -198,7 +198,7 @@ def _parts(job: Job, config: RunConfig) -> None:
         pd.DataFrame(rows, columns=["part", "step", "loss"]),
         curves(backend, steps, half),
         key="chart_resumed",
-        alt="Loss over steps: without a break, resumed, and with only the weights",
+        alt="Loss without a break, after resuming, and with only the weights",
     )
     if resumed is not None:
         figures.caption(

@@ -51,11 +51,11 @@ ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
 KINDS = {
     b"\x89PNG": "a PNG image",
-    b"\x89HDF": "an HDF5 file, as Keras writes",
-    b"GGUF": "a GGUF file, as llama.cpp reads",
+    b"\x89HDF": "an HDF5 file, the format of Keras",
+    b"GGUF": "a GGUF file, the format of llama.cpp",
     b"\x1f\x8b": "a gzip archive",
     b"\x80": "a plain pickle, which is a program",
-    b"": "a file that does not begin like a checkpoint",
+    b"": "an unknown kind of file",
 }
 ADVICE = (
     "Choose a file written by torch.save(model.state_dict(), ...) or by safetensors, "
@@ -71,13 +71,12 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     """
     if len(data) > MAX_BYTES:
         raise _refusal(
-            f"The file is {len(data) / 1e6:,.0f} MB. Files of more than "
-            f"{MAX_BYTES / 1e6:.0f} MB are not opened here, since our models take "
-            "less than 1 MB"
+            f"The file is {len(data) / 1e6:,.0f} MB. The app opens files of up to "
+            f"{MAX_BYTES / 1e6:.0f} MB, and its own models take less than 1 MB"
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
-            f"The file's name {quoted(name)} has a path or a control character in it. "
+            f"The file's name {quoted(name)} contains a path or a control character. "
             "Rename the file to something like model.pt."
         )
     try:
@@ -91,9 +90,9 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
         )
     except sandbox.ChildDiedError as error:
         raise _refusal(
-            f"Opening the file in a process of its own failed. {error} Nothing else "
-            "was harmed. Unless the machine is very busy, the file is probably not "
-            "a checkpoint of these models"
+            f"The app could not open the file in a separate process. {error} Nothing "
+            "else was harmed. Unless the machine is very busy, the file is probably "
+            "not a checkpoint of these models"
         ) from None
 
 
@@ -123,8 +122,8 @@ def _refusal(why: str) -> ExplainedError:
 
 def _damaged(why: str) -> ExplainedError:
     return ExplainedError(
-        f"The file is truncated or damaged: {why}. Copy or download it again, and "
-        "compare its size with that of the original."
+        f"The file is truncated or damaged: {why}. Copy or download the file again, "
+        "and compare its size with the original's size."
     )
 
 
@@ -134,16 +133,16 @@ def _damaged(why: str) -> ExplainedError:
 def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     """The format, what is in the file, and the devices that it was saved from."""
     if not data:
-        raise ExplainedError("The file is empty. Copy or download it again.")
+        raise ExplainedError("The file is empty. Copy or download the file again.")
     if data.startswith(b"PK"):
         return "torch.save, zip", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
         _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
-        return "torch.save, the format before torch 1.6", *_read_torch(data)
+        return "torch.save in the format before torch 1.6", *_read_torch(data)
     if data[8:9] == b"{":
         return "safetensors", _read_safetensors(data), {}
     what = next(kind for start, kind in KINDS.items() if data.startswith(start))
-    raise _refusal(f"This is not a checkpoint but {what}")
+    raise _refusal(f"This file is not a checkpoint but {what}")
 
 
 def _checked_zip(data: bytes) -> bytes:
@@ -163,9 +162,9 @@ def _checked_zip(data: bytes) -> bytes:
     compressed = any(entry.compress_type for entry in entries)
     for unlike, why in (
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
-        (compressed, "it is compressed, like a zip bomb"),
+        (compressed, "it is compressed, which torch.save never does"),
         (len(sizes) < len(entries), "two entries have the same name"),
-        (sum(sizes.values()) > len(data), "it is truncated, or gives wrong sizes"),
+        (sum(sizes.values()) > len(data), "it is truncated or gives wrong sizes"),
         (outside, "an entry's path points outside the archive's own folder"),
         (script, "it was saved by TorchScript and holds a program, not only weights"),
         (not index, "it has no data.pkl"),
@@ -200,7 +199,7 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
 def _too_much_index() -> ExplainedError:
     return _refusal(
         "The names and shapes in the file take more than "
-        f"{MAX_INDEX_BYTES / 1e6:.1f} MB; those of our models take 2 kB"
+        f"{MAX_INDEX_BYTES / 1e6:.1f} MB, but only 2 kB in our models' files"
     )
 
 
@@ -214,8 +213,8 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
         if not called:
             raise
         raise _refusal(
-            "The file holds more than tensors: to open it, Python would have to call "
-            f"{called}. weights_only=True refuses that, and nothing was run"
+            "The file holds more than tensors. To open it, Python would have to call "
+            f"{called}, and weights_only=True refuses such calls. Nothing was run"
         ) from None
 
 
@@ -244,34 +243,34 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
-                f"The file holds one {type(content).__name__}, not a state_dict, which "
-                "is a dictionary of names and tensors"
+                f"The file holds one {type(content).__name__}, not a state_dict. A "
+                "state_dict is a dictionary of names and tensors"
             )
         inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
         if not inside:
             break
         beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
         rest = (
-            (f"; these entries beside it were not used: {', '.join(beside)}")
+            f" These other entries were not used: {', '.join(beside)}."
             if beside
             else ""
         )
-        notes.append(f"The state_dict was found under `{inside[0]}`{rest}.")
+        notes.append(f"The state_dict was found under `{inside[0]}`.{rest}")
         content = content[inside[0]]
     if len(content) > MAX_ENTRIES:
         raise _refusal(
-            f"The file has {len(content):,} entries. Files with more than "
-            f"{MAX_ENTRIES:,} are not read here, since our models have 6 and 26"
+            f"The file has {len(content):,} entries. The app reads up to "
+            f"{MAX_ENTRIES:,} entries, and its own models have 6 and 26 entries"
         )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
-        raise _refusal("There is no tensor in the file")
+        raise _refusal("The file contains no tensor")
     if others := [quoted(key) for key in content if key not in tensors]:
         names = ", ".join(others[:LISTED])
-        notes.append(f"These entries were left out, as they are not tensors: {names}.")
+        notes.append(f"These entries are not tensors and were not used: {names}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
-            raise _refusal(f"A name in the file is {quoted(name)}, which no layer has")
+            raise _refusal(f"The file has the name {quoted(name)}, which no layer has")
     return tensors
 
 
@@ -281,7 +280,7 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
         for prefix, origin in PREFIXES.items():
             if all(name.startswith(prefix) for name in tensors):
                 notes.append(
-                    f"All names began with `{prefix}`, which {origin} puts before them."
+                    f"All names began with the prefix `{prefix}`, which {origin} adds."
                 )
                 tensors = {n.removeprefix(prefix): t for n, t in tensors.items()}
     return tensors
@@ -295,8 +294,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         for odd, what in (
             (
                 tensor.dim() > MAX_DIMENSIONS,
-                f"has {tensor.dim():,} dimensions; more than {MAX_DIMENSIONS} are "
-                "not read here",
+                f"has {tensor.dim():,} dimensions, but the app reads tensors with up "
+                f"to {MAX_DIMENSIONS} dimensions",
             ),
             (not plain, "is a tensor of a special class"),
             (tensor.layout != torch.strided, "is sparse"),
@@ -310,8 +309,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"{quoted(name)} claims {size / 1e6:,.3g} MB, but the file contains "
-                f"only {stored / 1e6:,.3g} MB of it: the tensor would grow when copied"
+                f"The tensors up to {quoted(name)} claim {claimed / 1e6:,.3g} MB, but "
+                "the file contains fewer bytes, so the tensors would grow when copied"
             )
 
 
@@ -320,8 +319,8 @@ def _check_model(checkpoint: bytes, name: str) -> None:
     for tensor_name, tensor in state_dict.unpack(checkpoint).items():
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
-                f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN or "
-                "infinite, or too large for float32: the model can't predict anything"
+                f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN, "
+                "infinite, or too large for float32, so the model can't be used"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)
@@ -329,8 +328,8 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         answers = model(drawings)
     if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
         raise _refusal(
-            f"For {odd} of {DRAWINGS} images, the model's output is NaN or infinite: "
-            "some weights are far too large, or a variance is negative"
+            f"For {odd} of {DRAWINGS} images, the model's output is NaN or infinite. "
+            "Some weights are far too large, or a variance is negative"
         )
 
 

@@ -68,7 +68,7 @@ def _open(file: Any, model: str | None) -> Opened | str:
     if key not in opened:
         opened.clear()
         path, content = "core.lessons.checkpoints.upload:open_safely", file.getvalue()
-        with st.spinner("Opening the file in a process of its own"):
+        with st.spinner("Opening the file in a separate process"):
             try:
                 opened[key] = ask(
                     path, content, file.name, model, seconds=60, lane="upload"

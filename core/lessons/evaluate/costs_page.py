@@ -55,7 +55,7 @@ class Modes(Lab):
         return Guess("modes_guess", self.words["question"], MEMORY_GUESSES)
 
     def progress(self, _: Job) -> str:
-        return "Measuring: one warm-up, then five repeats of each mode, taking turns"
+        return "Measuring the modes in turn, with one warm-up and five repeats each"
 
     def chart(self, costs: tuple[ModeCost, ...]) -> None:
         named = {
@@ -82,7 +82,7 @@ class Modes(Lab):
         if not recorded or not plain:
             return None
         ratio = recorded / plain
-        text = "When the CNN records gradients, it needs "
+        text = "With gradients, the CNN needs "
         text += f"**{format.times(ratio)} times** as much memory."
         return Finding(text, spanned(MEMORY_GUESSES, (2, 10), ratio, ratio))
 
@@ -96,14 +96,14 @@ class Modes(Lab):
             if recorded.peak_bytes and plain.peak_bytes:
                 ratio = recorded.peak_bytes / plain.peak_bytes
                 text += (
-                    f"recording gradients takes {format.times(ratio)} times as much "
-                    "memory as `no_grad`. "
+                    f"with gradients, the model needs {format.times(ratio)} times as "
+                    "much memory as under `no_grad`. "
                     if ratio >= CLOSE
                     else f"{self.words['small']} "
                 )
             quick = by_name[model, "inference_mode"]
             times = paired(recorded.seconds, quick.seconds)
-            text += times.sentence("recording gradients", "`inference_mode`")
+            text += times.sentence("a pass with gradients", "`inference_mode`")
             lines.append(text)
         return lines
 
@@ -115,7 +115,7 @@ class Modes(Lab):
 
     def caption(self, costs: tuple[ModeCost, ...]) -> str:
         return (
-            f"{costs[0].images:,} test images in batches of 1,000; the thin line runs "
+            f"{costs[0].images:,} test images in batches of 1,000. The thin line runs "
             f"from the smallest to the largest of n = {len(costs[0].seconds)} repeats "
             "after one warm-up."
         )
@@ -138,7 +138,7 @@ class Precisions(Lab):
         return Guess("precision_guess", self.words["question"], CHANGED_GUESSES)
 
     def progress(self, _: Job) -> str:
-        return "Measuring: one warm-up, then repeats of each precision, taking turns"
+        return "Measuring the precisions in turn, with one warm-up each"
 
     def chart(self, costs: tuple[PrecisionCost, ...]) -> None:
         draw_milliseconds({cost.precision: cost for cost in costs}, "precision")
@@ -161,15 +161,15 @@ class Precisions(Lab):
             lines.append(
                 f"{times.sentence(full.precision, cost.precision)} "
                 f"{cost.changed:,} of {cost.images:,} predictions changed, "
-                f"and {cost.correct / cost.images:.2%} are right."
+                f"and the accuracy is {cost.correct / cost.images:.2%}."
             )
         return lines
 
     def caption(self, costs: tuple[PrecisionCost, ...]) -> str:
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
-        no_tf32 = "" if has_tf32 else " This device doesn't have TF32."
+        no_tf32 = "" if has_tf32 else " This device doesn't support TF32."
         return (
-            f"All {costs[0].images:,} test images, with the model in `eval()`; the "
+            f"All {costs[0].images:,} test images, with the model in `eval()`. The "
             "thin line runs from the smallest to the largest of n = "
             f"{len(costs[0].seconds)} repeats after one warm-up.{no_tf32}"
         )

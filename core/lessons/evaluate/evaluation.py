@@ -101,8 +101,8 @@ def _torchmetrics():
         from torchmetrics.functional import classification
     except (ImportError, RuntimeError, AttributeError) as error:
         raise ExplainedError(
-            f"torchmetrics, or the torchvision library that it uses, doesn't work with "
-            f"the installed version of torch ({error}). Install matching versions: "
+            "torchmetrics or its torchvision library doesn't work with the installed "
+            f"version of torch ({error}). Install matching versions: "
             "pip install --upgrade torch torchvision torchmetrics."
         ) from None
     return classification
@@ -145,8 +145,8 @@ def _check_answers(outputs: Tensor) -> None:
     if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
             f"For {odd:,} of {len(outputs):,} images, the model's output is NaN or "
-            "infinite, so the model can't be evaluated. Some of its weights are far "
-            "too large: train it again with a smaller learning rate."
+            "infinite, so the model can't be evaluated. Some weights are far too "
+            "large. Train the model again with a smaller learning rate."
         )
 
 

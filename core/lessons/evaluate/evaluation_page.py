@@ -116,7 +116,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
-        st.markdown("There are no mistakes: all test images are classified correctly.")
+        st.markdown("There are no mistakes. The model classified all images correctly.")
         return
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
@@ -191,14 +191,14 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
         told = f"{max(sure):.1%} to {min(sure):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {taken}, {told}"
         wall.show(images, alt.replace("*", ""), zoom=ZOOM, columns=IN_A_ROW)
-        st.markdown(f":small[Most confident first: the model is {told}.]")
+        st.markdown(f":small[The most confident images come first: {told}.]")
 
 
 def class_table(found: Evaluation, guessed: str) -> None:
     """Precision, recall and F1 of each class, the hardest beside the guess at it."""
     hardest = _hardest_first(found)[0]
     if guessed != guess.SHOWN:
-        share = f"{hardest.recall:.0%} of its images are recognized"
+        share = f"the model recognizes {hardest.recall:.0%} of these images"
         text = f"**{hardest.name}** is the hardest class: {share}."
         guess.judge(text, guessed, hardest.name, say=str)
     meanings = words.table("columns")

@@ -54,8 +54,8 @@ def prepare_apart(data: bytes) -> Picture:
         )
     except sandbox.ChildDiedError as error:
         raise ExplainedError(
-            f"Opening the picture in a process of its own failed. {error} Save a "
-            "smaller version as PNG or JPEG."
+            f"The app could not open the picture in a separate process. {error} Save "
+            "a smaller version as PNG or JPEG."
         ) from None
 
 

@@ -71,7 +71,7 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
     total = result.test_total
     with controls.row():
         number = st.number_input(
-            "Number of the test image",
+            "Test image number",
             min_value=0,
             max_value=total - 1,
             step=1,
@@ -122,12 +122,12 @@ def _steps(picture: Picture) -> None:
             with st.container(gap="xxsmall"):
                 st.image(pixels, width=140, alt=name, output_format="PNG")
                 st.markdown(f":small[{name}]")
-    why = "We didn't negate it, because your background is dark, like the dataset's."
+    why = "We didn't negate the picture, because its background is already dark."
     if picture.negated:
-        why = "We also negated it, because your background is brighter than the object."
+        why = "We also negated it, because its background is brighter than the object."
     st.markdown(
-        "We prepared your picture the way the dataset was prepared: turned to gray, "
-        f"trimmed, shrunk to 28 pixels, and centered. {why}"
+        "Like the dataset's images, your picture was turned to gray, trimmed, shrunk "
+        f"to 28 pixels, and centered. {why}"
     )
 
 

@@ -135,11 +135,11 @@ def _sizes() -> None:
     epochs = sizes()
     many, whole = epochs[0][0], epochs[-1][0]
     st.markdown(
-        "We just trained one epoch on the sprites with each batch size. The model gets "
-        f"**{many.accuracy:.0%}** of the test images right after {many.steps:,} steps, "
-        f"and **{whole.accuracy:.0%}** after {format.counted(whole.steps, 'step')} "
-        f"with all {whole.batch_size:,} images at once. With larger batches, raise the "
-        "learning rate or train for more epochs."
+        "We just trained one epoch on the sprites with each batch size. After "
+        f"{many.steps:,} steps, the model gets **{many.accuracy:.0%}** of the test "
+        f"images right. With all {whole.batch_size:,} images at once, the model gets "
+        f"**{whole.accuracy:.0%}** right after {format.counted(whole.steps, 'step')}. "
+        "With larger batches, raise the learning rate or train for more epochs."
     )
     columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Accuracy")
     rows = (

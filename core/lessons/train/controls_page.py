@@ -251,7 +251,7 @@ def both_settings(task: str, model: str) -> str:
     pair = [newest[False], newest[True]]
     before, now = (format.quality(run.result) for run in pair if run.result)
     text = comparison.finding(pair, ["the default setting", "the fast setting"])
-    return f"{text} The fast setting ended at {now}, the default at {before}."
+    return f"{text} The default ended at {before}, and the fast setting at {now}."
 
 
 def _is_fast() -> bool:

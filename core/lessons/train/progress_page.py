@@ -140,7 +140,7 @@ def onward(current: Run) -> None:
                 query_params=query,
             )
         if current.job.owner == visitor():
-            link(RUNS, "Compare this run with your others", query_params=query)
+            link(RUNS, "Compare this run with your other runs", query_params=query)
         with st.popover("Share this run", icon=":material/link:", type="tertiary"):
             st.markdown(f"{words('share')} {steer.in_words(current)}")
             address = (st.context.url or "").partition("?")[0]
@@ -192,7 +192,7 @@ def nothing_yet(task: str, ready: bool) -> None:
         loss_table([]),
         charts.losses((), "step", 100),
         height=MIDDLE,
-        alt="An empty chart of the loss over the steps",
+        alt="An empty chart of the training loss",
     )
     if (machine := engine().machine()) and machine.simulates:
         st.markdown(words("simulated"))
@@ -255,7 +255,7 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
-            who = "Somebody here" if job.owner else "The server, in idle time,"
+            who = "Somebody here" if job.owner else "While idle, the server"
             text = f"{who} trained a model that gets {format.quality(result)} of the"
             return f"{text} test images right.", 1.0
         return (
@@ -266,7 +266,7 @@ def status(current: Run) -> tuple[str, float]:
         after = "before its first step"
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
-        why = job.message or "What the model learned until then stays here."
+        why = job.message or "What the model learned by then is still here."
         return f"Canceled {after}. {why}", share
     if job.ended:
         return f"The run {format.ENDINGS.get(job.status, job.status)}", share
@@ -276,7 +276,7 @@ def status(current: Run) -> tuple[str, float]:
             return text, 0.0
         text = "A worker is starting the run."
         if engine().machine() is None:
-            text = "The workers are starting; this takes a few seconds."
+            text = "The workers are starting. This takes a few seconds."
         return job.message or text, 0.0
     if latest is None:
         return "The first step is running.", 0.0
@@ -357,7 +357,7 @@ def finding(before: Run, now: Run) -> str:
     one, other = names
     if not now.job.ended and comparison.same_work(before, now):
         return (
-            f"{now.name} has the same settings as {one}, so their times should agree."
+            f"{now.name} has the same settings as {one}, so their times should match."
         )
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
@@ -365,7 +365,7 @@ def finding(before: Run, now: Run) -> str:
     if before.result is None or now.result is None:
         return (
             f"**{before.name} and {now.name.lower()} can't be compared, because "
-            "one of them didn't finish.**"
+            "one of the two runs didn't finish.**"
         )
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
@@ -517,8 +517,8 @@ def _epochs(drawn: Sequence[Run]) -> None:
             alt=f"{title} on training and test {samples} after each epoch",
         )
     text = (
-        f"The thick line with dots is for all test {samples}, the thin line for "
-        f"{trained} training {samples}. Time spent evaluating isn't counted."
+        f"The thick line with dots is for all test {samples}, and the thin line is for "
+        f"{trained} training {samples}. The time for the evaluations isn't counted."
     )
     people = " The gray lines show what people and a small CNN reach on this data."
     st.caption(text + people * references)

@@ -32,7 +32,7 @@ def test_before_the_end_there_is_a_question_in_its_place():
     asked = progress.finding(before, now)
     assert asked.startswith("**Will run 2 (CNN) need fewer seconds than run 1 (ANN)")
     same = replace(now, job=replace(now.job, arguments=(replace(CONFIG, seed=1),)))
-    assert "their times should agree" in progress.finding(before, same)
+    assert "their times should match" in progress.finding(before, same)
     stopped = replace(now, job=replace(now.job, status="cancelled"))
     assert "Run 1 and run 2 can't be compared" in progress.finding(before, stopped)
 
