@@ -58,7 +58,7 @@ ABOUT = re.compile(
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
     r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
     r"|parallel|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing"
-    r"|\bhidden|\btarget\b|\bgtx|tpu"
+    r"|\bhidden|\btarget\b|\bgtx|tpu|jetson"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
