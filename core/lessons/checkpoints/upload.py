@@ -199,7 +199,7 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
 def _too_much_index() -> ExplainedError:
     return _refusal(
         "The names and shapes in the file take more than "
-        f"{MAX_INDEX_BYTES / 1e6:.1f} MB, but only 2 kB in our models' files"
+        f"{MAX_INDEX_BYTES / 1e6:.1f} MB, but they take only 2 kB in our models' files"
     )
 
 

@@ -121,7 +121,7 @@ class TransfersLab(Lab):
         panel = alt.Row("direction:N").title(None).sort(directions)
         st.altair_chart(
             lines if len(directions) == 1 else lines.facet(row=panel),
-            alt="Gigabytes per second over the size of a copy, on two logarithmic axes",
+            alt="Gigabytes per second against copy size, on two logarithmic axes",
         )
 
     def finding(self, result: Transfers) -> Finding:
