@@ -47,8 +47,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     log.set_up(served)
     signer()
     store()
-    engine()  # its processes start while this one goes on
-    # Pages use caches that want Streamlit's runtime, which is there only now.
+    engine()  # its processes start while this one continues
+    # Pages use caches that need Streamlit's runtime, which exists only now.
     from core import startup
     from core.serving import garbage
 
@@ -75,13 +75,13 @@ routes = [
     *sign_in.ROUTES,
 ]
 if mount := config.get_option("server.baseUrlPath").strip("/"):
-    # Where they always are, too: a host asks the probes there.
+    # Hosts ask the probes at their usual addresses, too.
     routes += [
         Route(f"/{mount}{each.path}", each.endpoint, methods=each.methods)
         for each in routes
     ]
 
-# Streamlit refuses websockets of other hosts, and this pages and forms too.
+# Streamlit refuses other hosts' websockets; this refuses their pages and forms, too.
 hosts = list(config.get_option("server.allowedHosts")) or ["*"]
 
 app = st.App(

@@ -1,4 +1,4 @@
-"""The command `to-device`: the app from anywhere, its data in the user's own folder."""
+"""The command `to-device`: the app from any folder, with data in the user's own."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ APP = Path(__file__).with_name("app.py")
 
 
 def main() -> None:
-    """Serve the app; arguments are those of `streamlit run`, as --server.port 8600."""
-    # Processes that train look for the folder, and for the lessons' code, here too.
+    """Serve the app with arguments of `streamlit run`, such as --server.port 8600."""
+    # Training processes look for the folder, and for the lessons' code, here too.
     os.environ.setdefault("DATA_DIR", platformdirs.user_data_dir("to-device", False))
     from streamlit.web import cli
 
@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def jupyter() -> dict[str, Any]:
-    """A tile in JupyterLab's launcher, by jupyter-server-proxy."""
+    """A tile in JupyterLab's launcher, through jupyter-server-proxy."""
     options = {
         "port": "{port}",
         "baseUrlPath": "{base_url}to-device",

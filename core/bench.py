@@ -1,9 +1,9 @@
-"""The benchmark: how much our choices gain, as ratios measured side by side.
+"""The benchmark: how much each choice gains, as ratios measured side by side.
 
     python -m core.bench --json            # about half an hour on a CPU
-    python -m core.bench --json --quick    # under a minute, and less sure
+    python -m core.bench --json --quick    # under a minute, but less precise
 
-Each pair is timed in turn, A B A B, so that other work on the machine slows both.
+Each pair takes turns, A B A B, so that other work on the machine slows down both.
 """
 
 import json
@@ -47,13 +47,13 @@ REFERENCE = Path(__file__).with_name("reference")
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
 LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # for the loader lab
 QUICK_IMAGES = 6000  # in an epoch
-TARGETS = {"ann": 0.88, "cnn": TARGET}  # test accuracies that models are timed to
+TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook's loop stops after these
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop stops after these
 SEEDS = 3  # for each time to accuracy
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
-QUICK: dict[str, dict[str, Any]] = {  # arguments that make a measurement short
+QUICK: dict[str, dict[str, Any]] = {  # arguments for short measurements
     "transfers": {"sizes": transfers.SIZES[:-2]},
     "memory": {"repeats": 2},
     "vectorize": {"repeats": {1: 20, 1_000: 5, 100_000: 2}},
@@ -76,12 +76,12 @@ def epoch_of(
 
 
 def run_through(steps: Iterable[object]) -> None:
-    """Make all steps of an epoch; no loss is kept."""
+    """Make all steps of an epoch, and keep no loss."""
     deque(steps, maxlen=0)
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """As many operations as an epoch of the ANN has, in products of large matrices."""
+    """As many operations as the ANN's epoch has, as products of large matrices."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -118,10 +118,10 @@ def compare_epochs(
 def side_by_side(
     works: dict[str, Callable[[], object]], device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Seconds of each, timed in turn, without those that fail.
+    """The seconds of each work, timed in turn, except for those that fail.
 
-    "speedup" is over the textbook loop, "times_floor" over the arithmetic alone: both
-    must be among the works.
+    "speedup" compares with the textbook loop, and "times_floor" with the arithmetic
+    alone; both must be among the works.
     """
     works = dict(works)
     for name, work in list(works.items()):
@@ -147,9 +147,9 @@ def side_by_side(
 
 
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
-    """A training on Fashion-MNIST, by one of WAYS; the textbook's ends at its target.
+    """Train on Fashion-MNIST in one of WAYS; the textbook loop ends at its target.
 
-    Its seconds have one test, those of a setting of the app a test for each epoch.
+    Its seconds include one test; with the app's settings, they include one per epoch.
     """
     if way in ("default", "fast"):
         given = {"model": model, "device": device.type, "seed": seed}
@@ -173,7 +173,7 @@ def time_to_accuracy(
 ) -> dict[str, Any]:
     """How soon each of WAYS reaches its target, in turn, over the first two of them.
 
-    A ratio is None where the mean accuracy of one of its two misses the target.
+    A ratio is None if the mean accuracy of either way misses the target.
     """
     target = TARGETS[model]
     trained("recipe", "ann", device, seeds[0])  # warm-up
@@ -196,7 +196,7 @@ def time_to_accuracy(
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """All parts of a record; each is measured when it is called."""
+    """All parts of a record, as functions that measure them."""
     machine, name = devices.describe(), str(device)
     contenders = candidates(machine)
     if device.type == "cpu":
@@ -263,7 +263,7 @@ def section(
 ) -> dict[str, Any]:
     """What a lesson's function measures: results, their figures as rows, and jobs.
 
-    Pages have none of the `options`, so they are in no job.
+    Pages don't have the `options`, so jobs leave them out.
     """
     results: list[Any] = []
     jobs: list[Job] = []
@@ -281,7 +281,7 @@ def section(
     if name in SPEED_LABS:
         return {"speed_labs": {name: plain[0], "figures": figures}, **whole}
     for trial in chain.from_iterable(race.get("trials", ()) for race in plain):
-        trial["losses"] = ()  # they are many, and say nothing of speed
+        trial["losses"] = ()  # there are many, which say nothing about speed
     if verdict := VERDICTS.get(name):
         whole["verdicts"] = list(map(verdict, results))
     return {name: plain, "figures": figures, **whole}
@@ -294,7 +294,7 @@ def head(task: str, device: torch.device) -> dict[str, Any]:
 
 
 def recorded(address: str, *jobs: Job) -> dict[str, Any]:
-    """Arguments and results of a lesson's function, as `record` takes them."""
+    """A lesson function's arguments and results, as `record` takes them."""
     address = f"core.lessons.{address}"
     return {"jobs": [dumps((address, *job)) for job in jobs]}
 
@@ -314,7 +314,7 @@ def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
 
 
 def merged(pieces: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """All pieces in one dict; lists and dicts of one name are joined."""
+    """All pieces in one dict; lists and dicts with the same name are joined."""
     whole: dict[str, Any] = {}
     for name, value in (item for piece in pieces for item in piece.items()):
         if name not in whole:

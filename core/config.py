@@ -16,7 +16,7 @@ MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
 SIMULATED = "sim"  # the simulated accelerator, see core.sim
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", SIMULATED)
-# Drivers read these when a program first asks for a device: it must not have yet.
+# Drivers read these when a program first asks for a device, so set them before.
 NO_DEVICES = {
     "CUDA_VISIBLE_DEVICES": "",
     "HIP_VISIBLE_DEVICES": "",
@@ -34,7 +34,7 @@ CHOICES = {
     "feed": FEEDS,
     "schedule": SCHEDULES,
 }
-# The first one that fits a task is its default.
+# A task's default is the first one that fits.
 MODELS_FOR = {**dict.fromkeys(IMAGE_TASKS, IMAGE_MODELS), "regression": ("simple",)}
 CRITERIA_FOR = {
     **dict.fromkeys(IMAGE_TASKS, ("cross-entropy",)),
@@ -46,11 +46,11 @@ RANGES = {
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
-# A run has an end: many epochs of small batches would be hours, while others wait.
+# Runs are limited: many epochs of small batches would take hours while others wait.
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
-# Names of machines. Pages show them as they are, so none may be read as a link.
+# Machines' names. Pages show them unchanged, so none may look like a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
     "a name of up to 63 letters, digits, spaces, hyphens, periods, and underscores "
@@ -78,7 +78,7 @@ LABELS = {  # on screen and in messages
     "item_each_step": ".item() in each step",
 }
 
-# Each model's default settings, and what they reach: see docs/experiments.md.
+# Each model's default settings; docs/experiments.md says what they reach.
 CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}
 RECIPES: dict[str, dict[str, Any]] = {
     "ann": CONSTANT | {"epochs": 5, "batch_size": 64, "learning_rate": 1e-3},
@@ -98,7 +98,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "schedule": "one-cycle",
     },
 }
-# The fast setting: about as good, sooner, with all data on the device.
+# The fast settings: about as accurate in less time, with all data on the device.
 FAST: dict[str, dict[str, Any]] = {
     "ann": RECIPES["ann"]
     | {
@@ -119,7 +119,7 @@ class RunConfig:
     model: str = "ann"  # the architecture
     criterion: str = "cross-entropy"  # the loss, see core.criteria
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
-    host: str = ""  # the machine, where several have workers; empty: any
+    host: str = ""  # the machine, if several have workers; empty: any
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
@@ -131,7 +131,7 @@ class RunConfig:
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied
-    item_each_step: bool = False  # fetch each loss, for which the host has to wait
+    item_each_step: bool = False  # fetch each loss, so the host has to wait
 
     def __post_init__(self) -> None:
         if told := " ".join(problems(vars(self))):
@@ -146,7 +146,7 @@ class RunConfig:
     def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
         """The task's defaults, the model's recipe on top, then the given settings.
 
-        With `fast` the recipe is that of FAST; ValueError if there is none.
+        With `fast`, the recipe comes from FAST; ValueError if there is none.
         """
         task = str(given.get("task", cls.task))
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
@@ -162,7 +162,7 @@ class RunConfig:
 
     @classmethod
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """A configuration from names and texts, and a sentence for each one ignored.
+        """A configuration from names and texts, and a sentence on each ignored name.
 
         After MOST_NOTICES sentences, the last one counts them.
         """
@@ -193,7 +193,7 @@ class RunConfig:
 
 
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each value that a run can't have, its name first."""
+    """A sentence for each value that a run can't have, beginning with its name."""
     wrong: dict[str, str] = {}
     for name, wanted in _mistakes(settings):
         wrong.setdefault(name, wanted)
@@ -255,17 +255,17 @@ def _must_be(wanted: str, name: str, value: Any) -> ValueError:
 
 
 def is_name(value: Any) -> bool:
-    """A machine may have that name; the empty text is any machine."""
+    """Whether a machine may have that name; the empty text means any machine."""
     return type(value) is str and NAME.fullmatch(value) is not None
 
 
 def _is_finite(value: Any) -> bool:
-    """A number that a float can hold; NaN and infinity are not."""
+    """Whether a float can hold this number; NaN and infinity don't count."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of a field, or of "fast", for a text; ValueError if it has none."""
+    """A text as the value of a field or of "fast"; ValueError if it has none."""
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):

@@ -1,19 +1,19 @@
-"""The losses. One has a parameter of its own: it is moved and trained as models are."""
+"""The losses. One has its own parameter, which is moved and trained like a model's."""
 
 import torch
 from torch import Tensor, nn
 
 
 class GaussianLoss(nn.Module):
-    """Negative log-likelihood of a normal distribution, its scale learned.
+    """Gaussian negative log-likelihood with a learned scale.
 
-    nn.GaussianNLLLoss with the variance as a parameter, and without its check
-    that none is negative, for which the CPU would wait in every step.
+    It is nn.GaussianNLLLoss with the variance as a parameter, but without the
+    check for negative variances, for which the CPU would wait in every step.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # The logarithm: whatever the optimizer makes of it, sigma is positive.
+        # With the logarithm, sigma is positive whatever the optimizer does.
         # One dimension, not none: a CPU tensor without dimensions may meet
         # tensors of any device, and nobody would notice that it wasn't moved.
         self.log_sigma = nn.Parameter(torch.zeros(1))
@@ -31,12 +31,12 @@ CRITERIA: dict[str, type[nn.Module]] = {
 
 
 def build(name: str) -> nn.Module:
-    """A new criterion on the CPU."""
+    """A new criterion, on the CPU."""
     return CRITERIA[name]()
 
 
 def learned_noise(criterion: nn.Module) -> float | None:
-    """The noise scale that the criterion has learned; None if it has none to learn."""
+    """The noise scale that the criterion has learned; None if it doesn't learn one."""
     if not isinstance(criterion, GaussianLoss):
         return None
     return criterion.log_sigma.exp().item()

@@ -1,6 +1,6 @@
-"""Devices: find, name and synchronize them, and ask for their memory.
+"""Devices: find, name, and synchronize them, and ask for their memory.
 
-The difference between devices is resolved here, so that no loop asks "is this CUDA?".
+All differences between devices are handled here, so no loop asks "is this CUDA?".
 """
 
 import hashlib
@@ -28,7 +28,7 @@ OWN_THREADS = torch.get_num_threads()  # torch's default
 def accelerator() -> torch.device | None:
     """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS.
 
-    The simulated one doesn't count: a machine is described as it is.
+    The simulated accelerator doesn't count, since it is no hardware.
     """
     if not torch.accelerator.is_available():
         return None
@@ -37,13 +37,13 @@ def accelerator() -> torch.device | None:
 
 
 def available() -> list[str]:
-    """Names of the devices that can be trained on, the fastest kind first."""
+    """The names of the devices to train on, the fastest kind first."""
     device = accelerator()
     return [device.type, "cpu"] if device is not None else ["cpu"]
 
 
 def other_than_cpu() -> torch.device | None:
-    """The accelerator; where there is none, the simulated one if it works here."""
+    """The accelerator; without one, the simulated accelerator if it works here."""
     if simulation.works():
         return torch.device(SIMULATED)
     return accelerator()
@@ -59,13 +59,13 @@ def every() -> list[torch.device]:
 
 
 class UntimedError(ExplainedError):
-    """Seconds were asked for of a device that has none to tell."""
+    """Somebody asked for seconds on a device that can't be timed."""
 
 
 def resolve(name: str) -> torch.device:
-    """The device of that name; "auto" is the accelerator, or the CPU without one.
+    """The device with that name; "auto" is the accelerator, or else the CPU.
 
-    "sim" is the simulated accelerator, which this process has from then on. Raises
+    "sim" installs the simulated accelerator in this process for good. Raises
     ExplainedError for a device that this machine doesn't have.
     """
     if name == SIMULATED:
@@ -84,7 +84,7 @@ def resolve(name: str) -> torch.device:
 
 
 def resolve_timed(name: str) -> torch.device:
-    """Like `resolve`, for figures in seconds, which the simulated one has none of."""
+    """Like `resolve`, but refuses the simulated accelerator, which is never timed."""
     if name == SIMULATED:
         raise UntimedError(
             "The simulated accelerator follows the rules of a GPU, but not its speed, "
@@ -100,9 +100,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def usable(device: torch.device) -> bool:
-    """False after a failed assertion in a CUDA kernel, when every call fails.
+    """False after a failed assertion in a CUDA kernel, since then every call fails.
 
-    A device whose memory is full is usable.
+    A device with full memory still counts as usable.
     """
     try:
         torch.zeros(1, device=device).add_(1)
@@ -115,7 +115,7 @@ def usable(device: torch.device) -> bool:
 
 
 def training_threads(own: int = OWN_THREADS) -> int:
-    """CPU threads for training, where torch by itself would take `own`.
+    """CPU threads for training, if torch by itself would take `own`.
 
     All cores but one, unless OMP_NUM_THREADS is set. The threads of an operation spin
     while they wait for the slowest. On two cores a step of the CNN takes 26 ms with one
@@ -168,7 +168,7 @@ def name(device: torch.device) -> str:
 
 
 def uuid(device: torch.device) -> str:
-    """NVML's id of an NVIDIA GPU, whatever its number; "" for other devices."""
+    """An NVIDIA GPU's id in NVML, whatever its number; "" for other devices."""
     if device.type != "cuda" or torch.version.hip:
         return ""
     gpu = getattr(torch.cuda.get_device_properties(device), "uuid", None)
@@ -193,7 +193,7 @@ def memory(device: torch.device) -> tuple[int | None, int | None]:
     if device.type in ("cuda", "xpu", SIMULATED):
         return torch.get_device_module(device).mem_get_info(device)
     try:
-        import psutil  # comes with dask; a bare machine may lack it
+        import psutil  # comes with dask, which a bare machine may lack
     except ImportError:
         return None, None
     host = psutil.virtual_memory()  # MPS shares it
@@ -201,14 +201,14 @@ def memory(device: torch.device) -> tuple[int | None, int | None]:
 
 
 def half_dtype(device: torch.device) -> torch.dtype:
-    """The 16-bit dtype to train in: bfloat16, or float16 where that is missing."""
+    """The 16-bit dtype to train in: bfloat16, or float16 if bfloat16 is missing."""
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
-        return torch.float16  # before NVIDIA's Ampere; emulated, it would be slow
+        return torch.float16  # on GPUs before Ampere, which only emulate bfloat16
     return torch.bfloat16
 
 
 def allocated(device: torch.device) -> int | None:
-    """Bytes of this process's tensors on the device; None if nothing counts them."""
+    """Bytes of this process's tensors on the device; None if they aren't counted."""
     backend = getattr(torch, device.type, None)
     for name in ("memory_allocated", "current_allocated_memory"):  # the latter is MPS's
         if hasattr(backend, name):
@@ -217,7 +217,7 @@ def allocated(device: torch.device) -> int | None:
 
 
 def environment(device: torch.device) -> Environment:
-    """What to read a number with that is measured on the device now."""
+    """What belongs to any number that is measured on the device now."""
     return Environment(
         device=str(device),
         device_name=name(device),
@@ -251,9 +251,9 @@ def describe() -> Machine:
 def identity() -> str:
     """A name that all workers of a machine agree on, and no two machines share.
 
-    Measurements are stored under it and shown on no other machine, so it covers the
-    host and all that a figure depends on: devices, cores, threads. As a hash it tells
-    nothing about the host.
+    Measurements are stored under this name and shown only on the same machine, so it
+    covers the host and whatever a figure depends on: devices, cores, threads. It is a
+    hash, which reveals nothing about the host.
     """
     names = [name(torch.device(each)) for each in available()]
     parts = (platform.node(), _host_id(), *names, usable_cores(), training_threads())
@@ -263,8 +263,8 @@ def identity() -> str:
 def _host_id() -> str:
     """The id of the installed system.
 
-    A container has none and takes that of the host's boot: measurements from before a
-    reboot are then not found.
+    A container has none and uses the id of the host's boot, so measurements from before
+    a reboot aren't found.
     """
     for file in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Find out why torch uses no GPU: `python -m core.diagnose` needs only torch.
+"""Find out why torch doesn't use a GPU: `python -m core.diagnose` needs only torch.
 
 python -m core.diagnose --json
 python -m core.diagnose report.txt    # what collect_env printed on another machine
@@ -19,7 +19,7 @@ from core.lessons.device.diagnosis import diagnose
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the diagnosis. 0: a GPU works; 1: the CPU, or a GPU that fails; 2: none."""
+    """Print it. Returns 0 if a GPU works, 1 if not, and 2 if there is no diagnosis."""
     parser = argparse.ArgumentParser(
         prog="python -m core.diagnose",
         description=__doc__,
@@ -49,7 +49,7 @@ def of_this_machine() -> Diagnosis:
 
 
 def of_file(name: str) -> Diagnosis:
-    """From the report in a file, or in standard input for "-"."""
+    """Diagnose the report in a file, or on standard input for "-"."""
     try:
         file = sys.stdin.fileno() if name == "-" else Path(name)
         with open(file, encoding="utf-8", errors="replace") as report:
@@ -59,7 +59,7 @@ def of_file(name: str) -> Diagnosis:
 
 
 def plain(found: Diagnosis) -> str:
-    """Without Markdown; the command on lines of its own."""
+    """The diagnosis without Markdown, and with the command on its own lines."""
     parts = [found.verdict, found.why, found.way_out, found.command]
     text = "\n\n".join(part for part in parts if part)
     return re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"\1 (\2)", text).replace("`", "")

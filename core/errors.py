@@ -1,4 +1,4 @@
-"""Errors, and the sentence that people get for each."""
+"""Errors, and the sentence that people see for each."""
 
 import argparse
 import logging
@@ -11,15 +11,15 @@ MOST_QUOTED = 60  # characters
 
 
 class ExplainedError(Exception):
-    """A sentence on what went wrong and what to do, shown as it is."""
+    """A sentence on what went wrong and what to do, shown unchanged."""
 
 
 class CancelledError(Exception):
-    """The owner has cancelled this run."""
+    """The owner canceled this run."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Of a command line: says what is wrong in one line, without the whole usage."""
+    """A command line's parser; an error is one line, without the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
@@ -39,7 +39,7 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
             f"Try {max(16, size // 4):,}: activations grow with the batch."
         )
     logger.exception("a job failed")
-    # The text may be a stranger's: the name of a tensor in an upload, say.
+    # The text may be a stranger's, such as a tensor's name in an upload.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return quoted(line, most=300)
 
@@ -47,8 +47,8 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
 def quoted(text: object, most: int = MOST_QUOTED) -> str:
     """A stranger's text as a Markdown code span: one line, at most `most` characters.
 
-    Backslashes are not enough: Streamlit looks for links, icons and emoji after it has
-    removed them.
+    Backslashes are not enough: Streamlit removes them before it looks for links, icons,
+    and emoji.
     """
     whole = str(text)
     shown = "".join(
@@ -64,7 +64,7 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """The device or the host had no memory left."""
+    """Whether the device or the host had no memory left."""
     import torch
 
     # The host's allocator has no exception class of its own.

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).parents[1] / "errors.toml"
-MOST_CHARACTERS = 20_000  # how much of a text is read: its end, where the error stands
+MOST_CHARACTERS = 20_000  # how much of a text's end is read; the error is there
 MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
-LEAST_ALIKE = 0.8  # share of a wording's trigrams, for one that is garbled
-LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # how alike a sentence is to those of a cause
+LEAST_ALIKE = 0.8  # share of a wording's trigrams, if the text is garbled
+LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # similarity of a sentence to a cause's
 LEAST_SAID = 12  # how much a sentence has to tell; "my gpu" tells less
-MARGIN = 0.12  # how much more alike than to those of the next cause, to be sure
-LEAST_OF_A_PIECE = 16  # letters of a wording, where no more was pasted
+MARGIN = 0.12  # to be sure, the next cause has to be this much less similar
+LEAST_OF_A_PIECE = 16  # letters of a wording, if no more was pasted
 MOST_OTHERS = 2
 
 FRAME = re.compile(
@@ -41,7 +41,7 @@ PASSED_ON = re.compile(
     r"|exited unexpectedly"
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
-# A rank, a log, a drawn frame and pytest each begin their lines with one of these.
+# Ranks, logs, drawn frames, and pytest begin their lines with one of these.
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
 )
@@ -69,7 +69,7 @@ SIZES = {
     "reserved": f"{SIZE} reserved in total",
 }
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
-FOLDED = str.maketrans("01l|!", "oiiii")  # what a scan of a screenshot confuses
+FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +78,17 @@ class Cause:
 
     slug: str
     title: str
-    wordings: Sequence[str]  # what torch says; " ... " is for anything
+    wordings: Sequence[str]  # what torch says; " ... " stands for anything
     why: str
     check: str
     change: str  # the line of code to write
     see: str  # "mistake:slug" or "page:Title" of this app
     read: str  # an address
     example: str
-    said: str = ""  # how people tell it, a sentence a line
+    said: str = ""  # how people describe the error, one sentence per line
     name: str = ""  # regular expression that finds a name in the learner's line
-    names: str = "tensor"  # what to call it where there is none
-    at: str = ""  # regular expression for the learner's line, without which it isn't it
+    names: str = "tensor"  # what to call it without a name
+    at: str = ""  # regular expression that the learner's line has to match
 
     @cached_property
     def folded(self) -> list[list[str]]:
@@ -97,20 +97,20 @@ class Cause:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a text. `kind` is "sure", "likely", "unrelated" or "unknown"."""
+    """What a text means. `kind` is "sure", "likely", "unrelated", or "unknown"."""
 
     kind: str
-    say: str = ""  # what to do where no cause is named
+    say: str = ""  # what to do if no cause is named
     cause: Cause | None = None
     why: str = ""
     check: str = ""
     change: str = ""
     line: str = ""  # the learner's own line that the traceback ends in
     where: str = ""  # its file and number
-    others: tuple[Cause, ...] = ()  # what it may be instead; the likelier one first
+    others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
 
     def as_found(self) -> dict[str, Any] | None:
-        """For programs: what is known of the cause; None where none is named."""
+        """What programs need to know about the cause; None if none is named."""
         if self.cause is None:
             return None
         return {
@@ -128,7 +128,7 @@ class Knowledge:
     """What errors.toml has."""
 
     causes: dict[str, Cause]  # the keys are their names
-    none: dict[str, str]  # what to say where no cause fits
+    none: dict[str, str]  # what to say if no cause fits
     unrelated: list[list[str]]  # wordings that are not about devices, folded
     words: dict[str, str]  # what a word stands for
     said: dict[str, list[set[str]]]  # the words of each sentence, of causes and of none
@@ -138,7 +138,7 @@ class Knowledge:
         return Counter(w for said in self.said.values() for w in set().union(*said))
 
     def weight(self, words: set[str]) -> float:
-        """How much they tell: a word tells the more, the fewer causes have it."""
+        """How much the words tell: a word tells more if fewer causes have it."""
         return sum(math.log(1 + len(self.said) / (self.counts[w] + 0.5)) for w in words)
 
 
@@ -159,7 +159,7 @@ def known() -> Knowledge:
 
 
 def fold(text: str) -> str:
-    """The text without spaces and signs, and with what scans confuse made the same."""
+    """The text without spaces and signs; characters that scans confuse are the same."""
     text = unicodedata.normalize("NFKC", text).lower().translate(FOLDED)
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
@@ -176,7 +176,7 @@ def explain(text: str) -> Answer:
     lines, line, where = _without_frames(text)
     starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
     parts = pairwise([*starts, len(lines)])
-    # What a kernel asserts or how a rank ends is printed before and says more.
+    # A kernel's assertion, or a rank's end, is printed earlier and says more.
     clues = [each for each in lines if CLUE.search(each)][-1:]
     messages = ["\n".join([*lines[a:b], *clues]) for a, b in parts]
     own = [each for each in messages if not PASSED_ON.search(each)]
@@ -209,7 +209,7 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str]:
-    """The lines that are no frames; the last own line of code, and where it stands."""
+    """The lines outside of frames; the learner's last line of code, and its place."""
     kept, own, where, skip, file = [], "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
@@ -231,7 +231,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str]:
 
 
 def _length(parts: Sequence[str], text: str) -> int:
-    """How many characters of the wording stand in the text, in order; 0: not all.
+    """How many of the wording's characters are in the text, in order; 0 if not all.
 
     A text may also be a piece of the wording.
     """
@@ -247,10 +247,10 @@ def _length(parts: Sequence[str], text: str) -> int:
 
 
 def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings it has, the longest first; whether it is unrelated.
+    """The causes whose wordings it has, longest first; whether it is unrelated.
 
-    One that asks for a line goes before those that don't. If no line is the learner's
-    own, the line may stand anywhere in the text.
+    Causes that ask for a line come before causes that don't. Without a line of the
+    learner's, it may be anywhere in the text.
     """
     text = fold(message)
     found = {
@@ -267,9 +267,9 @@ def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
 
 
 def _fits(message: str) -> bool:
-    """Whether what is reserved and unused is too little for what was asked for.
+    """Whether the reserved, unused memory is too small for what was asked for.
 
-    torch adds its hint at fragmentation to each message; the figures tell.
+    torch hints at fragmentation in every message, so only the figures tell.
     """
     sizes = {
         key: float(found[1]) * 1024 ** "KMG".index(found[2])
@@ -281,16 +281,16 @@ def _fits(message: str) -> bool:
 
 
 def _words(text: str, words: dict[str, str]) -> set[str]:
-    """The words of a text and those that they stand for, without their endings."""
+    """A text's words and the words that they stand for, without their endings."""
     found = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
     found += [words[each] for each in found if each in words]
     return {ENDING.sub("", each) for each in found}
 
 
 def _told(sentence: str) -> list[tuple[Cause | None, float]]:
-    """The causes that are told of in such words, with how alike they are: 0 to 1.
+    """The causes that people describe in such words, with a similarity from 0 to 1.
 
-    The two most alike sentences count. None stands for what is not about devices.
+    The two most similar sentences count. None stands for what isn't about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)
@@ -308,7 +308,7 @@ def _trigrams(text: str) -> set[str]:
 
 
 def _alike(message: str) -> list[Cause]:
-    """The causes with a wording that is there but for a few letters."""
+    """The causes with a wording that the text has except for a few letters."""
     asked = _trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
     for cause in known().causes.values():
@@ -352,7 +352,7 @@ def _answer(
 
 
 def of_cause(cause: Cause) -> Answer:
-    """What is known of it where there is no text."""
+    """The answer for a known cause, without a text."""
     return _answer("sure", [cause], "", "", "")
 
 
@@ -377,7 +377,7 @@ def told(answer: Answer) -> Iterator[str]:
 
 
 def main() -> int:
-    """The exit status: 0, or 1 where no cause is known."""
+    """The exit status: 0, or 1 if no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
     parser.add_argument("file", nargs="?", help="the output (default: from a pipe)")

@@ -1,7 +1,7 @@
 """Functions that are written once and have two halves: a mistake, and its fix.
 
-A line that ends in "# broken" or "# fixed" is of that half alone, others are of both.
-Where the other half lacks a line that opens a block, the block moves out by a level.
+A line that ends in "# broken" or "# fixed" is only in that half; others are in both. If
+a half lacks a line that opens a block, the block moves out by one level.
 """
 
 import ast
@@ -19,7 +19,7 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 
 
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
-    """The lines of one half, each with whether it is of that half alone."""
+    """One half's lines, each with whether it is only in that half."""
     lines: list[tuple[str, bool]] = []
     outside = 1000  # the indentation of a missing line whose block moves out
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
@@ -36,7 +36,7 @@ def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """The name and the code of each half of a module's functions that have two."""
+    """The name and the code of every half of a module's functions."""
     for node in ast.parse(text).body:
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):
@@ -48,14 +48,14 @@ def _halves(text: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def read(module: str) -> str:
-    """The text of a module, and after it each half as a function of its own."""
+    """A module's text, followed by each half as its own function."""
     text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     return "\n\n".join([text, *(code for _, code in _halves(text))])
 
 
 def define(module: dict[str, Any]) -> None:
-    """Define both halves of each such function in a module, given its globals()."""
+    """Define both halves of a module's functions, given its globals()."""
     for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
-        file = f"{name}.py"  # tracebacks show the half's own lines
+        file = f"{name}.py"  # so that tracebacks show the half's own lines
         linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
         exec(compile(code, file, "exec"), module)

@@ -1,4 +1,4 @@
-"""Log lines as JSON objects, if LOG_FORMAT is "json"; with ids, never with names."""
+"""Log lines as JSON objects, if LOG_FORMAT is "json", with ids but never names."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ current_run: ContextVar[str] = ContextVar("current_run", default="")
 
 
 class JsonLines(logging.Formatter):
-    """Each record as an object, with the ids of its `extra` or the current ones."""
+    """Each record as an object, with the ids from its `extra` or the current ones."""
 
     def __init__(self, visitor: Callable[[], str]) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class JsonLines(logging.Formatter):
 def set_up(visitor: Callable[[], str] = str) -> None:
     """Let all loggers of this process write JSON; `visitor` returns the current one.
 
-    Handlers of Streamlit, Dask and uvicorn have formats of their own and are removed.
-    A logger with only a NullHandler stays silent.
+    Streamlit's, Dask's, and uvicorn's handlers have other formats and are removed. A
+    logger with only a NullHandler stays silent.
     """
     if os.environ.get("LOG_FORMAT") != "json":
         return

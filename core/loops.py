@@ -1,8 +1,8 @@
 """Train and evaluate: the two loops that this course is about, and nothing else.
 
-The model is on the device before either loop starts, moved there once by
-`model.to(device)`. The batches are moved here, one by one, as they are needed.
-Whoever runs a loop watches it through what it yields.
+Before either loop starts, `model.to(device)` has moved the model once. The
+loops move the batches, one by one, as they are needed. Whoever runs a loop
+follows it through what it yields.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ def predict(
 
 @dataclass(frozen=True)
 class Score:
-    """How well outputs fit targets, over all samples at once."""
+    """How well the outputs fit the targets, over all samples at once."""
 
     loss: float  # mean over the samples
     correct: int
@@ -70,11 +70,11 @@ class Score:
 
 @dataclass(frozen=True)
 class RegressionScore:
-    """How well outputs fit targets that are numbers, over all samples at once."""
+    """How well the outputs fit targets that are numbers, over all samples."""
 
     loss: float  # mean over the samples
     r2: float  # 1: all of the targets' variance is explained; 0: none
-    rmse: float  # root of the mean squared error, in the targets' unit
+    rmse: float  # root mean squared error, in the targets' unit
     total: int
 
 

@@ -1,7 +1,7 @@
 """The models: two for images, (N, 1, 28, 28) to logits (N, 10), and one for numbers.
 
-Images may come as uint8 pixels, which are scaled here, on the device that the model is
-on: a quarter of the bytes to move, compared with floats.
+Images may be uint8 pixels, which the model scales on its own device. Compared
+with floats, only a quarter of the bytes has to be moved.
 """
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def as_floats(images: Tensor) -> Tensor:
-    """uint8 pixels 0..255 become float32 0..1; floats pass as they are."""
+    """uint8 pixels 0..255 become float32 0..1; floats pass unchanged."""
     return images.float().div_(255) if images.dtype == torch.uint8 else images
 
 
@@ -44,8 +44,8 @@ def block(channels_in: int, channels_out: int, pool: bool) -> nn.Sequential:
 class CNN(nn.Module):
     """Four convolutions and a linear layer: 87,546 parameters.
 
-    Most of them are where the images are smallest: a weight costs as many
-    multiplications as there are pixels that it meets.
+    Most of them are where the images are smallest, because a weight costs one
+    multiplication for each pixel that it meets.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class CNN(nn.Module):
             nn.Dropout(0.1),
             nn.Linear(96 * 3 * 3, 10),
         )
-        # The memory layout in which convolutions are fastest.
+        # In this memory layout, convolutions are fastest.
         self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class SimpleRegressionNet(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Numbers (N, 1) for numbers (N, 1)."""
+        """Predict numbers (N, 1) from numbers (N, 1)."""
         return self.layers(inputs)
 
 
@@ -97,5 +97,5 @@ def build(name: str) -> nn.Module:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """How many numbers the optimizer may change."""
+    """How many numbers the optimizer can change."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -1,4 +1,4 @@
-"""Reports and results of a run: plain data for other processes, without torch."""
+"""A run's reports and results: plain data for other processes, without torch."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,7 +10,7 @@ from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
 FIRST_STEPS = 100  # all kept: this is where the loss falls
-PAUSE_SECONDS = 60.0  # all pauses of a run; others wait for its worker
+PAUSE_SECONDS = 60.0  # all pauses of a run, since others wait for its worker
 WALL = 50  # test images whose predictions come with each epoch
 
 
@@ -27,7 +27,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Fit:
-    """The outputs of a model of the task regression at one step."""
+    """A regression model's outputs at one step."""
 
     step: int  # made so far
     outputs: tuple[float, ...]  # at core.data.curve.POSITIONS
@@ -44,15 +44,15 @@ class LossPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """The run's owner has changed the learning rate by hand."""
+    """The run's owner changed the learning rate by hand."""
 
-    step: int  # made before; the next one has the new rate
+    step: int  # made before; the next step has the new rate
     learning_rate: float  # with one-cycle, the peak
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The run's owner makes it wait, or lets it go on."""
+    """The run's owner paused or resumed it."""
 
     is_on: bool
     left: float  # seconds that the run may still wait in all
@@ -63,7 +63,7 @@ TIMES = ("seconds", "samples_per_second")
 
 @dataclass(frozen=True)
 class Crossing:
-    """What one line of code moved between host and device, or waited for."""
+    """What one line of code copied between host and device, or waited for."""
 
     file: str  # from the project's folder: "core/loops.py"
     line: int
@@ -75,7 +75,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What crossed between host and device in the newest epoch, as far as it went."""
+    """What crossed between host and device in the newest epoch so far."""
 
     steps: int
     crossings: tuple[Crossing, ...]  # in the order of files and lines
@@ -98,15 +98,15 @@ class StepProgress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch ended and the model was evaluated.
+    """An epoch ended, and the model was evaluated.
 
-    Images have an accuracy, the task regression has R² and RMSE.
+    Tasks on images have an accuracy; the regression task has R² and RMSE.
     """
 
     epoch: int  # 1, 2, ...
     step: int  # made so far
-    loss: float  # mean over the samples of this epoch, as they were trained on
-    train_loss: float  # with the model as it is now, on the first training images
+    loss: float  # mean over this epoch's samples, while training on them
+    train_loss: float  # of the model now, on the first training images
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float
@@ -117,12 +117,12 @@ class Epoch:
     train_rmse: float | None = None
     test_rmse: float | None = None
     wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
-    percent: bytes = b""  # uint8 (WALL, 10): how likely each class is for these
+    percent: bytes = b""  # uint8 (WALL, 10): how likely each class is, in percent
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A run as far as it has come: its reports, added up."""
+    """A run so far: its reports, added up."""
 
     started: Started | None = None
     losses: tuple[LossPoint, ...] = ()
@@ -133,7 +133,7 @@ class Progress:
     pause: Pause | None = None  # the newest; None: it has never paused
 
     def after(self, event: object) -> Self:
-        """The same object if a run reports no such event."""
+        """The progress with this event; the same object if runs don't report it."""
         match event:
             case StepProgress():
                 return replace(self, losses=self.losses + event.losses, latest=event)
@@ -154,7 +154,7 @@ NO_PROGRESS = Progress()
 
 
 def training_speed(history: Sequence[Epoch]) -> float | None:
-    """Samples a second over these epochs; None without any."""
+    """Samples per second over these epochs; None without epochs."""
     seconds = [each.seconds for each in history]
     rates = [each.samples_per_second for each in history]
     return fmean(rates, seconds) if sum(seconds) else None
@@ -179,7 +179,7 @@ class RunResult:
 
     @property
     def timed_seconds(self) -> float | None:
-        """`seconds`, where they are a figure: not on the simulated accelerator."""
+        """`seconds`, except on the simulated accelerator, which isn't timed."""
         return None if self.environment.is_simulated else self.seconds
 
     @property
@@ -189,7 +189,7 @@ class RunResult:
 
     @property
     def r2(self) -> float | None:
-        """Of the test set, where there are no classes."""
+        """R² on the test set, if there are no classes."""
         return self.history[-1].test_r2
 
     @property
@@ -197,7 +197,7 @@ class RunResult:
         return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """The metrics of the task, ready for json.dumps."""
+        """The task's metrics, ready for json.dumps."""
         figures = {
             "config": asdict(self.config),
             "device": self.environment.device,
@@ -221,7 +221,7 @@ class RunResult:
 
 
 def without_times(data: Any) -> Any:
-    """Plain data of a run on the simulated accelerator, whose times are no figures."""
+    """A run's plain data without times, for the simulated accelerator."""
     if isinstance(data, dict):
         return {k: None if k in TIMES else without_times(v) for k, v in data.items()}
     return [without_times(each) for each in data] if isinstance(data, list) else data

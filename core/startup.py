@@ -1,7 +1,7 @@
 """What the server does by itself so that the first visitor doesn't wait.
 
-It imports the pages, asks what they open with, and measures while no one needs the
-workers.
+It imports the pages, asks the workers what pages open with, and measures while nobody
+needs the workers.
 """
 
 import importlib
@@ -32,7 +32,7 @@ from core.ui.server import ask_once, engine
 
 LOOK_SECONDS = 0.2
 IDLE_SECONDS = 20.0  # without any job, before something is measured
-GIVE_WAY_SECONDS = 0.1  # a visitor waits for this, and for a batch
+GIVE_WAY_SECONDS = 0.1  # a visitor waits this long, and for one batch
 OFF = ("0", "false", "no", "off")
 
 logger = logging.getLogger(__name__)
@@ -82,10 +82,10 @@ def ask(here: Machine) -> None:
 
 
 def measure(here: Machine) -> None:
-    """Measure in idle time what is quick and has no figures of this torch yet.
+    """In idle time, measure what is quick and not yet measured with this torch.
 
     These are the labs with `idle`, and a run for Home. Nothing is measured on workers
-    that other apps may share: those can't be given way to.
+    that other apps may share, since their jobs couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
@@ -103,8 +103,8 @@ def measure(here: Machine) -> None:
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
     """Do each job on a "train" worker, in idle time: visitors' jobs go first.
 
-    Returns when all have ended. A job that had to give way is tried again; one that
-    failed would fail again.
+    Returns when all have ended. A job that had to give way is tried again; a job that
+    failed is not.
     """
     was_disturbed = True
     for address, arguments in jobs:
@@ -126,7 +126,7 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
 
 
 def _is_measured(address: str, here: Machine) -> bool:
-    """Figures of an older torch don't count, though pages show them."""
+    """Figures from an older torch don't count, although pages show them."""
     newest = last_measurement.newest(address)
     versions = {e.torch for e in environments(newest.value)} if newest else set()
     return versions == {here.devices[0].torch}

@@ -1,4 +1,4 @@
-"""Weights as a file. Uploaded ones are checked by core.lessons.checkpoints.upload."""
+"""Weights as a file. core.lessons.checkpoints.upload checks uploaded files."""
 
 import io
 from typing import Any
@@ -14,7 +14,7 @@ def save(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
 ) -> bytes:
-    """The model's weights as a file; from the CPU they load anywhere.
+    """The model's weights as a file; saved from the CPU, they load anywhere.
 
     With `dtype`, floating-point tensors are cast to it.
     """
@@ -27,20 +27,20 @@ def save(
 
 
 def load(file: bytes, name: str, device: torch.device) -> nn.Module:
-    """The model of that name with the file's weights, on any device."""
+    """The model with that name and the file's weights, on any device."""
     model = models.build(name).to(device)
     model.load_state_dict(unpack(file, device))
     return model
 
 
 def pack(content: dict[str, Any]) -> bytes:
-    """Tensors, numbers and dictionaries of them as a file of torch.save."""
+    """Tensors, numbers, and dictionaries of them as a file from torch.save."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     return buffer.getvalue()
 
 
 def unpack(file: bytes, map_location: Any = "cpu") -> Any:
-    """The content of a file of torch.save; no code in it runs."""
+    """The content of a file from torch.save; no code in it runs."""
     opened = io.BytesIO(file)
     return torch.load(opened, map_location=map_location, weights_only=True)

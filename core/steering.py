@@ -1,6 +1,6 @@
-"""A run under its owner's hand: another learning rate between two steps, and a pause.
+"""A run that its owner steers: another learning rate between two steps, and a pause.
 
-With a schedule the whole rest of it is scaled, so that it keeps its shape.
+If there is a schedule, all of its rest is scaled, so that it keeps its shape.
 """
 
 import time
@@ -10,11 +10,11 @@ from torch.optim import Optimizer
 from core.results import PAUSE_SECONDS, Change, Pause
 from core.watch import NO_WISH, Watch, Wish
 
-LOOK_SECONDS = 0.1  # between two looks whether a paused run may go on
+LOOK_SECONDS = 0.1  # between two checks whether a paused run may go on
 
 
 def scale(optimizer: Optimizer, factor: float) -> None:
-    """Multiply the learning rate, now and in what is left of its schedule."""
+    """Multiply the learning rate, now and in the rest of its schedule."""
     for group in optimizer.param_groups:
         for name in ("lr", "initial_lr", "max_lr", "min_lr"):
             if name in group:
@@ -22,7 +22,7 @@ def scale(optimizer: Optimizer, factor: float) -> None:
 
 
 class Steering:
-    """What was changed by hand in a run so far."""
+    """What somebody has changed by hand in a run so far."""
 
     def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
         self.optimizer, self.rate, self.watch = optimizer, rate, watch
@@ -32,11 +32,11 @@ class Steering:
 
     @property
     def is_due(self) -> bool:
-        """There is a new wish."""
+        """Whether there is a new wish."""
         return self.watch.wish() is not self.wish
 
     def fulfill(self, step: int) -> float:
-        """Pause and change the rate after so many steps; returns the seconds waited.
+        """Pause, and change the rate, after so many steps; returns the seconds waited.
 
         Raises CancelledError.
         """

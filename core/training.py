@@ -34,11 +34,11 @@ from core.steering import Steering
 from core.watch import UNWATCHED, Watch
 
 TRAIN_SAMPLE = 10_000  # evaluated each epoch, as many as there are test images
-REPORT_SECONDS = 0.1  # at most ten reports a second, however fast the loop goes
+REPORT_SECONDS = 0.1  # at most ten reports per second, however fast the loop is
 
 
 class Training:
-    """Model, criterion, optimizer, schedule and batches of a run."""
+    """A run's model, criterion, optimizer, schedule, and batches."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Training:
     ) -> None:
         """Draw weights and orders from the seed, and move them to the device.
 
-        Without `split` it trains on the whole training set; without `steps` the
-        learning rate's schedule lasts all epochs. Raises ExplainedError if the device
-        or the data is missing.
+        Without `split`, it trains on the whole training set; without `steps`, the
+        learning rate's schedule lasts for all epochs. Raises ExplainedError if the
+        device or the data is missing.
         """
         self.config = config
         self.device = device = devices.resolve(config.device)
@@ -105,8 +105,8 @@ class Training:
         """Everything that the rest of the training depends on.
 
         The weights alone are not enough: the optimizer has moments, the schedule
-        a position, and the random generators decide the order of the images, the
-        flips and the dropout.
+        has a position, and the random generators decide the order of the images,
+        the flips, and the dropout.
         """
         assert self.feed.order.generator is not None
         state = {
@@ -126,7 +126,7 @@ class Training:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state_dict, whose tensors are on the host."""
+        """Continue from a state_dict, whose tensors are on the host."""
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -145,7 +145,7 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; where one kernel can do the whole update, it does."""
+    """AdamW; one kernel does the whole update where that is possible."""
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,
@@ -169,12 +169,12 @@ def make_scheduler(
 
 
 class LossMeter:
-    """Fetches losses from the device in bulk, and thins them for a chart."""
+    """Fetches losses from the device in bulk, and keeps some of them for a chart."""
 
     def __init__(
         self, training: Training, images: int, report: Callable[[StepProgress], None]
     ) -> None:
-        """Of epochs of so many images."""
+        """Measure epochs of so many images."""
         config, self.device = training.config, training.device
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = training.steps
@@ -232,7 +232,7 @@ class LossMeter:
         )
 
     def end_epoch(self) -> tuple[float, float]:
-        """Mean loss over the images of this epoch, and its seconds."""
+        """The mean loss over this epoch's images, and the epoch's seconds."""
         self.fetch()
         devices.synchronize(self.device)
         seconds = time.perf_counter() - self.epoch_began
@@ -240,7 +240,7 @@ class LossMeter:
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
     def leave_out(self, seconds: float) -> None:
-        """Time in which the run waited counts nowhere."""
+        """Leave out the time that the run waited."""
         self.began += seconds
         self.epoch_began += seconds
         self.fetched += seconds
@@ -256,7 +256,7 @@ class LossMeter:
 
 
 def traffic(counts: ledger.Counts, steps: int) -> Traffic:
-    """The device's counts of so many steps, by the lines of code that caused them."""
+    """The device's counts for so many steps, by the lines of code that caused them."""
 
     def at(
         place: tuple[str, int], counter: Counter[ledger.Event], what: str = ""
@@ -284,7 +284,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
-    """Mean over images of the losses of steps, whose last batch may be smaller."""
+    """The steps' mean loss over images, since the last batch may be smaller."""
     last = images - batch_size * (len(losses) - 1)
     return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / images
 
@@ -292,9 +292,9 @@ def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
 def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
 
-    Between two steps it does what `watch.wish` wants, and reports Change and Pause.
-    Raises CancelledError within a batch of a cancel, and ExplainedError for problems
-    that the run's owner can solve.
+    Between two steps, it does what `watch.wish` wants, and reports Change and Pause.
+    Raises CancelledError within one batch after a cancel, and ExplainedError for
+    problems that the run's owner can solve.
     """
     training = Training(config)
     device, dataset = training.device, datasets.load(config.task)
@@ -360,7 +360,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, Any]:
-    """The fields of Epoch for a score of "train" or "test"."""
+    """Epoch's fields for a score on "train" or "test"."""
     names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
     return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}
 

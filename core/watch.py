@@ -1,4 +1,4 @@
-"""How a long job reports its progress, is steered and is cancelled."""
+"""How a long job reports its progress, is steered, and is canceled."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Wish:
-    """What the owner of a running job wants of it; the newest one counts."""
+    """What its owner wants a running job to do; the newest wish counts."""
 
-    learning_rate: float | None = None  # None: the one of its settings
+    learning_rate: float | None = None  # None: the rate in its settings
     paused: bool = False
-    number: int = 0  # the newest has the highest: one message may overtake another
+    number: int = 0  # the newest wish has the highest: messages may overtake each other
 
 
 NO_WISH = Wish()
@@ -30,18 +30,18 @@ class Watch:
     wish: Callable[[], Wish] = lambda: NO_WISH  # the same object until there is another
 
     def check(self) -> None:
-        """Raise CancelledError if the job was cancelled."""
+        """Raise CancelledError if the job was canceled."""
         if self.cancelled():
             raise CancelledError
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """The items; CancelledError before the next one once the job was cancelled."""
+        """Yield the items; raise CancelledError before the next one after a cancel."""
         for item in items:
             self.check()
             yield item
 
     def checked(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Wrap `work`: once the job was cancelled, it raises CancelledError instead."""
+        """Wrap `work`: once the job is canceled, it raises CancelledError instead."""
 
         def work_unless_cancelled() -> T:
             self.check()

@@ -1,7 +1,7 @@
-"""What pages say where no figure chooses the words: `words.toml` beside the code.
+"""The texts of pages that don't depend on figures: `words.toml` beside the code.
 
-A teacher edits these files and a translator translates them; `tests/test_words.py`
-checks that every key is used and that every key in use is there.
+Teachers edit these files, and translators translate them; `tests/test_words.py` checks
+that every key is used and that every key in use exists.
 """
 
 import tomllib
@@ -10,14 +10,14 @@ from typing import Any
 
 
 def capitalized(text: str) -> str:
-    """With its first letter large, and the others as they are."""
+    """With its first letter in upper case, and the others unchanged."""
     return text[:1].upper() + text[1:]
 
 
 class Words:
-    """The texts of the folder that `file`, a module's `__file__`, stands in.
+    """The texts in the folder of `file`, which is a module's `__file__`.
 
-    A key is the way to a text, "race.help.steps".
+    A key is the path to a text: "race.help.steps".
     """
 
     def __init__(self, file: str) -> None:
@@ -25,12 +25,12 @@ class Words:
         self._texts = tomllib.loads(path.read_text("utf-8"))
 
     def __call__(self, key: str, **fields: object) -> str:
-        """The text, with its `{fields}` filled if given. KeyError: no such key."""
+        """The text, with its `{fields}` filled if given. Raises KeyError."""
         text = self.table(key)
         return text.format(**fields) if fields else text
 
     def table(self, key: str) -> Any:
-        """All that stands below the key: texts by their names, or a list."""
+        """All that is below the key: texts by their names, or a list."""
         node: Any = self._texts
         for name in key.split("."):
             node = node[name]

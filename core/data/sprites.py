@@ -10,7 +10,7 @@ chain (a, b, c). x points right, y down, in pixels, and 0 is the middle. A
 number per image is a tensor (n, 1, 1), a number per pixel (n, 28, 28), so all
 n images are drawn at once.
 
-To see how it works, read Canvas, top, and shirt; the rest is made the same way.
+To see how it works, read Canvas, top, and shirt; the rest is similar.
 """
 
 from functools import reduce
@@ -30,7 +30,7 @@ class Canvas:
 
     def __init__(self, n: int, dice: torch.Generator, stripes: float) -> None:
         self.n, self.dice, self.pixels = n, dice, torch.zeros(n, 28, 28)
-        # Moving, turning, or scaling the axes does the same to all drawn on them.
+        # Moving, turning, or scaling the axes does it to all drawn on them.
         axis = torch.arange(28) - 13.5
         x, y = axis - self.roll(-1, 1), axis[:, None] - self.roll(-1, 1)
         angle, scale = self.roll(-0.08, 0.08), self.roll(0.88, 1.03)

@@ -1,9 +1,9 @@
-"""Call a function in a process of its own, which may die without harm to the caller.
+"""Call a function in its own process, which may die without harm to the caller.
 
-For what must not share a process: an error that poisons the GPU's context, memory that
-runs out, a file that a stranger sent. On Linux and macOS a server process that has
-imported torch forks such children in some hundredths of a second; on Windows each one
-starts afresh. Where there are process groups, a child's own children end with it.
+Some things must not share a process: an error that breaks the GPU's context, memory
+that runs out, a stranger's file. On Linux and macOS, a server process that has imported
+torch forks such children in some hundredths of a second; on Windows, each child starts
+from scratch. Where there are process groups, a child's own children end with it.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ SECONDS = 30.0
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
-FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are, by Landlock's version
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many, by Landlock's version
 ALL_FILE_RIGHTS = 16  # since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # bind and connect TCP, since version 4
 SCOPES = 1 << 0 | 1 << 1  # abstract sockets and signals of others, since version 6
@@ -50,10 +50,10 @@ def call(
     memory_bytes: int | None = None,
     hostile: bool = False,
 ) -> Any:
-    """Return what the function at `address` does for `arguments`, called in a child.
+    """Call the function at `address` in a child, and return its result.
 
-    Raises ChildDiedError where the process dies or does not answer in time, and
-    ExplainedError where the function fails.
+    Raises ChildDiedError if the process dies or doesn't answer in time, and
+    ExplainedError if the function fails.
     """
     child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:
@@ -68,16 +68,16 @@ def call(
 
 
 def call_for(seconds: float, address: str, *arguments: Any) -> Any:
-    """`call` for a question of the engine's, whose arguments have no names."""
+    """`call` for the engine's questions, whose arguments have no names."""
     return call(address, *arguments, seconds=seconds)
 
 
 class Child:
     """A process that calls the function at `address`.
 
-    It sends what the function reports, then an Outcome. With `memory_bytes` it may take
-    that much more than it has at its start, and gets a MemoryError beyond; macOS and
-    Windows set no such limit. With `hostile`, for what a stranger sent, it is confined.
+    It sends what the function reports, then an Outcome. With `memory_bytes`, it may
+    take that much more than at its start; macOS and Windows set no such limit. With
+    `hostile`, for what a stranger sent, it is confined.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class Child:
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:
-        """Start it; after a little more than `seconds` it ends by itself.
+        """Start it; after a little more than `seconds`, it ends by itself.
 
-        What it logs is of the run that is worked on here.
+        Its log lines have the id of the run that is being worked on here.
         """
         context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
@@ -103,7 +103,7 @@ class Child:
         its_end.close()  # so that the end of the child is the end of the pipe
 
     def receive(self) -> Any:
-        """What it sends next; ChildDiedError where it has died instead."""
+        """What it sends next; ChildDiedError if it has died instead."""
         try:
             return self.pipe.recv()
         except EOFError:
@@ -119,7 +119,7 @@ class Child:
     def end(self) -> None:
         """End it and whatever it has started."""
         if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError):  # it had no time to make its group
+            with suppress(ProcessLookupError):  # it had no time to make its own group
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join(5)
@@ -166,7 +166,7 @@ def _work(
 
 
 def _end_with_parent() -> None:
-    """Let the kernel end this group when the parent does, however busy it is.
+    """Have the kernel end this group when the parent ends, however busy the group is.
 
     The parent holds one end of a pipe until it ends; what happens at this end is
     signalled to the group.
@@ -194,10 +194,10 @@ def _limit_memory(more_bytes: int) -> None:
 def confine() -> None:
     """Give up rights for good: this process sees no GPU, writes no file, dumps no core.
 
-    On Linux since 5.13 it starts no program either and creates no file; since 6.7 it
-    opens no TCP connection, since 6.12 it sends no signal to others. Reading files and
-    UDP stay possible: there is nothing to send them to. On macOS MPS can't be hidden,
-    on Windows only the devices are given up.
+    Since Linux 5.13, it can't start programs or create files, either; since 6.7, it
+    can't open TCP connections; since 6.12, it can't send signals to others. Reading
+    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, only the
+    devices are given up.
     """
     hide_devices()
     if sys.platform != "win32":
@@ -216,7 +216,7 @@ def hide_devices() -> None:
 
 
 class _Ruleset(ctypes.Structure):
-    """Rights that are forbidden except by a rule; there are no rules."""
+    """Forbid rights, except by a rule, and there are no rules."""
 
     _fields_ = [
         ("files", ctypes.c_uint64),
@@ -226,7 +226,7 @@ class _Ruleset(ctypes.Structure):
 
 
 def _restrict_files_and_network() -> None:
-    """By Landlock, with which a process confines itself without being root."""
+    """Use Landlock, with which a process confines itself without being root."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def checked(result: int) -> int:

@@ -3,9 +3,9 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-go on in the same process as Python would: it can't start another one by then. Of the
-kernel's some 400 calls those stay that Python and torch need to compute; all others are
-PermissionError. core.jobs.confined starts this between walls.
+continue in the same process as Python would, because it can't start another process by
+then. Of the kernel's 400 or so calls, it keeps those that Python and torch need; all
+others raise PermissionError. core.jobs.confined starts this inside bubblewrap.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on an argument: with EQUAL its second number is not used."""
+    """A condition on an argument; EQUAL doesn't use the second number."""
 
     _fields_ = [
         ("argument", ctypes.c_uint),
@@ -58,7 +58,7 @@ class _Compare(ctypes.Structure):
 
 
 def limit(memory_bytes: int) -> None:
-    """No byte into a file, no core dump, and so much memory for all it has."""
+    """Allow no byte in a file, no core dump, and only so much memory in all."""
     for name, most in {
         "AS": memory_bytes + LIBRARIES_BYTES,
         "CORE": 0,
@@ -91,7 +91,7 @@ def give_up_calls() -> None:
 
     for name in CALLS.split():
         add(ALLOW, name)
-    # Without an own answer the C library would not try clone, which can be looked into.
+    # With PermissionError, the C library wouldn't try clone, which can be inspected.
     add(REFUSE | errno.ENOSYS, "clone3")
     add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
     add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))
@@ -109,7 +109,7 @@ def give_up_calls() -> None:
 def attempt(outside: str) -> None:
     """Try what this process must not do, and print what succeeds.
 
-    `outside` is a file elsewhere. RuntimeError where it can't have threads, which torch
+    `outside` is a file elsewhere. RuntimeError if it can't have threads, which torch
     needs.
     """
     threading.Thread(target=int).start()
@@ -130,11 +130,11 @@ def attempt(outside: str) -> None:
 
 
 def main() -> None:
-    """See above; what sys.argv holds then is as if Python had been started so."""
+    """See above; sys.argv is then as if Python had been started this way."""
     _, memory, how, what, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()
-    tempfile.tempdir = "/tmp"  # libraries name one, and here is none to write to
+    tempfile.tempdir = "/tmp"  # libraries want a folder, and none here is writable
     sys.argv = [how, *arguments]
     if how == "-m":
         runpy.run_module(what, run_name="__main__", alter_sys=True)

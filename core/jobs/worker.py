@@ -1,10 +1,10 @@
-"""Inside a worker process: warm up, do a job, hear that it is steered or cancelled.
+"""Inside a worker process: warm up, do a job, and let its owner steer or cancel it.
 
 A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
 module when the process starts and calls `dask_setup`.
 
-A job ends within a batch when it is cancelled, or when its app or the scheduler is
-gone. Only plain data leaves a worker, failures included: the web server must not have
+A job ends within one batch when it is canceled, or when its app or the scheduler is
+gone. Only plain data leaves a worker, including failures: the web server must not have
 to import torch to read an exception.
 """
 
@@ -26,11 +26,11 @@ WARM_UP_SECONDS = 5.0  # the workers, which people wait for, have started by the
 NICE = 10  # the server's pages go first; with a core to spare, training is as fast
 _simulating = threading.RLock()
 _cancelled: set[str] = set()  # jobs to stop
-_wishes: dict[str, Wish] = {}  # the newest of each job that this process does
+_wishes: dict[str, Wish] = {}  # the newest wish for each job in this process
 
 
 def dask_setup(worker: Any) -> None:
-    """Do now what is slow the first time, so that the first click is quick."""
+    """Do what is slow the first time now, so that the first click is quick."""
     import torch
 
     from core import devices
@@ -56,7 +56,7 @@ def dask_setup(worker: Any) -> None:
 
 
 def _rehearse() -> None:
-    """Load the default dataset and train one step, which sets up the device."""
+    """Load the default dataset, and train one step, which sets up the device."""
     from core.config import RunConfig
     from core.data import datasets
     from core.training import Training
@@ -68,14 +68,14 @@ def _rehearse() -> None:
 
 
 def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Outcome:
-    """Call the function at `address`; what it reports becomes an event of the job."""
+    """Call the function at `address`; its reports become the job's events."""
     from distributed import get_worker
 
     from core import devices
 
     if not devices.usable(devices.resolve("auto")):
-        # An earlier job has spoiled it for this process. This job has not begun: it
-        # goes to the process that the nanny starts instead.
+        # An earlier job broke the device for this process. This job has not begun, so
+        # it goes to the process that the nanny starts instead.
         os._exit(1)
 
     worker = get_worker()
@@ -103,9 +103,9 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """The scheduler is there, and a client of it waits for the task.
+    """Whether the scheduler is there and one of its clients waits for the task.
 
-    Dask does not stop a running task, it only marks it as cancelled.
+    Dask doesn't stop a running task, but only marks it as canceled.
     """
     from distributed import Status
 
@@ -126,8 +126,8 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 def keep_threads() -> None:
     """Hold this thread to the process's number of CPU threads.
 
-    torch keeps that for each thread: matrix products of a thread that has not set it
-    take all cores, and Dask runs jobs in threads of its own.
+    torch keeps the number for each thread. In a thread that hasn't set it, matrix
+    products take all cores, and Dask runs jobs in its own threads.
     """
     import torch
 
@@ -140,7 +140,7 @@ def cancel(job_id: str) -> None:
 
 
 def steer(job_id: str, wish: Wish) -> None:
-    """Let the job hear of it between two steps; a wish that comes late is left out."""
+    """Tell the job between two steps; a wish that comes too late is dropped."""
     if job_id in _wishes and wish.number > _wishes[job_id].number:
         _wishes[job_id] = wish
 
@@ -159,12 +159,12 @@ def kill(dask_worker: Any) -> None:
 
 
 def _free_memory() -> None:
-    """Give cached device memory back for the next job."""
+    """Free cached device memory for the next job."""
     import gc
 
     import torch
 
     gc.collect()
     if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
-        with suppress(RuntimeError):  # it is spoiled, and the next job finds out
+        with suppress(RuntimeError):  # it is broken, and the next job will notice
             torch.accelerator.empty_cache()

@@ -12,7 +12,7 @@ class Environment:
     """Where and with what something was measured."""
 
     device: str  # "cpu", "cuda", "cuda:1"
-    device_name: str  # name of the product: "NVIDIA H200"
+    device_name: str  # the product's name: "NVIDIA H200"
     backend: str  # "CPU", "CUDA", "ROCm", "XPU", "MPS" or "Simulated"
     threads: int  # torch's number of threads for an operation on the CPU
     torch: str  # version
@@ -21,13 +21,13 @@ class Environment:
 
     @property
     def is_simulated(self) -> bool:
-        """On the simulated accelerator, whose times are no figures."""
+        """Whether this is the simulated accelerator, which is never timed."""
         return self.device.partition(":")[0] == SIMULATED
 
 
 @dataclass(frozen=True)
 class DeviceSummary(Environment):
-    """A device that can be trained on, with its memory; None where nothing tells."""
+    """A device to train on, with its memory in bytes; None if that is unknown."""
 
     free_bytes: int | None
     total_bytes: int | None
@@ -39,13 +39,13 @@ class Machine:
 
     devices: tuple[DeviceSummary, ...]  # the fastest kind first, the CPU last
     cores: int | None  # logical
-    usable_cores: int  # likewise, those that torch's process may run on
-    identity: str = ""  # no two machines share it, see core.devices; "": not known
+    usable_cores: int  # logical cores that torch's process may run on
+    identity: str = ""  # unique to a machine, see core.devices; "": unknown
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
-    simulates: bool = False  # it has "sim" too, which is none of its devices
+    simulates: bool = False  # it also has "sim", which isn't among its devices
     why_not: str = ""  # a sentence, if the simulated accelerator doesn't work
 
 
 def now() -> str:
-    """The date that stands with a figure: ISO 8601, to the second."""
+    """The date beside a figure: ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,6 +1,6 @@
 """The NVIDIA driver and its GPUs, through NVML.
 
-NVML asks the driver, not CUDA: it answers even if torch can't, and for all GPUs,
+NVML asks the driver, not CUDA, so it answers even if torch can't, and for all GPUs,
 whatever CUDA_VISIBLE_DEVICES says.
 """
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NvidiaGpu:
-    """One GPU now; None for readings that it doesn't have."""
+    """One GPU at this moment; None for readings that it doesn't have."""
 
-    uuid: str  # identifies one piece of hardware: never to be shown
+    uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # share of the last moment in which a kernel ran
+    busy_percent: int | None  # of the last moment, how long a kernel ran
     celsius: int | None
 
 
@@ -28,8 +28,8 @@ class NvidiaGpu:
 class Driver:
     """The driver and its GPUs, in the order of their PCI addresses."""
 
-    version: str  # "580.95.05"; "" where there is no driver that answers
-    cuda: str  # newest CUDA version that it runs, "13.0"
+    version: str  # "580.95.05"; "" if no driver answers
+    cuda: str  # the newest CUDA version that it runs, "13.0"
     gpus: tuple[NvidiaGpu, ...]
 
 
@@ -37,7 +37,7 @@ NONE = Driver("", "", ())
 
 
 def read() -> Driver:
-    """The driver now; NONE without one, or without nvidia-ml-py."""
+    """The driver now; NONE without a driver or nvidia-ml-py."""
     pynvml = _load()
     if pynvml is None:
         return NONE
@@ -58,7 +58,7 @@ def read() -> Driver:
 def energy_counter(uuid: str) -> Callable[[], float] | None:
     """A function that returns the joules that a GPU's whole board has used so far.
 
-    None if nothing counts them: older boards, and slices of one.
+    None if nothing counts them, as on older boards and on slices of a board.
     """
     pynvml = _load() if uuid else None  # it stays loaded for what is returned
     if pynvml is None:
@@ -74,7 +74,7 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
 
 
 def _load() -> Any:
-    """The module pynvml, once the driver has answered; None where there is none."""
+    """The module pynvml, once the driver has answered; None without a driver."""
     try:
         import pynvml  # a bare machine may lack it
     except ImportError:
@@ -101,7 +101,7 @@ def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
 
 
 def _ask(pynvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
-    """The answer; None where this GPU or this driver has none."""
+    """The answer; None if this GPU or this driver has none."""
     try:
         return question(*arguments)
     except pynvml.NVMLError:

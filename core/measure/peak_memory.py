@@ -1,4 +1,4 @@
-"""The memory that a piece of work takes at its peak."""
+"""The most memory that a piece of work takes at once."""
 
 import json
 import tempfile
@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from core.config import SIMULATED
 
-# Autograd on, off, and off for good: what inference is compared in.
+# Ways to run inference: autograd on, off, and off for good.
 MODES: dict[str, Callable[[], AbstractContextManager]] = {
     "gradients": torch.enable_grad,
     "no_grad": torch.no_grad,
@@ -21,10 +21,10 @@ MODES: dict[str, Callable[[], AbstractContextManager]] = {
 
 
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
-    """Bytes of tensors alive at once, at most, beyond those alive at the start.
+    """The most bytes of tensors alive at once, beyond those alive at the start.
 
     CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler
-    records each allocation and each release. None where a device has neither.
+    records each allocation and each release. None if a device has neither.
     """
     if device.type in ("cuda", SIMULATED):
         count = torch.get_device_module(device)

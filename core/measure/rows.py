@@ -19,7 +19,7 @@ def row(
     date: str,
     **more: Any,
 ) -> Row:
-    """One measured thing; spread is the least and the most of n repeats."""
+    """One measurement; spread is the least and the most of n repeats."""
     return {
         "what": what,
         "n": len(seconds),
@@ -33,9 +33,9 @@ def row(
 
 
 def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
-    """One thing counted on the simulated accelerator, which is never timed.
+    """One count on the simulated accelerator, which is never timed.
 
-    `environment` is the CPU's that it computes on.
+    `environment` is that of the CPU that it computes on.
     """
     where = asdict(environment) | {
         "device": SIMULATED,

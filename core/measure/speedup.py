@@ -1,8 +1,8 @@
 """How many times as fast: the one rule for who is faster, and how people say it.
 
-A ratio is that of the medians, which the bars of a chart show. How sure it is comes
-from the pairs of readings where both took turns, and else from how much the readings of
-each differ among themselves.
+The ratio compares medians, which a chart's bars show. If both took turns, the pairs of
+readings tell how sure the ratio is; otherwise, the spread within each one's readings
+does.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from core.words import capitalized
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
-CLOSE = 1.1  # ratios up to this one are no difference to speak of
-MOMENTS = 1.25  # the same work at another moment takes up to so many times as long
-CERTAIN = 0.9  # how often an interval of many pairs holds the true ratio, at least
+CLOSE = 1.1  # ratios up to this are too close to call
+MOMENTS = 1.25  # at another moment, the same work may take this many times as long
+CERTAIN = 0.9  # at least this often, an interval of many pairs has the true ratio
 
 
 @dataclass(frozen=True)
@@ -26,27 +26,27 @@ class Speedup:
     """How many times as fast the second contender is as the first."""
 
     ratio: float  # median seconds of the first over those of the second
-    interval: tuple[float, float]  # around it, from where to where it may be
+    interval: tuple[float, float]  # where the true ratio may be
     n: int = 0  # pairs of repeats; 0: they were timed at different moments
 
     @property
     def steady(self) -> bool:
-        """The readings agree so well that one figure may stand for them."""
+        """Whether the readings agree well enough for a single figure."""
         return agree(self.interval)
 
     @property
     def is_sure(self) -> bool:
-        """One figure may say by how much one of the two is faster."""
+        """Whether a single figure can say how much faster one of the two is."""
         return self.steady and self.winner is not None
 
     @property
     def confidence(self) -> float:
-        """How often the interval holds the true ratio, by the sign test."""
+        """How often the interval contains the true ratio, by the sign test."""
         return _confidence(self.n, _left_out(self.n))
 
     @property
     def winner(self) -> int | None:
-        """0 or 1; None if that can't be told."""
+        """0 or 1; None if nobody can tell."""
         low, high = self.interval
         if 0 < self.n < FEWEST_REPEATS or low <= 1 <= high:
             return None
@@ -54,7 +54,7 @@ class Speedup:
 
     @property
     def of_winner(self) -> "Speedup":
-        """How many times as fast the winner is; the second where none is."""
+        """How many times as fast the winner is, or the second without a winner."""
         if self.winner != 0:
             return self
         low, high = self.interval
@@ -62,7 +62,7 @@ class Speedup:
 
     @property
     def by(self) -> str:
-        """A figure; a range where the readings disagree on it, or on who is faster."""
+        """A figure, or a range if the readings disagree on it or on who is faster."""
         low, high = map(times, self.interval)
         return times(self.ratio) if self.is_sure or low == high else f"{low} to {high}"
 
@@ -73,7 +73,7 @@ class Speedup:
         return tuple(dict.fromkeys((*named, *fitting)))
 
     def sentence(self, first: str, second: str, pairs: str = "pairs of repeats") -> str:
-        """Who is faster and how much, or why that can't be told."""
+        """Who is faster and by how much, or why nobody can tell."""
         over = self.of_winner
         one, other = (second, first) if self.winner == 0 else (first, second)
         low, high = map(times, over.interval)
@@ -98,22 +98,22 @@ class Speedup:
 
 
 def agree(values: Sequence[float], factor: float = STEADY) -> bool:
-    """Positive values differ by at most the factor."""
+    """Whether positive values differ by at most the factor."""
     return max(values) <= factor * min(values)
 
 
 def spanned(
     options: Sequence[Any], bounds: Sequence[float], low: float, high: float
 ) -> tuple:
-    """The options that a range touches; `bounds` part them, and belong to the upper."""
+    """The options that a range touches; each bound belongs to the upper option."""
     first, last = (sum(end >= bound for bound in bounds) for end in (low, high))
     return tuple(options[first : last + 1])
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
-    """From the seconds of as many repeats of both, which were timed in turn.
+    """The speedup from equally many repeats of both, which were timed in turn.
 
-    The interval spans the ratios of the pairs, and of many leaves out the outermost.
+    The interval spans the pairs' ratios, without the outermost if there are many.
     """
     ratios = sorted(a / b for a, b in zip(first, second, strict=True))
     ratio, beyond = median(first) / median(second), _left_out(len(ratios))
@@ -122,7 +122,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
 
 
 def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
-    """Like `paired`, for as many pairs as there are; None without any."""
+    """Like `paired`, for as many pairs as there are; None without pairs."""
     n = min(len(first), len(second))
     return paired(first[:n], second[:n]) if n else None
 
@@ -130,7 +130,7 @@ def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
 def apart(
     first: Sequence[float], second: Sequence[float], ratio: float | None = None
 ) -> Speedup:
-    """From seconds of different moments, or with a `ratio` of whole runs of them."""
+    """The speedup from different moments, or with a `ratio` of their whole runs."""
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)
     return Speedup(ratio, (ratio / varied, ratio * varied))
@@ -139,7 +139,7 @@ def apart(
 def unevenness(seconds: Sequence[float]) -> float:
     """How many times as long the third quarter took as the first."""
     if len(seconds) < 2:
-        return STEADY  # nobody knows
+        return STEADY  # unknown
     low, _, high = quantiles(seconds, method="inclusive")
     return high / low
 
@@ -152,20 +152,20 @@ def _left_out(n: int) -> int:
 
 
 def _confidence(n: int, left_out: int) -> float:
-    """The true median is beyond if so few of the ratios fall on one side."""
+    """How sure it is that the true median is within the ratios that are left."""
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 
 def rounded(value: float, digits: int = 2) -> str:
-    """A number with so many digits that count: 4.7, 28,400; never 2.8e+04."""
+    """A number with this many significant digits: 4.7, 28,400; never 2.8e+04."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
 def times(ratio: float) -> str:
     """How many times: 0.95, 1.04, 2.3, 11, 130.
 
-    Two digits, as more would seldom come out the same again; and the second decimal
-    where the first does not yet tell who is faster.
+    Two digits, since more would seldom come out the same again, and a second decimal if
+    the first doesn't show who is faster.
     """
     if 0.095 <= ratio < 1.995:
         return f"{ratio:.2f}"

@@ -1,7 +1,7 @@
 """Time device work honestly: warm up, synchronize, repeat.
 
-A device works through a queue, and the call that queues the work returns at once: a
-clock that doesn't wait for the device measures the queueing.
+A device works through a queue, and the call that queues the work returns at once. So a
+clock that doesn't wait for the device measures only the queueing.
 """
 
 import time
@@ -38,7 +38,7 @@ def measure_side_by_side(
     warmup: int = 1,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[Timing]:
-    """Time works in turn, A B A B, so that a drift of the machine hits all."""
+    """Time works in turn, A B A B, so that all share the machine's drift."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
         for work, taken in zip(works, seconds, strict=True):

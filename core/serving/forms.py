@@ -1,6 +1,6 @@
-"""Forms that pages post: only their answer can set a cookie, which a websocket can't.
+"""Forms that pages post, since their answer can set a cookie, and a websocket can't.
 
-What came of one is a sentence on the page that follows.
+The next page shows a sentence about what happened.
 """
 
 import time
@@ -33,19 +33,19 @@ def say(to: str, sentence: Sentence) -> None:
 
 
 def said(to: str) -> Sentence | None:
-    """Take the sentence kept for a visitor: it is shown once."""
+    """Take the sentence kept for a visitor, which is shown once."""
     return _sentences.pop(to, None)
 
 
 class Failures:
     """Counts wrong passwords or codes, and slows down the tries that follow.
 
-    Nobody is refused, and the address that the wrong ones come from waits longest.
+    Nobody is refused, and the address that sends the wrong ones waits longest.
     """
 
     LAST_SECONDS = 600.0
-    OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # for each from the same address
-    ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # for each from anywhere
+    OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # for each wrong one from the same address
+    ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # for each wrong one from anywhere
     MOST = 10_000  # counted
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Failures:
         self._recent.append((time.monotonic(), address))
 
     def delay(self, address: str) -> float:
-        """Seconds that the next try from an address has to wait."""
+        """How many seconds the next try from an address has to wait."""
         oldest = time.monotonic() - self.LAST_SECONDS
         recent = [failure for failure in self._recent if failure[0] >= oldest]
         self._recent = deque(recent, self.MOST)
@@ -67,7 +67,7 @@ class Failures:
 async def posted(request: Request) -> dict[str, str]:
     """Fields of a form that a page of this app posts; 403 for another site's form.
 
-    Browsers say whose page it was, and no page can make them name another.
+    Browsers report which site's page it was, and a page can't change that.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc
@@ -89,7 +89,7 @@ def sender(request: Request) -> str:
 
 
 def to_page(visitor: str, sentence: Sentence, page: str) -> Response:
-    """Go to a page, which shows the visitor the sentence."""
+    """Go to a page that shows the visitor the sentence."""
     if visitor:
         say(visitor, sentence)
     return RedirectResponse(f"../{page}", 303)

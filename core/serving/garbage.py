@@ -1,7 +1,7 @@
-"""Garbage collection at a time of our own, since a full one stops every page.
+"""Garbage collection when it suits us, since a full collection stops every page.
 
-Left alone, Python makes one whenever a quarter more objects live: with 100 people every
-five seconds, for 0.1 to 0.2 s.
+By default, Python makes one whenever there are a quarter more objects: with 100 people,
+every five seconds, for 0.1 to 0.2 s.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ DUE = 10  # collections after which Python would make a full one
 def freeze() -> None:
     """Exempt everything imported so far, and leave full collections to `watch`.
 
-    Going through what pandas, Altair and Dask have made takes 0.1 s.
+    Going through the objects of pandas, Altair, and Dask takes 0.1 s.
     """
     gc.collect()
     gc.freeze()

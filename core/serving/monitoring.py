@@ -1,8 +1,8 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
-No probe can hold the server up: questions are asked in two threads of their own and get
-a few seconds. A proxy keeps these addresses from the rest of the world. Labels have few
-values, and never anyone's name, id or address.
+No probe can hold up the server: probes have two threads of their own and a few seconds.
+A proxy hides these addresses from the rest of the world. Labels have few values, and
+never anybody's name, id, or address.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ from core.store.store import Store
 
 T = TypeVar("T")
 
-ANSWER_SECONDS = 2.0  # limit of the database's answer, and of the workers'
-MOST_SECONDS = 5.0  # limit of a whole probe
+ANSWER_SECONDS = 2.0  # limit for an answer of the database or the workers
+MOST_SECONDS = 5.0  # limit for a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database is not responding."
 NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
@@ -87,7 +87,7 @@ END_OF = {
 
 
 def count_job(job: Job) -> None:
-    """Count an ended job; one that never began has only waited."""
+    """Count an ended job; a job that never began only waited."""
     begun = job.started or job.stopped or job.submitted
     WAITED.labels(job.address).observe(begun - job.submitted)
     RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
@@ -96,8 +96,8 @@ def count_job(job: Job) -> None:
 class ResponseTimes:
     """ASGI middleware: counts connected tabs and times the answers they wait for.
 
-    A run of the script answers all requests made before it began. A run that ends early
-    for a newer one leaves its requests to that one.
+    A run of the script answers all requests made before it began. If it ends early for
+    a newer run, the newer run answers them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -152,7 +152,7 @@ def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Rou
         return PlainTextResponse("The app is running.\n")
 
     async def healthz(_: Request) -> Response:
-        """200 while all parts answer, otherwise 503 and the ones that do not."""
+        """200 while all parts answer; otherwise, 503 and the parts that don't."""
         try:
             problems = await in_time(lambda: missing(engine(), store()))
         except TimeoutError:
@@ -173,7 +173,7 @@ def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Rou
 
 
 def missing(engine: Engine, store: Store) -> dict[str, str]:
-    """The parts that do not answer, each with a sentence."""
+    """The parts that don't answer, each with a sentence."""
     problems = {}
     if not store.is_there(ANSWER_SECONDS):
         problems["database"] = store.problem or NOT_KEPT
@@ -186,7 +186,7 @@ def missing(engine: Engine, store: Store) -> dict[str, str]:
 
 
 class State(Collector):
-    """Gauges that are read at the moment Prometheus asks."""
+    """Gauges that are read when Prometheus asks."""
 
     def __init__(
         self, engine: Callable[[], Engine], store: Callable[[], Store]
@@ -218,7 +218,7 @@ class State(Collector):
 
 
 def _devices(engine: Engine) -> Iterator[Metric]:
-    """Memory and use of the devices of all machines that answer."""
+    """The devices' memory and use, on all machines that answer."""
     names = "machine", "device"
     used = _gauge("device_memory_used_bytes", "Memory in use on the device", *names)
     total = _gauge("device_memory_total_bytes", "Total memory of the device", *names)
@@ -226,7 +226,7 @@ def _devices(engine: Engine) -> Iterator[Metric]:
         "device_busy_ratio", "Share of recent time spent running kernels", *names
     )
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
-    loads = {  # devices as a process that sees all of a machine's GPUs would name them
+    loads = {  # devices by their names in a process that sees all of a machine's GPUs
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load
         for name, loads in answers.items()
         for load in loads

@@ -1,8 +1,8 @@
-"""Patches of Streamlit 1.67 for a hundred people at once; none of it has a setting.
+"""Patches of Streamlit 1.67 for a hundred people at once, where no setting would do.
 
-requirements-web.txt pins the version: what is patched is private, and the next version
-may not need it. To measure what a patch does, `python -m tools.load --without NAME`
-leaves it out.
+requirements-web.txt pins the version: the patched code is private, and the next version
+may not need the patches. To measure what a patch does, leave it out:
+`python -m tools.load --without NAME`.
 """
 
 import gc
@@ -31,7 +31,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
 Kind = TypeVar("Kind")
-SOON_SECONDS = 0.005  # a script that ends needs less to send what is left
+SOON_SECONDS = 0.005  # an ending script sends the rest in less time
 GRACE_SECONDS = 5  # for connections to close when the server ends
 SIDEBAR = 220  # pixels
 SCRIPT = Path(__file__).with_name("page.js")  # it runs before anything is drawn
@@ -40,7 +40,7 @@ PARTS = (  # parts of the frontend that many pages need
     *("DownloadButton", "ImageList", "Metric", "NumberInput", "PageLink", "Progress"),
     *("Radio", "Selectbox", "Slider", "StreamlitSyntaxHighlighter", "TextInput"),
 )
-TURN_SECONDS = 0.3  # a page that has waited so long begins without a turn
+TURN_SECONDS = 0.3  # a page that has waited this long begins without a turn
 
 _turn = threading.BoundedSemaphore(1)
 _thread = threading.local()
@@ -59,9 +59,9 @@ def apply() -> None:
 def send_at_once() -> None:
     """Turn Nagle's algorithm off, so that small packets leave the server at once.
 
-    asyncio turns it off for sockets that say they are TCP, and the one that Streamlit
-    listens on does not. Each answer on a kept connection waited 40 ms for the browser
-    to confirm the packet before. Connections inherit the setting from that socket.
+    asyncio turns it off for sockets marked as TCP, but Streamlit's listening socket
+    isn't marked. Each answer on a kept connection waited 40 ms for the browser to
+    confirm the previous packet. Connections inherit the listening socket's setting.
     """
     for each in _instances(socket.socket):
         if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
@@ -73,7 +73,7 @@ def send_at_once() -> None:
 def draw_pages_in_turn() -> None:
     """Draw whole pages one after the other, in the order they were asked for.
 
-    Drawn at once, each takes as long as all of them, since threads switch every 5 ms.
+    Drawn at once, each page takes as long as all of them: threads switch every 5 ms.
     When 100 people came within 20 s (2 cores, three times each), 95 of 100 pages were
     there after 0.15, 0.17 and 0.42 s instead of 0.30, 0.30 and 0.56 s.
     Fragments need no turn.
@@ -97,14 +97,14 @@ def take_turn() -> None:
 
 
 def give_back_turn() -> None:
-    """Let the next page be drawn, if this thread has the turn; before it waits."""
+    """Before waiting, let the next page be drawn if this thread has the turn."""
     if getattr(_thread, "has_turn", False):
         _thread.has_turn = False
         _turn.release()
 
 
 def cache_theme() -> None:
-    """Look the theme up once, instead of its six parts at each run of a script."""
+    """Look up the theme once, instead of its six parts at each run of a script."""
     populate = app_session._populate_theme_msg
     themes: dict[str, CustomThemeConfig] = {}
 
@@ -118,10 +118,10 @@ def cache_theme() -> None:
 
 
 def watch_no_files() -> None:
-    """Let sessions that reconnect watch no files, as fileWatcherType says.
+    """Keep reconnecting sessions from watching files, as fileWatcherType says.
 
-    Streamlit asks that setting for new sessions only. A session that had lost its
-    connection looks for the files of all modules: 0.3 s in which no one is served.
+    Streamlit reads that setting only for new sessions. A session that reconnects looks
+    for the files of all modules: 0.3 s during which nobody is served.
     """
     AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
 
@@ -129,8 +129,8 @@ def watch_no_files() -> None:
 def finish_scripts() -> None:
     """Start a fragment's script once the session's last script has sent everything.
 
-    Otherwise a new thread runs it at once, and messages of the old one are dropped: the
-    rest of the page, or a whole fragment that came due together with this one.
+    Otherwise, a new thread runs it at once, and the old thread's messages are dropped:
+    the rest of the page, or a whole fragment that was due at the same time.
     """
     create = AppSession._create_scriptrunner
 
@@ -171,11 +171,11 @@ def send_what_waits() -> None:
 
 
 def forget_left_pages() -> None:
-    """Run no fragment of a page that was left.
+    """Run no fragments of a page that was left.
 
-    Until the next page begins, the browser goes on asking for fragments of the old one.
-    Streamlit runs them after the next page, under the old one's name. The browser takes
-    this for a change of pages, and shows nothing until somebody loads the page anew.
+    Until the next page begins, the browser keeps asking for the old page's fragments.
+    Streamlit runs them after the next page, under the old page's name. The browser
+    takes this for a change of pages, and shows nothing until somebody reloads the page.
     """
     request_rerun = AppSession.request_rerun
     create = AppSession._create_scriptrunner
@@ -199,7 +199,7 @@ def forget_left_pages() -> None:
 
     def announce_newest(session: AppSession, page: str, *more: Any) -> ForwardMsg:
         # A script may go to another page. The first page is announced before its
-        # address was looked up: under the name of Home.
+        # address is looked up, so it has Home's name.
         if session.__dict__.get("_newest_page"):
             session.__dict__["_newest_page"] = page
         return announce(session, page, *more)
@@ -212,8 +212,8 @@ def forget_left_pages() -> None:
 def send_on_newest_connection() -> None:
     """Send to the connection that a session has now.
 
-    Streamlit goes through a list of connections made before. What a session that has
-    just reconnected has to say went to the lost one, and its page waited for ever.
+    Streamlit goes through an older list of connections. So the messages of a session
+    that had just reconnected were lost, and its page waited forever.
     """
     send_message = Runtime._send_message
 
@@ -227,8 +227,8 @@ def send_on_newest_connection() -> None:
 def end_in_time() -> None:
     """End the server some seconds after Ctrl-C, even with open connections.
 
-    A browser that reconnects while the server ends may be told nothing, and uvicorn
-    would wait for it for ever.
+    If a browser reconnects while the server is ending, it may get no message, and
+    uvicorn would wait for it forever.
     """
     for server in _instances(uvicorn.Server):
         server.config.timeout_graceful_shutdown = GRACE_SECONDS
@@ -250,8 +250,8 @@ PATCHES = (
 def page_routes(titles: Iterable[str]) -> list[Route]:
     """The frame that a browser loads at each page's address.
 
-    Streamlit looks for files of these names first, in threads, ten times for each page
-    that is opened. With many people that takes longer than the answers.
+    Streamlit first looks for files with these names, in threads, ten times for each
+    opened page. With many people, that takes longer than the answers.
     """
     html = steady(Path(get_static_dir()))
 
@@ -260,11 +260,11 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
     async def nothing(_: Request) -> Response:
-        """Browsers look for the server below a page's address, too."""
+        """Browsers also look for the server below a page's address."""
         return Response("Not Found", 404)
 
     async def script(_: Request) -> Response:
-        # A file of its own: the proxy's rules let no inline script run.
+        # A file of its own, since the proxy's rules forbid inline scripts.
         return FileResponse(SCRIPT, headers={"Cache-Control": "no-cache"})
 
     routes = [Route("/", frame), Route(f"/{SCRIPT.name}", script)]
@@ -277,9 +277,9 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
 def steady(folder: Path) -> str:
     """The frame in Streamlit's folder, changed so that pages don't move as they load.
 
-    What draws an element is loaded when the first such element comes, which is 20
-    pixels high until then; here it is loaded with the page. The sidebar has its place
-    from the start.
+    Streamlit loads the code for an element when the first such element comes, which is
+    20 pixels high until then. Here, the code is loaded with the page. The sidebar has
+    its place from the start.
     """
     html = (folder / "index.html").read_text("utf-8")
     scripts = [*(folder / "static/js").glob("*.js")]
@@ -296,5 +296,5 @@ def steady(folder: Path) -> str:
 
 
 def _instances(kind: type[Kind]) -> list[Kind]:
-    """All objects of that class: Streamlit made them, and keeps them to itself."""
+    """All objects of a class, which Streamlit made and doesn't hand out."""
     return [each for each in gc.get_objects() if type(each) is kind]

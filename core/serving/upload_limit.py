@@ -1,4 +1,4 @@
-"""A limit for all uploads that are held in memory; Streamlit limits single files."""
+"""A limit on all uploads in memory together; Streamlit only limits single files."""
 
 from collections import Counter
 
@@ -15,10 +15,10 @@ TOO_MUCH = "The server is receiving too much data at once. Try again in a moment
 class UploadLimit:
     """ASGI middleware: old files make room for a new one, and floods are refused.
 
-    The oldest file of the same session goes if that holds too much, otherwise of the
-    session that holds most, so that many files never crowd out a single one. Bytes of
-    arriving files count as they come, since their announced length may be false. They
-    can't be dropped: if they are too much, the request ends with status 413.
+    If the session has too much, its oldest file goes; otherwise, the oldest file of the
+    session with the most goes, so many files never crowd out a single one. Arriving
+    files count byte by byte, since their announced length may be false. They can't be
+    dropped: if they are too much, the request ends with status 413.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""Whether code that visitors write is run here, and how: RUN_CODE, and who can come."""
+"""Whether visitors' code is run here, and how: RUN_CODE, and who can reach the app."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ import streamlit as st
 from core.errors import ExplainedError
 
 LOOK_AGAIN_SECONDS = 60.0
-# A proxy adds one of these to what it hands on.
+# A proxy adds one of these headers to a request.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
     "Other people can reach this server, and it is not set up to run visitors' code."
@@ -25,17 +25,17 @@ SWITCHED_OFF = "The person who runs this server turned this feature off."
 
 @dataclass(frozen=True)
 class Mode:
-    """How a visitor's code is run; where it is "off", a sentence why."""
+    """How a visitor's code is run; if it is "off", a sentence on why."""
 
     kind: Literal["here", "confined", "off"]
     why: str = ""
 
 
 def mode(ask: Callable[..., Any]) -> Mode:
-    """For the visitor whose page is drawn; `ask` is the engine's.
+    """The mode for the visitor whose page is drawn; `ask` is the engine's.
 
-    "here" is the visitor's own machine: nobody else can reach the app, and no proxy
-    has handed this request on. Where that isn't sure, it is not.
+    "here" is the visitor's own machine: certainly nobody else can reach the app, and no
+    proxy forwarded this request.
     """
     wish = os.environ.get("RUN_CODE", "")
     if wish == "off":
@@ -58,13 +58,13 @@ def mode(ask: Callable[..., Any]) -> Mode:
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
 def _problem(_ask: Callable[..., Any]) -> str:
-    """Why the machine where the code would run can't confine it."""
+    """Why the machine that would run the code can't confine it."""
     return str(_ask("core.jobs.confined:problem", seconds=60.0))
 
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
 def is_for_this_machine() -> bool:
-    """Only programs of this machine can reach the app, and it has its own workers."""
+    """Whether only this machine's programs reach the app, with its own workers."""
     sockets = psutil.Process().net_connections("tcp")
     listening = [each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN]
     is_own = listening and all(ip_address(each).is_loopback for each in listening)
@@ -74,8 +74,8 @@ def is_for_this_machine() -> bool:
 def is_direct(headers: Mapping[str, str]) -> bool:
     """Whether a browser of this machine sent a request with these headers itself.
 
-    The address in it is this machine's, also that of the page which sent it: a page of
-    somebody else may give a name of its own to this machine.
+    Both its address and that of the page that sent it are this machine's: somebody
+    else's page might have another name for this machine.
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):
@@ -85,7 +85,7 @@ def is_direct(headers: Mapping[str, str]) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the host in it is this machine, by its own name for itself."""
+    """Whether its host is this machine: localhost, or a loopback address."""
     with suppress(ValueError):
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

@@ -1,7 +1,7 @@
 """The visitor's cookie: an id that this server has signed, and nothing else.
 
-It comes with a page, and the page's websocket brings it back: a later one is seen after
-a reload only. A forged, damaged or old cookie, or one of deleted data, has no id.
+A page sets the cookie, and the page's websocket brings it back, so a later cookie is
+seen only after a reload. A cookie that is forged, damaged, old, or deleted has no id.
 """
 
 import logging
@@ -33,7 +33,7 @@ LASTS_SECONDS = 180 * DAY_SECONDS  # after the last visit
 KEY_FILE = DATA / "cookie.key"
 KEY_LENGTH = 32  # characters, at least
 MOST = 10_000  # deleted ids in memory
-# A proxy that strips the path of this app may name it: Traefik's way, and Jupyter's.
+# A proxy that strips this app's path may name it, as Traefik and Jupyter do.
 STRIPPED = ("x-forwarded-prefix", "x-forwarded-context")
 PATH = re.compile(r"[\w./@%~+-]*")
 
@@ -63,9 +63,9 @@ def signer() -> TimestampSigner:
 
 
 def key_in(file: Path) -> str:
-    """The key in the file, made where it is missing or damaged; may raise OSError.
+    """The key in the file, made if it is missing or damaged; may raise OSError.
 
-    Servers that start at once agree on it, and only their user may read it.
+    Servers that start at once agree on the key, and only their user may read it.
     """
 
     def read() -> str:
@@ -87,12 +87,12 @@ def key_in(file: Path) -> str:
 
 
 def visitor(connection: HTTPConnection) -> str:
-    """The id in a request's cookie; empty without a valid one."""
+    """The id in a request's cookie; empty without a valid cookie."""
     return read(connection.cookies.get(COOKIE, ""))
 
 
 def read(cookie: str) -> str:
-    """The id in a cookie; empty for an invalid one."""
+    """The id in a cookie; empty for an invalid cookie."""
     return _read_dated(cookie)[0]
 
 
@@ -121,7 +121,7 @@ def give(response: Response, visitor: str, scope: Scope) -> None:
 def set_cookie(
     response: Response, name: str, value: str, seconds: int, scope: Scope
 ) -> None:
-    """Set a cookie for this app alone, also where another site's page embeds it."""
+    """Set a cookie only for this app, even if another site's page embeds it."""
     headers, is_secure = Headers(scope=scope), scope["scheme"] == "https"
 
     def add(samesite: Literal["lax", "none"]) -> None:
@@ -137,7 +137,7 @@ def set_cookie(
 
     add("lax")
     if is_secure and headers.get("sec-fetch-dest") == "iframe":
-        # Inside another site's page browsers send this one alone, and only there.
+        # Inside another site's page, browsers send only this cookie, and only there.
         add("none")
         header, text = response.raw_headers.pop()
         # Starlette can write this attribute from Python 3.14 on.
@@ -145,23 +145,23 @@ def set_cookie(
 
 
 def mounted_at(headers: Headers) -> str:
-    """The path of the app, as browsers see it."""
+    """The app's path, as browsers see it."""
     stripped = next(filter(None, map(headers.get, STRIPPED)), "")
     path = (stripped or config.get_option("server.baseUrlPath")).strip("/")
     return f"/{path}" if PATH.fullmatch(path) else "/"
 
 
 def retire(visitor: str) -> None:
-    """Make the id invalid, also in tabs that are still open."""
+    """Make the id invalid, even in tabs that are still open."""
     _deleted[visitor] = None
     if len(_deleted) > MOST:
         del _deleted[next(iter(_deleted))]
 
 
 class VisitorCookie:
-    """ASGI middleware: a page sets a cookie where there is none, or renews an old one.
+    """ASGI middleware: a page sets a cookie if there is none, or renews an old one.
 
-    A page that the browser has kept (304) does too.
+    So does a page that the browser has kept (304).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -183,7 +183,7 @@ class VisitorCookie:
                     give(answer, visitor or new(), scope)
                     for cookie in answer.headers.getlist("set-cookie"):
                         headers.append("set-cookie", cookie)
-                    # A cache that several people share must not hand it to others.
+                    # A cache that several people share must not give it to others.
                     headers["cache-control"] = "private, no-cache"
             await send(message)
 

@@ -11,11 +11,11 @@ from torch.utils import backend_registration
 from core.config import SIMULATED
 from core.sim import generator, ledger, memory, operations, rules
 
-_libraries: list[torch.library.Library] = []  # what they register lives as they do
+_libraries: list[torch.library.Library] = []  # kept alive, as what they register needs
 
 
 def install() -> None:
-    """Register everything. Once in a process; it can't be taken back."""
+    """Register everything, once in a process; this can't be undone."""
     rules.process = os.getpid()
     module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
@@ -30,7 +30,7 @@ def install() -> None:
     generator.default = generator.Generator(SIMULATED)
     torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
     torch.serialization.register_package(5, tag, restore)
-    # C++ would ask for the device's allocator, and end the process without one.
+    # C++ would ask for the device's allocator, and without one, end the process.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
@@ -38,9 +38,9 @@ def install() -> None:
 
 
 def keeping_parameters(apply: Any) -> Any:
-    """Module._apply, by which a module moves, that keeps the parameters it has.
+    """Module._apply, which moves a module, but with the parameters kept.
 
-    As on CUDA: with new ones, an optimizer that was made before would train nothing.
+    CUDA keeps them, too: otherwise an optimizer that was made before trains nothing.
     """
 
     def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
@@ -58,14 +58,14 @@ def keeping_parameters(apply: Any) -> Any:
 
 
 class Guard(torch._C._acc.DeviceGuard):
-    """Which kind of device it is; there is one, so nothing has to be switched."""
+    """The kind of device; there is only one, so nothing has to be switched."""
 
     def type_(self) -> Any:
         return torch._C._autograd.DeviceType.PrivateUse1
 
 
 class Hooks(torch._C._acc.PrivateUse1Hooks):
-    """What C++ asks of a kind of device."""
+    """What C++ asks a kind of device."""
 
     def is_available(self) -> bool:
         return True
@@ -75,7 +75,7 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 
 
 class Event(torch.Event):
-    """torch.Event, which notes when it is recorded: then nothing is left to do."""
+    """torch.Event, which notes when it is recorded; by then, all work is done."""
 
     def record(self, _: Any = None) -> None:
         self.recorded = time.perf_counter()
@@ -135,12 +135,12 @@ def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 
 def tag(storage: Any) -> str | None:
-    """What torch.save writes into a file as the place of a storage."""
+    """What torch.save writes into a file as a storage's place."""
     return f"{SIMULATED}:0" if storage.device.type == SIMULATED else None
 
 
 def restore(storage: Any, location: str) -> Any:
-    """What torch.load does with a storage whose place is the device."""
+    """What torch.load does with a storage that was on the device."""
     if not location.startswith(SIMULATED):
         return None
     flat = torch.empty(0, dtype=torch.uint8, device=memory.CPU).set_(storage)

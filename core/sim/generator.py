@@ -1,4 +1,4 @@
-"""Random numbers of the device: a generator of the CPU that says it is the device's."""
+"""The device's random numbers: a CPU generator that says it is the device's."""
 
 import weakref
 from typing import Any
@@ -12,7 +12,7 @@ default: Any = None  # the device's own, made when the device is installed
 
 
 class Generator(torch._C.Generator):
-    """torch.Generator, which may be the device's."""
+    """torch.Generator, which can be the device's, too."""
 
     def __new__(cls, device: Any = "cpu") -> "Generator":
         is_ours = torch.device(device).type == SIMULATED
@@ -31,8 +31,8 @@ class Generator(torch._C.Generator):
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
     """Let an operation draw from the device's generator, unless it names one of ours.
 
-    `place` is that of the generator among its arguments. Raises RuntimeError for the
-    generator of another device.
+    `place` is the generator's place among the arguments. Raises RuntimeError for
+    another device's generator.
     """
     asked = given[place] if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:

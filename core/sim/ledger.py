@@ -1,6 +1,6 @@
-"""What happens on the device: operations, copies and waits, the latter two by line.
+"""What happens on the device: operations, and by line of code, copies and waits.
 
-A real device doesn't tell this. A profiler tells some of it, in a trace to be searched.
+A real device doesn't report this. A profiler does in part, in a trace to be searched.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ _NOT_THE_CALLERS = tuple(
 
 
 class Event(NamedTuple):
-    """A copy that way, or a wait for that reason."""
+    """A copy in one direction, or a wait for one reason."""
 
     what: str
     file: str  # the caller's; "" in PyTorch's own threads, such as a backward pass
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Counts:
-    """What has happened for some time."""
+    """What happened during some time."""
 
     operations: Counter[str] = field(default_factory=Counter)  # by name
     copies: Counter[Event] = field(default_factory=Counter)
@@ -47,13 +47,13 @@ counts = Counts()  # since the process began
 
 
 def total(counter: Counter[Event], what: str) -> int:
-    """The sum over all lines of copies that way, or of waits for that reason."""
+    """The sum over all lines: of copies in a direction, or of waits for a reason."""
     return sum(number for event, number in counter.items() if event.what == what)
 
 
 @contextmanager
 def counting() -> Iterator[Counts]:
-    """Count what happens inside; the counts are there when it ends."""
+    """Count what happens in the block; the counts are filled in when it ends."""
     before, inside = counts.since(Counts()), Counts()
     try:
         yield inside
@@ -69,7 +69,7 @@ def copy(way: str, size: int) -> None:
 
 
 def wait(why: str) -> None:
-    """The host waits until the device has done all that it was given."""
+    """The host waits until the device has finished its work."""
     counts.waits[Event(why, *_caller())] += 1
 
 

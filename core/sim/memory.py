@@ -1,10 +1,10 @@
 """The device's memory: tensors of "sim" that lie in memory of the CPU.
 
-A tensor on the device is a plain torch.Tensor, no subclass, with a storage that says
-"sim". DLPack, by which libraries hand memory to each other, makes it: a CPU tensor is
-packed up, the label on the package is changed to "some other device", and PyTorch
-unpacks a tensor of its spare device. The CPU's storage hangs on the device's, so that
-both live equally long. Views and autograd's saved tensors are then PyTorch's own.
+A tensor on the device is a plain torch.Tensor, not a subclass, with a storage on "sim".
+DLPack makes it, by which libraries share memory: a CPU tensor is packed, the package's
+label is changed to "some other device", and PyTorch unpacks a tensor on its spare
+device. The device's storage holds the CPU's storage, so both live equally long. PyTorch
+itself takes care of views and of autograd's saved tensors.
 """
 
 import ctypes
@@ -28,14 +28,14 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 GRANULE = 512  # bytes: CUDA's allocator rounds up to a multiple of this
 allocated = peak = 0  # bytes
-reserved = 0  # bytes that an allocator with a cache would have from the driver
+reserved = 0  # bytes that a caching allocator would have from the driver
 capacity = 4 << 30  # bytes
 _lock = threading.RLock()  # a backward pass works in a thread of its own
 
 
 @contextmanager
 def limited_to(size: int) -> Iterator[None]:
-    """Inside, the device has `size` bytes of memory, as a smaller card would."""
+    """In the block, the device has only `size` bytes of memory, like a smaller GPU."""
     global capacity
     before, capacity = capacity, size
     try:
@@ -45,7 +45,7 @@ def limited_to(size: int) -> Iterator[None]:
 
 
 def free() -> int:
-    """Bytes that are left."""
+    """The bytes that are left."""
     return max(0, capacity - allocated)
 
 
@@ -75,7 +75,7 @@ def _mib(size: int) -> str:
 
 
 class Block:
-    """Memory of the device, which is given back when its storage is gone."""
+    """Memory on the device, which is given back when its storage is gone."""
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         global allocated, peak, reserved
@@ -95,7 +95,7 @@ class Block:
 
 
 def to_device(host: Tensor) -> Tensor:
-    """A tensor on the device, new to it, in the memory of this CPU tensor."""
+    """A new tensor on the device, in this CPU tensor's memory."""
     storage = host.untyped_storage()
     block = Block(storage)
     flat = torch.empty(0, dtype=torch.uint8, device=CPU)
@@ -109,11 +109,11 @@ def to_device(host: Tensor) -> Tensor:
 
 
 def to_host(device: Tensor) -> Tensor:
-    """The CPU tensor in the memory of this tensor on the device."""
+    """The CPU tensor in the memory of a tensor on the device."""
     storage: Any = device.untyped_storage()
     if hasattr(storage, "block"):
         storage = storage.block.storage
-    else:  # made in C++ over memory of ours, as pickle's writer does
+    else:  # made in C++ over our memory, as when pickle writes
         memory = (ctypes.c_uint8 * storage.nbytes()).from_address(storage.data_ptr())
         storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
     host = torch.empty(0, dtype=device.dtype, device=CPU)
@@ -121,7 +121,7 @@ def to_host(device: Tensor) -> Tensor:
 
 
 def as_view(base: Tensor, host: Tensor) -> Tensor:
-    """That part of `base`'s storage, on the device, that `host` is of its own."""
+    """The part of `base`'s storage on the device that `host` is on the CPU."""
     if base.dtype != host.dtype:
         base = describe(aten.as_strided.default, base, (0,), (1,), 0).view(host.dtype)
     shape, stride, offset = host.shape, host.stride(), host.storage_offset()
@@ -129,10 +129,10 @@ def as_view(base: Tensor, host: Tensor) -> Tensor:
 
 
 def describe(op: Any, *args: Any) -> Any:
-    """Run the CPU's kernel on tensors of the device as they are.
+    """Run the CPU's kernel on the device's tensors as they are.
 
-    For kernels that change what is known of a tensor (its shape, strides, storage) and
-    never touch its memory.
+    For kernels that change a tensor's shape, strides, or storage, but never touch its
+    memory.
     """
     return op._op_dk(torch._C.DispatchKey.CPU, *args)
 

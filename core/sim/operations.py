@@ -1,9 +1,9 @@
 """What the device does for each of PyTorch's operations.
 
-Nearly all go through one function, the fallback: check that all tensors are on the
-device, look at their memory as CPU tensors, run the CPU's kernel, hand the results back
-as tensors of the device. So the digits are the CPU's. What computes nothing (copies,
-sizes, pinned memory) has a function of its own, and so has what a backend must bring.
+Nearly all go through one function, the fallback: it checks that all tensors are on the
+device, sees their memory as CPU tensors, runs the CPU's kernel, and returns the results
+as tensors on the device. So the digits are the CPU's. Operations that compute nothing
+(copies, sizes, pinned memory), or that a backend has to bring, have other functions.
 """
 
 import math
@@ -23,14 +23,14 @@ KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 
 
 def masks(indices: Iterable[Tensor | None]) -> Iterator[int]:
-    """An index of bools is turned into numbers first: how many there are, an int."""
+    """An index of bools first becomes numbers; the host fetches their count, an int."""
     for index in indices:
         if index is not None and index.dtype in (torch.bool, torch.uint8):
             yield 4
 
 
-# The host needs the result, or the result's size, before it can go on: why it waits,
-# and the bytes of each number that it fetches for that, as in PyTorch's CUDA sources.
+# The host can't go on without the result or its size: why it waits, and the bytes of
+# each number that it fetches, as in PyTorch's CUDA sources.
 FETCHES: dict[str, tuple[str, Callable[..., Iterable[int]]]] = {
     "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
     "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
@@ -52,7 +52,7 @@ FETCHES: dict[str, tuple[str, Callable[..., Iterable[int]]]] = {
 
 
 class Plan:
-    """What the fallback has to know of an operation."""
+    """What the fallback has to know about an operation."""
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
@@ -71,14 +71,14 @@ _cpu_threads = 1  # the last caller's setting
 
 
 class Hosts:
-    """The CPU tensors of an operation, and whose memory they show."""
+    """An operation's CPU tensors, and the tensors whose memory they show."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor]] = []  # (of the device, of the CPU)
         self.strangers: list[Tensor] = []  # arguments that are on the CPU
 
     def of(self, value: Any) -> Any:
-        """An argument for the CPU's kernel."""
+        """An argument as the CPU's kernel needs it."""
         if isinstance(value, Tensor):
             if value.is_cpu:
                 self.strangers.append(value)
@@ -93,7 +93,7 @@ class Hosts:
         return value
 
     def back(self, result: Any) -> Any:
-        """The kernel's result as the device's: an argument, a part of one, or new."""
+        """The kernel's result on the device: an argument, a part of one, or new."""
         if isinstance(result, Tensor):
             for device, host in self.pairs:
                 if host is result:
@@ -109,9 +109,9 @@ class Hosts:
 
 
 def keep_cpu_threads() -> None:
-    """Let a backward pass, which has a thread of its own, use as many as its caller.
+    """Let a backward pass, which has its own thread, use as many threads as its caller.
 
-    torch keeps the number for each thread, and a new one takes all cores.
+    torch keeps the number for each thread, and a new thread takes all cores.
     """
     global _cpu_threads
     if torch._C._current_graph_task_id() == -1:
@@ -121,10 +121,10 @@ def keep_cpu_threads() -> None:
 
 
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Any operation that has no function of its own.
+    """Run any operation that has no function of its own.
 
-    Nothing here refers to itself: such circles would keep tensors alive, and memory
-    taken, until Python looks for circles.
+    Nothing here refers to itself: such cycles would keep tensors and their memory until
+    Python looks for cycles.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
@@ -157,10 +157,10 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
-    """Every copy that the device has a part in.
+    """Every copy from, to, or on the device.
 
-    The host waits for one from or to the host, unless it is non-blocking and the host's
-    side is pinned.
+    The host waits for a copy from or to the host, unless the copy is non-blocking and
+    the host's memory is pinned.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
@@ -186,7 +186,7 @@ def to_copy(
     memory_format: Any = None,
     **options: Any,
 ) -> Tensor:
-    """What `.to` does: into pinned memory where the host goes on meanwhile."""
+    """What `.to` does; if the host doesn't wait, the copy is in pinned memory."""
     with torch._C.DisableTorchFunction(), torch.no_grad():
         memory_format = memory_format or torch.preserve_format
         options = {name: options.get(name) for name in ("dtype", "device")}
@@ -204,7 +204,7 @@ def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
 
 
 def pin(tensor: Tensor, _: Any = None) -> Tensor:
-    """A copy on the host that is marked as pinned; nothing is locked in memory here."""
+    """A copy on the host that is marked as pinned; no memory is really locked."""
     with torch._C.DisableTorchFunction():
         size, stride = tensor.shape, tensor.stride()
         pinned = torch.empty_strided(size, stride, dtype=tensor.dtype, device=CPU)
@@ -238,7 +238,7 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
 
 
 def operation(name: str) -> Any:
-    """The operation of that name, "view" or "set_.source_Tensor"."""
+    """The operation with that name: "view", or "set_.source_Tensor"."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(aten, packet), overload or "default")
 
@@ -266,7 +266,7 @@ OWN = {
 
 
 def register(every: torch.library.Library, ours: torch.library.Library) -> None:
-    """Tell PyTorch: `every` is a library of all names, `ours` of aten's."""
+    """Register all of it: `every` is a library of all names, `ours` of aten's."""
     every.fallback(fallback, KEY)
     for name, function in OWN.items():
         ours.impl(name, function, KEY)
@@ -281,9 +281,9 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
 
 
 def taken_whole() -> Iterator[Any]:
-    """Operations that PyTorch would make of others for a spare device.
+    """Operations that PyTorch would compose of others for a spare device.
 
-    CUDA does each in one, so that counts, and names in messages, are as on CUDA.
+    They are single operations on CUDA, so counts and names in messages match CUDA's.
     """
     registered = torch._C._dispatch_get_registrations_for_dispatch_key
     names = registered("CompositeExplicitAutogradNonFunctional")
@@ -295,8 +295,8 @@ def taken_whole() -> Iterator[Any]:
             yield operation(name.removeprefix("aten::"))
 
 
-# Autocast: what the device does in 16 bits, and what in 32. The lists are CUDA's,
-# shortened to what networks are made of:
+# Autocast: what the device does in 16 bits, and what in 32 bits. The lists are CUDA's,
+# shortened to what networks use:
 # https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
 
 IN_16_BITS = """
@@ -315,7 +315,7 @@ sum.dim_IntList prod norm.Scalar softplus cdist erfinv
 def register_autocast(
     every: torch.library.Library, ours: torch.library.Library
 ) -> None:
-    """Tell PyTorch; operations in neither list take what they get."""
+    """Register the lists; other operations take what they get."""
     every.fallback(torch.library.fallthrough_kernel, AUTOCAST)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
         for name in names.split():

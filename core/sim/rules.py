@@ -1,11 +1,11 @@
-"""What the device refuses, in the words of CUDA.
+"""What the device refuses, in CUDA's words.
 
-On CUDA three places refuse a tensor that is on another device: TensorIterator, which
+On CUDA, three places refuse a tensor that is on another device: TensorIterator, which
 most elementwise operations go through ("found at least two devices"); a check that
-PyTorch's code generator writes before each other operation ("got mat1 is on cpu,
+PyTorch's code generator writes before every other operation ("got mat1 is on cpu,
 different from other tensors on cuda:0"); and some operations themselves. The first two
-are here. Which of them an operation has stands in native_functions.yaml, which comes
-with torch.
+are here. native_functions.yaml, which comes with torch, tells which ones an operation
+has.
 """
 
 import os
@@ -19,9 +19,9 @@ from torch import Tensor
 
 from core.config import SIMULATED
 
-# These look at indices, which may be on the CPU; a list of copies goes between devices.
+# Indices may be on the CPU, and a list of copies goes between devices.
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
-process = 0  # the one that has the device
+process = 0  # the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 
 
@@ -35,7 +35,7 @@ def check_process() -> None:
 
 
 def check_device(device: torch.device) -> None:
-    """Raise AcceleratorError for a second device: there is one."""
+    """Raise AcceleratorError for a second device, since there is only one."""
     if device.type == SIMULATED and (device.index or 0) > 0:
         raise torch.AcceleratorError("SIM error: invalid device ordinal")
 
@@ -49,7 +49,7 @@ def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
     """Raise RuntimeError if one of `strangers`, on the CPU, may not be an argument.
 
-    A CPU tensor without dimensions is a number, which elementwise operations take.
+    A CPU tensor without dimensions is a number, which elementwise operations accept.
     """
     name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
     if name in INDEXES:
@@ -128,7 +128,7 @@ def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 @cache
 def entries() -> dict[str, str]:
-    """What native_functions.yaml says of each operation."""
+    """What native_functions.yaml says about each operation."""
     import torchgen
 
     folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"

@@ -1,7 +1,7 @@
-"""Does the device fit the torch that is installed? Told in a fraction of a second.
+"""Does the device work with the installed torch? The check takes less than a second.
 
-Much of what it rests on is private to torch and may change with any version. Then it is
-not offered, rather than wrong.
+The device relies on much that is private to torch and may change with any version. Then
+the device isn't offered, so it is never wrong.
 """
 
 import io
@@ -16,7 +16,7 @@ from core.sim import frontend, memory
 
 
 def check() -> None:
-    """Raise an error if anything that lessons need doesn't work."""
+    """Raise an error if anything that the lessons need doesn't work."""
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
     here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))

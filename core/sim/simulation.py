@@ -4,21 +4,21 @@
     model.to("sim")
     model(images)  # RuntimeError: ... got mat1 is on cpu, different from ... sim:0
 
-What a backend is, in Python. PyTorch keeps a spare device, PrivateUse1, for hardware
-that it doesn't know. Here it is called "sim". What a backend brings, in the order in
-which to read:
+This is a PyTorch backend in Python. PyTorch has a spare device, PrivateUse1, for
+hardware that it doesn't know. Here, the device is called "sim". Read the backend's
+parts in this order:
 
-- `memory`: where its tensors lie, and how much of that memory is taken
+- `memory`: where its tensors are, and how much memory they take
 - `operations`: what it does for each of PyTorch's operations, and what in 16 bits
-- `rules`: what it refuses, in the words of CUDA
+- `rules`: what it refuses, in CUDA's words
 - `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
-- `ledger`: what a real one does not tell: each copy and each wait, by line
-- `selfcheck`: whether it fits this torch, since much of this is private to torch
+- `ledger`: what a real device doesn't report: each copy and each wait, by line
+- `selfcheck`: whether it works with this torch, since much of it is private to torch
 
-It is there for the whole life of its process and takes over `torch.accelerator`, so it
-is never installed beside a real one. It teaches rules and no speed: an operation takes
-longer than the CPU's own.
+It stays for the process's whole life and takes over `torch.accelerator`, so it is never
+installed beside a real accelerator. It teaches rules but not speed: its operations take
+longer than the CPU's.
 """
 
 import os
@@ -28,8 +28,8 @@ from pathlib import Path
 
 VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable; "0": never
 OFF = ("0", "false", "no", "off")
-OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tried with
-CUDA_WORDS = (  # what the device says, and what CUDA says in its place
+OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tested with
+CUDA_WORDS = (  # what the device says, and what CUDA says instead
     ("wrapper_SIM_", "wrapper_CUDA_"),
     ("simFloatType", "torch.cuda.FloatTensor"),
     ("torch.sim.", "torch.cuda."),
@@ -38,7 +38,7 @@ CUDA_WORDS = (  # what the device says, and what CUDA says in its place
     ("sim:", "cuda:"),
 )
 
-why_not: str | None = None  # "": it works; None: nobody has asked for it yet
+why_not: str | None = None  # "" if it works; None if nobody has asked for it yet
 
 
 def works() -> bool:
@@ -47,7 +47,7 @@ def works() -> bool:
 
 
 def offer() -> str:
-    """Give this process the device, for good. Returns "", or why not: a sentence."""
+    """Give this process the device for good. Returns "", or a sentence on why not."""
     global why_not
     if why_not is None:
         why_not = _install()
@@ -89,7 +89,7 @@ def _install() -> str:
 
 
 def in_cuda_words(message: str) -> str:
-    """What CUDA says where the device says `message`."""
+    """What CUDA says when the device says `message`."""
     for ours, theirs in CUDA_WORDS:
         message = message.replace(ours, theirs)
     return message

@@ -1,6 +1,6 @@
 """Back up, restore, upgrade, and purge the database: python -m core.store
 
-DATABASE_URL names the database; without that variable, it is the file in data/.
+DATABASE_URL names the database; by default, the database is the file in data/.
 """
 
 import argparse
@@ -24,9 +24,9 @@ DAY_SECONDS = 86_400.0
 
 
 def purge(store: Store, days: float) -> int:
-    """Delete ended runs, measurements, and visitors without runs that are older.
+    """Delete older data: ended runs, measurements, and visitors without runs.
 
-    Returns how many of them there were. Raises StoreError.
+    Returns how many rows were deleted. Raises StoreError.
     """
     before = time.time() - days * DAY_SECONDS
     has_runs = select(RunSummary.id).where(RunSummary.visitor == Visitor.id).exists()

@@ -1,4 +1,4 @@
-"""Backup and restore: a copy of a SQLite file, or an archive of pg_dump."""
+"""Backup and restore: a copy of a SQLite file, or an archive from pg_dump."""
 
 import os
 import sqlite3
@@ -18,16 +18,16 @@ NO_TOOL = (
 
 
 def backup(url: str | None, path: Path) -> None:
-    """Write the database as it is now to a file, also while the app runs.
+    """Write the database as it is now to a file, even while the app runs.
 
-    The file is whole or not there. Raises StoreError.
+    The file is complete or doesn't exist. Raises StoreError.
     """
     database = Database(url)
     if database.is_file and not database.path.exists():
         raise StoreError(f"There is no database at {database.where}.")
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        # For this user only: with the codes in it others could come back as visitors.
+        # Only for this user: with its codes, others could pose as visitors.
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if database.is_file:
             with closing(database.open_file()) as file:
@@ -46,7 +46,7 @@ def backup(url: str | None, path: Path) -> None:
 def restore(url: str | None, path: Path) -> None:
     """Fill an empty database from a backup of the same kind, and upgrade it.
 
-    Raises StoreError if the file is damaged, or the database holds rows already.
+    Raises StoreError if the file is damaged, or if the database already has rows.
     """
     try:
         path.open("rb").close()
@@ -95,7 +95,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _postgres(database: Database, tool: str, *arguments: str) -> None:
-    """Call a client of Postgres; the password is none of its arguments."""
+    """Call a Postgres client; the password is not among its arguments."""
     url = database.url.set(drivername="postgresql")._replace(password=None)
     environment = dict(os.environ)
     if database.url.password is not None:

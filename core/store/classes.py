@@ -16,33 +16,33 @@ from core.store.tables import Act, Class, Member, RunSummary, clean
 from core.store.visitors import know, new_code
 from core.store.writer import Rows, Write
 
-CODE_WORDS = 2  # 16 bits each; few, as it is typed from a wall and can be changed
+CODE_WORDS = 2  # of 16 bits; only a few, since people type them from a wall
 
 
 class Classes(Rows):
     # Reading
 
     def all(self) -> list[Class]:
-        """The newest first."""
+        """All classes, the newest first."""
         return [
             replace(row, rules=codec.loads(row.rules, "This class"))
             for row in self.read(select(Class).order_by(Class.created.desc()))
         ]
 
     def members(self, class_id: str) -> list[Member]:
-        """The members of a class, in the order they came."""
+        """A class's members, in the order they came."""
         query = select(Member).where(Member.class_id == class_id)
         return self.read(query.order_by(Member.joined))
 
     def of(self, visitor: str) -> list[dict[str, Any]]:
-        """The classes that a visitor is or was in, with the name there."""
+        """The classes that a visitor is or was in, with the visitor's name there."""
         query = select(Class.name.label("class"), Member.name, Member.joined)
         mine = query.where(Member.class_id == Class.id, Member.visitor == visitor)
         with self.database.read() as session:
             return [row._asdict() for row in session.execute(mine)]
 
     def acts(self, class_id: str | None = None) -> list[Act]:
-        """The log of a class, or all entries; the newest first."""
+        """A class's log, or all entries, the newest first."""
         query = select(Act).order_by(Act.at.desc())
         if class_id is not None:
             query = query.where(Act.class_id == class_id)
@@ -55,7 +55,7 @@ class Classes(Rows):
             rows = session.execute(query.where(RunSummary.class_id == class_id))
             return {row.id: row.visitor for row in rows}
 
-    # Changes; each may be made twice
+    # Changes; making one twice does no harm
 
     def create(self, name: str, size: int, rules: Any) -> Class:
         """A new class, which is closed."""
@@ -71,7 +71,7 @@ class Classes(Rows):
         return replace(made, rules=rules)
 
     def change(self, class_id: str, **values: Any) -> None:
-        """New values of some columns; a class that opens closes the others."""
+        """Change some columns; opening a class closes the others."""
         if "rules" in values:
             values["rules"] = codec.dumps(values["rules"])
         this = update(Class).where(Class.id == class_id).values(values)
@@ -89,7 +89,7 @@ class Classes(Rows):
         self.writer.now(lambda session: session.execute(this), erases=True)
 
     def join(self, member: Member, joined: int) -> Write:
-        """Add a member, without waiting; so many have joined the class now."""
+        """Add a member, and store how many have joined, without waiting."""
         this = update(Class).where(Class.id == member.class_id).values(joined=joined)
 
         def work(session: Session) -> None:
@@ -100,20 +100,20 @@ class Classes(Rows):
         return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        """New values of some columns, without waiting."""
+        """Change some columns, without waiting."""
         this = Member.class_id == member.class_id
         whose = Member.visitor == member.visitor
         statement = update(Member).where(this, whose).values(values)
         return self.writer.put(lambda session: session.execute(statement))
 
     def remove(self, member: Member) -> None:
-        """Take a member out; their runs in the class stay."""
+        """Remove a member; their runs in the class stay."""
         this, whose = Member.class_id == member.class_id, Member.visitor
         out = delete(Member).where(this, whose == member.visitor)
         self.writer.now(lambda session: session.execute(out))
 
     def count_outside(self, class_id: str, number: int) -> Write:
-        """Store how many runs people have begun who have not joined; never waits."""
+        """Store how many runs people outside have begun, without waiting."""
         statement = update(Class).where(Class.id == class_id).values(outside=number)
         return self.writer.put(lambda session: session.execute(statement))
 

@@ -1,7 +1,7 @@
-"""Values to text and back: JSON with a version, never a pickle.
+"""Converts values to text and back: JSON with a version, never a pickle.
 
-A dataclass of the app is stored with its address, "core.config:RunConfig", and read by
-its type hints. Curves are packed bytes.
+The app's dataclasses are stored with their address, "core.config:RunConfig", and read
+with their type hints. Curves are packed bytes.
 """
 
 import base64
@@ -34,7 +34,7 @@ class DamagedError(StoreError):
 
 
 def dumps(value: Any) -> str:
-    """The value as text. TypeError if it is no plain data: a tensor, say."""
+    """The value as text. TypeError if it isn't plain data, such as a tensor."""
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
@@ -45,7 +45,7 @@ def loads(text: str, what: str) -> Any:
         if stored["version"] != VERSION:
             raise ValueError(f"has version {stored['version']}, not {VERSION}")
         return _untagged(stored["value"])
-    except Exception as error:  # whatever a class says to fields that it has not
+    except Exception as error:  # whatever a class raises for unknown fields
         raise DamagedError(what) from error
 
 
@@ -56,7 +56,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def _tagged(value: Any) -> Any:
-    """Name tuples, dicts and classes: JSON has one kind of sequence, and no classes."""
+    """Mark tuples, dicts, and classes, since JSON has only lists and no classes."""
     if is_dataclass(value):
         kind = type(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
@@ -88,14 +88,14 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """Imported late: `core.bench` writes texts on machines that have torch alone."""
+    """Imported late, since `core.bench` writes texts on machines with only torch."""
     from cattrs import Converter
 
     return Converter(detailed_validation=False)
 
 
 def _class(name: str) -> Any:
-    """The dataclass at an address; no module but the app's own is ever imported."""
+    """The dataclass at an address; only the app's own modules are ever imported."""
     if not name.startswith("core."):
         raise ValueError(f"{name} is not part of this app")
     kind = resolve_name(name)
@@ -115,16 +115,16 @@ def _unpacked(value: dict[str, Any]) -> Any:
 
 
 def pack(points: Sequence[LossPoint]) -> bytes:
-    """A curve: three little-endian float64 a point, in order, compressed by zlib.
+    """A curve: three little-endian float64 per point, in order, compressed by zlib.
 
-    float64, so that a run reads the same to the last digit after a restart.
+    float64 keeps every digit, so a run looks the same after a restart.
     """
     numbers = list(chain.from_iterable(points))
     return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
 def unpack(packed: Iterable[bytes], what: str) -> tuple[LossPoint, ...]:
-    """The points of a curve that was stored in parts. DamagedError as in `loads`."""
+    """The points of a curve that was stored in parts; DamagedError as in `loads`."""
     points = []
     try:
         for part in packed:

@@ -1,7 +1,7 @@
 """The database: its address, its connections, its one writing app, its upgrades.
 
-SQLite in data/ by default, Postgres where DATABASE_URL says so. Readers have a small
-pool; the one connection that writes is core.store.writer's.
+By default, it is SQLite in data/; DATABASE_URL may name a Postgres database. Readers
+have a small pool; the only connection that writes is core.store.writer's.
 """
 
 import os
@@ -46,9 +46,9 @@ class GoneError(Exception):
 
 
 def address(given: str | None = None) -> sa.URL:
-    """Parse what is given, else DATABASE_URL, else the address of the file in data/.
+    """Parse what is given, or else DATABASE_URL, or else the file's address in data/.
 
-    Raises StoreError unless it is an address of SQLite or Postgres.
+    Raises StoreError unless it is an address for SQLite or Postgres.
     """
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
@@ -68,14 +68,14 @@ def address(given: str | None = None) -> sa.URL:
 
 
 class Database:
-    """One database; `own` it before anything is written."""
+    """One database; `own` it before you write anything."""
 
     def __init__(self, url: str | None = None) -> None:
         self.url = address(url)
         self.is_file = self.url.get_backend_name() == "sqlite"
         self.where = self.url.render_as_string(hide_password=True)
         self._owner: FileLock | None = None
-        self._inode = 0  # identifies the opened file; 0: none is open
+        self._inode = 0  # identifies the open file; 0 if none is open
         if self.is_file:
             self.path = Path(str(self.url.database)).absolute()
             self.where = str(self.path)
@@ -99,7 +99,7 @@ class Database:
         self.writer = sa.create_engine(self.url, poolclass=sa.NullPool, **options)
         if self.is_file:
             _begin_with(self.readers, "BEGIN", "PRAGMA query_only = ON")
-            # Deleted data is overwritten, not only marked as free.
+            # Deleted data is overwritten, not just marked as free.
             _begin_with(self.writer, "BEGIN IMMEDIATE", "PRAGMA secure_delete = ON")
         else:
             sa.event.listen(self.readers, "connect", _only_read)
@@ -118,9 +118,9 @@ class Database:
         return connection
 
     def own(self, upgrade: bool = True) -> sa.Connection:
-        """Become the one app that writes; returns the connection to write with.
+        """Become the only app that writes; returns the connection to write with.
 
-        Raises StoreError if another app is, or the database can't be used.
+        Raises StoreError if another app writes, or the database can't be used.
         """
         connection = None
         try:
@@ -150,7 +150,7 @@ class Database:
         except Timeout:
             raise StoreError(TWO_APPS.format(where=self.where)) from None
         self._owner = lock
-        # For this user only: with the codes in it others could come back as visitors.
+        # Only for this user: with its codes, others could pose as visitors.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
@@ -190,7 +190,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Read in one transaction, so that all rows are of one moment.
+        """Read in one transaction, so that all rows are from the same moment.
 
         Raises StoreError if the database does not answer.
         """
@@ -204,7 +204,7 @@ class Database:
             ) from error
 
     def upgrade(self, connection: sa.Connection) -> None:
-        """Make the tables, or run the migrations: all or none. Raises StoreError."""
+        """Make the tables, or run all or none of the migrations. Raises StoreError."""
         settings = Config(attributes={"connection": connection})
         settings.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         settings.set_main_option("path_separator", "os")
@@ -234,12 +234,12 @@ class Database:
         """Remove deleted data from the file and its journal, which shrink."""
         if self.is_file:
             with suppress(sqlite3.Error):  # the rows are deleted already
-                # As a script: a single step of this pragma frees a single page.
+                # As a script, since one step of this pragma frees only one page.
                 _driver(connection).executescript("PRAGMA incremental_vacuum")
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: sa.Connection, switch: str) -> None:
-        """Switch SQLite's checks, which it allows only outside of a transaction."""
+        """Switch SQLite's checks, which is allowed only outside of a transaction."""
         if self.is_file:
             _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 
@@ -272,7 +272,7 @@ SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 
 
 def cause(error: Exception) -> str:
-    """Why the database takes no writes; empty if only this one write is wrong."""
+    """Why the database accepts no writes; empty if only this write is wrong."""
     if isinstance(error, GoneError):
         return "the database file was moved or deleted"
     if isinstance(error, StoreError):
@@ -297,7 +297,7 @@ def _driver(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
-    """Begin transactions of a SQLite engine ourselves: its driver does so too late."""
+    """Begin a SQLite engine's transactions ourselves: its driver does it too late."""
 
     @sa.event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: object) -> None:
@@ -309,6 +309,6 @@ def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
 
 
 def _only_read(connection: Any, _record: object) -> None:
-    """Let a Postgres connection read only, and see one moment in a transaction."""
+    """Make a Postgres connection read-only, with one moment per transaction."""
     connection.read_only = True
     connection.isolation_level = 3  # repeatable read, as psycopg counts them

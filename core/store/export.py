@@ -1,4 +1,4 @@
-"""What a visitor takes along: their runs as a table, all of their data as JSON."""
+"""What a visitor can take along: their runs as a table, all their data as JSON."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import SETTINGS, RunSummary
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs cells that begin so
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs cells that begin thus
 TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
 RUN = (
     *("id", "address", "status", "message", "submitted", "started", "ended", "step"),
@@ -24,7 +24,7 @@ RUN = (
     *("name", "hidden", "withheld", "changes"),
 )
 INTERNAL = ("seq", "visitor", "lane", "round")
-PLAIN = Converter()  # to what strict JSON takes
+PLAIN = Converter()  # to what strict JSON allows
 PLAIN.register_unstructure_hook(bytes, lambda data: f"{len(data):,} bytes")
 PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None)
 
@@ -34,7 +34,7 @@ def runs_csv(
 ) -> str:
     """A row for each run, with its settings and figures, below a row of names.
 
-    `people` are the names of visitors: with them, all runs are training runs, and the
+    `people` has the visitors' names: with them, all runs are training runs, and the
     first column has the owner's name.
     """
     if people is None:
@@ -45,7 +45,7 @@ def runs_csv(
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table below a row of names, none of whose cells a spreadsheet would run."""
+    """A table below a row of names, without cells that a spreadsheet would run."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(names)
@@ -63,7 +63,7 @@ def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
 
 
 def everything(store: Store, visitor: str) -> str:
-    """All data of a visitor, as JSON; of checkpoints only their size.
+    """All of a visitor's data as JSON; checkpoints only have their size.
 
     Raises StoreError.
     """
@@ -81,7 +81,7 @@ def everything(store: Store, visitor: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """Strict JSON: a loss that is no number is null."""
+    """Strict JSON: a loss that isn't a number is null."""
     return json.dumps(PLAIN.unstructure(content), indent=1, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Measurements: pages open with the newest one of this machine, and say its age."""
+"""Measurements: pages open with this machine's newest one, and show its age."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ class Measurements(Rows):
         visitor: str = "",
         measured_at: float | None = None,
     ) -> None:
-        """Store a result, without waiting. TypeError if it is no plain data."""
+        """Store a result, without waiting. TypeError if it isn't plain data."""
         row = Measurement(
             id=uuid.uuid4().hex,
             kind=kind,
@@ -52,7 +52,7 @@ class Measurements(Rows):
     def newest_id(
         self, kind: str, machine: str, subject: str | None = None
     ) -> str | None:
-        """The id of the newest of a machine, of one subject or of any."""
+        """The id of a machine's newest measurement, of one subject or of any."""
         query = (
             select(Measurement.id)
             .where(Measurement.kind == kind, Measurement.machine == machine)
@@ -63,11 +63,11 @@ class Measurements(Rows):
         return next(iter(self.read(query.limit(1))), None)
 
     def get(self, measurement_id: str) -> Measurement | None:
-        """None if there is none, or this version can't read it."""
+        """The measurement; None without one, or if this version can't read it."""
         return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:
-        """All that a visitor measured, the oldest first."""
+        """All of a visitor's measurements, the oldest first."""
         return self._read(Measurement.visitor == visitor)
 
     def _read(self, condition: Any) -> list[Measurement]:

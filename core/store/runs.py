@@ -1,7 +1,7 @@
 """Runs: the rows of the queue, and what training reports while it goes on.
 
 A row is committed when a job is queued, when it begins, now and then while it runs, and
-when it ends. Reports of a run that was deleted or has ended change nothing.
+when it ends. Reports from a run that was deleted or has ended change nothing.
 """
 
 import logging
@@ -49,11 +49,11 @@ LONGEST_NAME = 80  # characters
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run with all that is stored of it."""
+    """A run with everything that is stored about it."""
 
     summary: RunSummary
     arguments: tuple[Any, ...]
-    progress: Progress = NO_PROGRESS  # with a fit while there is no value that has it
+    progress: Progress = NO_PROGRESS  # with a fit until a value has it
     value: Any = None  # the function's return value, if it has finished
 
 
@@ -70,7 +70,7 @@ class Runs(Rows):
         round: int,
         submitted: float,
     ) -> Write:
-        """Store a job that waits. TypeError if the arguments are no plain data."""
+        """Store a waiting job. TypeError if the arguments aren't plain data."""
         text = codec.dumps(arguments)
         is_training = [type(value) for value in arguments] == [RunConfig]
         open_class = select(Class.id).where(
@@ -102,7 +102,7 @@ class Runs(Rows):
         return self.writer.put(work, len(text))
 
     def begin(self, run_id: str) -> None:
-        """A worker has begun: after a restart the job does not run again."""
+        """A worker has begun: after a restart, the job does not run again."""
         self._report(run_id, dict(status="running", started=time.time()), of=["queued"])
 
     def started(self, run_id: str, event: Started) -> None:
@@ -118,7 +118,7 @@ class Runs(Rows):
         losses: Sequence[LossPoint],
         fit: Fit | None = None,
     ) -> None:
-        """The run has come to this step; the losses are those since the last call."""
+        """The run is at this step; the losses are those since the last call."""
         values = {"step": step} | ({"fit": codec.dumps(fit)} if fit else {})
         part = Curve(run_id=run_id, step=step, points=codec.pack(losses))
         self._report(run_id, values, [part] if losses else [])
@@ -129,13 +129,13 @@ class Runs(Rows):
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
     def steered(self, run_id: str, changes: Sequence[Change]) -> None:
-        """These are all changes by hand so far."""
+        """Store all changes by hand so far."""
         self._report(run_id, {"changes": rates(changes)})
 
     def end(
         self, run_id: str, status: str, value: Any = None, message: str = ""
     ) -> Write:
-        """The job has ended, and its function has returned this value."""
+        """The job has ended, and its function returned this value."""
         values: dict[str, Any] = dict(status=status, message=clean(message))
         values["ended"] = time.time()
         rows: list[Row] = []
@@ -169,9 +169,9 @@ class Runs(Rows):
         of: Sequence[str] = ("running",),
         is_whole: bool = False,
     ) -> Write:
-        """Change a run of one of these statuses, and add rows to it.
+        """Change a run with one of these statuses, and add rows to it.
 
-        With `is_whole` they take the place of the parts of its curve.
+        With `is_whole`, the rows replace the parts of its curve.
         """
         fitting = (RunSummary.id == run_id) & RunSummary.status.in_(of)
         change = update(RunSummary).where(fitting).values(values)
@@ -189,9 +189,9 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """At a start: interrupt what ran; returns what waits, in its order.
+        """At a start, interrupt what was running; returns what waits, in its order.
 
-        A waiting row that this version can't read fails. Raises StoreError.
+        A waiting row fails if this version can't read it. Raises StoreError.
         """
         now = time.time()
 
@@ -225,7 +225,7 @@ class Runs(Rows):
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first. Raises StoreError.
 
-        Those of the app itself have the visitor "". `before` is a time of submission;
+        The app's own runs have the visitor "". `before` is a time of submission;
         `equal` names columns, or settings that are texts, as in find(task="sprites").
         """
         query = select(RunSummary).order_by(RunSummary.seq.desc()).limit(limit)
@@ -243,7 +243,7 @@ class Runs(Rows):
         return self.read(query)
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
-        """The whole run; None if no run has that id.
+        """The whole run; None if no run has this id.
 
         Raises StoreError, or DamagedError if it can't be read.
         """
@@ -280,28 +280,28 @@ class Runs(Rows):
             row = session.get(Checkpoint, clean(run_id))
         return row.state_dict if row else None
 
-    # Changes by a visitor or a teacher. Each returns how many runs of the visitor it
-    # changed, and raises StoreError while the database is away.
+    # Changes by a visitor or a teacher. Each one returns how many of the visitor's runs
+    # it changed, and raises StoreError while the database is away.
 
     def rename(self, run_id: str, visitor: str, name: str) -> int:
-        """Name a run; the empty name takes its name away."""
+        """Name a run; an empty text removes its name."""
         words = " ".join(clean(name).split())[:LONGEST_NAME]
         return self._changed([run_id], visitor, name=words)
 
     def hide(self, run_ids: Sequence[str], visitor: str, hidden: bool = True) -> int:
-        """Leave runs out of lists, or show them again."""
+        """Hide runs from lists, or show them again."""
         return self._changed(run_ids, visitor, hidden=hidden)
 
     def withhold(self, run_id: str, visitor: str, withheld: bool = True) -> int:
-        """Hide a run from the class, even if its owner shows it; or end that."""
+        """Hide a run from the class, even if its owner shows it, or show it again."""
         return self._changed([run_id], visitor, withheld=withheld)
 
     def delete(self, run_ids: Sequence[str], visitor: str) -> int:
-        """Delete runs for good; later reports of theirs change nothing."""
+        """Delete runs for good; their later reports change nothing."""
         return self._changed(run_ids, visitor)
 
     def _changed(self, run_ids: Sequence[str], visitor: str, **values: Any) -> int:
-        """Change runs of a visitor; without values, delete them."""
+        """Change a visitor's runs, or without values, delete them."""
         mine = RunSummary.id.in_(run_ids) & (RunSummary.visitor == visitor)
         change = update(RunSummary).values(values) if values else delete(RunSummary)
         statement = change.where(mine)
@@ -312,7 +312,7 @@ class Runs(Rows):
 
 
 def interrupted(step: int, steps: int | None) -> str:
-    """The message of a run that the app's stop has ended."""
+    """The message of a run that ended because the app stopped."""
     if not step:
         return "The app stopped just after this job began. Start the job again."
     whole = f" of {steps:,}" if steps else ""
@@ -321,7 +321,7 @@ def interrupted(step: int, steps: int | None) -> str:
 
 
 def rates(changes: Sequence[Change]) -> dict[str, float] | None:
-    """Learning rates by the steps before them; None where nothing was changed."""
+    """Learning rates by the steps before them; None if nothing was changed."""
     return {str(change.step): change.learning_rate for change in changes} or None
 
 

@@ -1,4 +1,4 @@
-"""The store: runs, visitors, classes and measurements in a database."""
+"""The store: runs, visitors, classes, and measurements in a database."""
 
 import tempfile
 from pathlib import Path
@@ -16,9 +16,9 @@ class Store:
     """A server opens one at its start; safe to use from threads."""
 
     def __init__(self, url: str | None = None) -> None:
-        """Open the database at `url`, else DATABASE_URL, else the file in data/.
+        """Open the database at `url`, or else DATABASE_URL, or else the file in data/.
 
-        Makes or upgrades it first. Raises StoreError if it can't be used, or another
+        Makes or upgrades it first. Raises StoreError if it can't be used, or if another
         app uses it.
         """
         self.database = Database(url)
@@ -33,7 +33,7 @@ class Store:
 
     @classmethod
     def passing(cls, why: str) -> Self:
-        """A store that forgets all when it closes, for lack of a database."""
+        """A store without a database, which forgets everything when it closes."""
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
@@ -42,11 +42,11 @@ class Store:
 
     @property
     def problem(self) -> str:
-        """A sentence on what is not being kept right now, and why; empty: all is."""
+        """A sentence on what isn't being kept right now, and why; empty if all is."""
         return self.writer.problem or self._why_passing
 
     def is_there(self, seconds: float) -> bool:
-        """Whether the database takes changes, asked for so many seconds at most."""
+        """Whether the database accepts changes, within so many seconds."""
         return not self._why_passing and self.writer.answers(seconds)
 
     def close(self) -> None:

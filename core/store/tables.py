@@ -1,7 +1,7 @@
 """The tables, and their rows as dataclasses.
 
-Times are seconds since 1970. Values of the app are texts of core.store.codec: the JSON
-of a database has no NaN, which a loss may be.
+Times are seconds since 1970. The app's values are texts from core.store.codec, since a
+database's JSON has no NaN, which a loss may be.
 """
 
 from dataclasses import fields
@@ -47,18 +47,18 @@ def owner(column: str) -> sa.ForeignKey:
 
 
 class Visitor(Row):
-    """A browser, or several that share a code."""
+    """A browser, or several browsers that share a code."""
 
     __tablename__ = "visitors"
 
     id: Mapped[Key]
     code: Mapped[str] = mapped_column(unique=True)  # "lusab-babad-gutih-tugad"
     created: Mapped[float]
-    seen: Mapped[float]  # last, to the hour
+    seen: Mapped[float]  # the last visit, to the hour
 
 
 class Answer(Row):
-    """The newest answer of a visitor to a question, or a guess."""
+    """A visitor's newest answer to a question, or a guess."""
 
     __tablename__ = "answers"
 
@@ -68,7 +68,7 @@ class Answer(Row):
 
 
 class Class(Row, kw_only=True):
-    """A class, and what its teacher has set."""
+    """A class, and what its teacher set."""
 
     __tablename__ = "classes"
 
@@ -80,9 +80,9 @@ class Class(Row, kw_only=True):
     is_open: Mapped[bool] = mapped_column(default=False)  # one at a time
     is_paused: Mapped[bool] = mapped_column(default=False)
     created: Mapped[float]
-    # When all of it is to be deleted; None: never
+    # When the class will be deleted; None: never
     ends: Mapped[float | None] = mapped_column(default=None)
-    # People so far, also those who deleted their data
+    # People so far, including those who deleted their data
     joined: Mapped[int] = mapped_column(default=0)
     outside: Mapped[int] = mapped_column(default=0)  # runs of all who have not joined
 
@@ -96,11 +96,11 @@ class Member(Row):
     visitor: Mapped[str] = mapped_column(owner("visitors.id"), primary_key=True)
     name: Mapped[Prose]
     joined: Mapped[float]
-    runs: Mapped[int]  # begun in this class, the deleted too
+    runs: Mapped[int]  # begun in this class, including deleted ones
 
 
 class Act(Row):
-    """An entry of the log of what teachers did."""
+    """A log entry on what a teacher did."""
 
     __tablename__ = "acts"
     __table_args__ = (sa.Index(None, "class_id", "at"),)
@@ -113,7 +113,7 @@ class Act(Row):
 
 
 class RunSummary(Row, kw_only=True):
-    """A job of the queue (a training run, a race, a lab) as lists show it.
+    """A job in the queue (a training run, a race, a lab) as lists show it.
 
     A training run also has its settings as attributes: `run.task`, `run.batch_size`.
     """
@@ -147,7 +147,7 @@ class RunSummary(Row, kw_only=True):
     accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
-    # Learning rates that were set by hand, by the number of steps made before
+    # Learning rates that were set by hand, by the number of steps before them
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     # What people did with it
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
@@ -160,21 +160,21 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # the newest one, until the value has it
 
     def __getattr__(self, name: str) -> Any:
-        """A setting; one that is newer than the run has its default."""
+        """A setting; a setting that is newer than the run has its default."""
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))
 
     @property
     def config(self) -> RunConfig | None:
-        """None for a job that is no training run."""
+        """The settings; None for a job that isn't a training run."""
         if self.settings is None:
             return None
         return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
 
     @property
     def is_simulated(self) -> bool:
-        """A training run on the simulated accelerator, whose times are no figures."""
+        """Whether the run is on the simulated accelerator, which isn't timed."""
         return self.device == SIMULATED
 
 
@@ -189,7 +189,7 @@ class EpochOfRun(Row):
 
 
 class Curve(Row):
-    """A part of a run's losses up to a step; a run that has ended has one part."""
+    """A part of a run's losses up to a step; an ended run has only one part."""
 
     __tablename__ = "curves"
 
@@ -208,7 +208,7 @@ class Checkpoint(Row):
 
 
 class Measurement(Row):
-    """A measurement, and what it has to be read with."""
+    """A measurement, with what is needed to read it."""
 
     __tablename__ = "measurements"
     __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
@@ -216,7 +216,7 @@ class Measurement(Row):
     id: Mapped[Key]
     kind: Mapped[str]  # the address of what measured it
     machine: Mapped[str]  # an identity that no two machines share
-    subject: Mapped[str]  # thing measured, where a kind has several; else empty
+    subject: Mapped[str]  # what was measured, if a kind has several subjects
     visitor: Mapped[str | None] = mapped_column(  # None: the app itself
         sa.ForeignKey("visitors.id", ondelete="SET NULL")
     )
@@ -226,5 +226,5 @@ class Measurement(Row):
 
 
 def clean(text: str) -> str:
-    """The text without what a database refuses: NUL, and halves of characters."""
+    """The text without what a database refuses: NUL, and lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode()

@@ -14,9 +14,9 @@ from core.store import codec
 from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Rows
 
-SEEN_SECONDS = 3600.0  # a visit is written once in it, not at every click
+SEEN_SECONDS = 3600.0  # a visit is written at most once in this time
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
-WORDS = 4  # words in a code; 64 bits, 16 in each, can't be guessed
+WORDS = 4  # in a code; with 16 bits each, nobody can guess it
 
 
 def new_code(count: int = WORDS) -> str:
@@ -27,14 +27,14 @@ def new_code(count: int = WORDS) -> str:
 
 
 def as_code(typed: str) -> str:
-    """The code that was typed, in any case and with anything between its words."""
+    """The code that somebody typed, in any case and with anything between its words."""
     letters = "".join(filter(str.isalpha, typed.lower()))
     words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
 def know(session: Session, visitor: str) -> None:
-    """Add the visitor's row if it is missing, as a part of a write."""
+    """Add the visitor's row if it is missing, as part of a write."""
     if session.get(Visitor, visitor) is None:
         now = time.time()
         session.add(Visitor(id=visitor, code=new_code(), created=now, seen=now))
@@ -44,7 +44,7 @@ def know(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: dict[str, float] = field(default_factory=dict)  # the last that was written
+    _seen: dict[str, float] = field(default_factory=dict)  # the last written visits
 
     def touch(self, visitor: str) -> None:
         """Note a visit, without waiting; a visitor whose row is gone gets a new one."""
@@ -64,18 +64,18 @@ class Visitors(Rows):
         self.writer.put(work)
 
     def get(self, visitor: str) -> Visitor | None:
-        """None if the id is not known."""
+        """The visitor; None if the id is unknown."""
         return self._first(Visitor.id == visitor)
 
     def by_code(self, code: str) -> Visitor | None:
-        """The visitor of a code, in any spelling; None if it is wrong."""
+        """The visitor with a code, in any spelling; None if the code is wrong."""
         return self._first(Visitor.code == as_code(code))
 
     def _first(self, condition: ColumnElement[bool]) -> Visitor | None:
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
-        """Delete a visitor with all runs, answers and measurements, for good."""
+        """Delete a visitor with all runs, answers, and measurements, for good."""
 
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor
@@ -88,12 +88,12 @@ class Visitors(Rows):
 
 
 class Answers(Rows):
-    """The newest answer of each visitor to each question, guesses among them."""
+    """Each visitor's newest answer to each question, including guesses."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
-        """Store an answer in the place of the last one, and wait for the commit.
+        """Replace the last answer by a new one, and wait for the commit.
 
-        While the database is away it is stored later. TypeError if it is no plain data.
+        It is stored later if the database is away. TypeError if it isn't plain data.
         """
         value = codec.dumps(answer)
 
@@ -104,14 +104,14 @@ class Answers(Rows):
         self.writer.write(work, len(value))
 
     def of(self, visitor: str) -> dict[str, Any]:
-        """The answers of a visitor, by question."""
+        """A visitor's answers, by question."""
         rows = self.read(select(Answer).where(Answer.visitor == visitor))
         return {row.question: codec.loads(row.value, "This answer") for row in rows}
 
     def of_class(
         self, class_id: str, questions: Collection[str]
     ) -> dict[str, dict[str, Any]]:
-        """Answers of a class, by question, then by visitor."""
+        """A class's answers, by question, then by visitor."""
         query = (
             select(Answer)
             .join(Member, Member.visitor == Answer.visitor)

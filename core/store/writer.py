@@ -1,9 +1,9 @@
-"""The one writer: a thread with one connection, and a queue of small writes.
+"""The only writer: a thread with one connection, and a queue of small writes.
 
 Callers that need durability wait for the commit; others don't. While the database is
-away the writes stay in memory, in order, and are made once it is back. Every write must
-be one that may be made twice: a connection that breaks during a commit does not tell
-whether it happened.
+away, the writes stay in memory, in order, and are made once it is back. Making a write
+twice must do no harm, since a connection that breaks during a commit doesn't tell
+whether the commit happened.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
-PATIENCE_SECONDS = 5.0  # how long a commit may take, and close
+PATIENCE_SECONDS = 5.0  # how long a commit may take, and `close`
 MOST_BYTES = 256 * 2**20  # waiting in memory: some 500 runs with checkpoints
 ROW_BYTES = 1024  # size of a write without large values
 
@@ -37,13 +37,13 @@ class Write:
     def __init__(self, work: Work, size: int, erases: bool) -> None:
         self.work, self.size = work, size
         self.erases = erases  # whether deleted data must leave the disk
-        self.ended = False  # committed, or refused by the database
+        self.ended = False  # whether it was committed, or refused by the database
         self.result: Any = None  # the return value of `work`
-        self.error: Exception | None = None  # the reason, if it was refused
+        self.error: Exception | None = None  # why, if it was refused
 
 
 class Writer:
-    """Makes all changes of a database; safe to use from threads."""
+    """Makes all changes to a database; safe to use from threads."""
 
     def __init__(self, database: Database) -> None:
         """Raises StoreError if the database can't be owned."""
@@ -62,7 +62,7 @@ class Writer:
 
     @property
     def problem(self) -> str:
-        """A sentence on what is not being kept, and why; empty while all is well."""
+        """A sentence on what isn't being kept, and why; empty while all is well."""
         with self._changed:
             if not self._cause:
                 return ""
@@ -77,7 +77,7 @@ class Writer:
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write of so many bytes, without waiting."""
+        """Queue a write of `size` bytes, without waiting."""
         write = Write(work, size + ROW_BYTES, erases)
         with self._changed:
             if self._closed or self._bytes + write.size > MOST_BYTES:
@@ -97,8 +97,8 @@ class Writer:
     def wait(self, write: Write) -> bool:
         """Wait until a write is committed; returns whether it is.
 
-        While the database is away it stays queued: see `problem`. Raises the error of a
-        write that the database refuses.
+        While the database is away, the write stays queued: see `problem`. Raises the
+        error if the database refuses the write.
         """
         with self._changed:
             self._changed.wait_for(
@@ -121,10 +121,10 @@ class Writer:
         return write.result
 
     def answers(self, seconds: float) -> bool:
-        """Whether the database takes changes, asked for so many seconds at most.
+        """Whether the database accepts changes, within so many seconds.
 
-        The question is a change of nothing in the queue, and only one at a time, so
-        that they don't pile up while a database hangs.
+        The question is an empty change in the queue, and only one at a time, so that
+        questions don't pile up while a database hangs.
         """
         with self._changed:
             question = self._question
@@ -142,7 +142,7 @@ class Writer:
             return self._changed.wait_for(lambda: not last or last.ended, seconds)
 
     def close(self) -> None:
-        """Write what waits, if the database takes it, and end the thread."""
+        """Write what waits, if the database accepts it, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -155,7 +155,7 @@ class Writer:
     # In the thread
 
     def _run(self) -> None:
-        single = 0  # writes left to make one at a time after a failed batch
+        single = 0  # writes to make one at a time after a failed batch
         while batch := self._next(1 if single else BATCH):
             fresh = self._connection is None
             try:
@@ -177,7 +177,7 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """The next writes, which stay queued until they are made; none at the end."""
+        """The next writes, which stay queued until they are made; empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))
@@ -195,7 +195,7 @@ class Writer:
             self._database.erase(self._connection)
 
     def _drop_connection(self) -> None:
-        """Make the next try open a new one."""
+        """Make the next try open a new connection."""
         if self._connection is not None:
             try:
                 self._connection.close()
@@ -204,12 +204,12 @@ class Writer:
             self._connection = None
 
     def _pause(self, why: str) -> bool:
-        """Wait for the next try, with a problem; False if the writer was closed."""
+        """Wait for the next try, after a problem; False if the writer was closed."""
         with self._changed:
             if why != self._cause:
                 logger.warning("nothing can be saved right now: %s", why)
             self._cause = why
-            self._changed.notify_all()  # waiting for a commit is no use now
+            self._changed.notify_all()  # waiting for a commit is useless now
             return not self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
 
     def _end(self, batch: list[Write]) -> None:
@@ -228,18 +228,18 @@ class Writer:
 class Rows:
     """Reads in any thread, writes through the one writer.
 
-    Reads raise StoreError, and so do the writes that wait while the database is away.
+    Reads raise StoreError while the database is away, and so do writes that wait.
     """
 
     database: Database
     writer: Writer
 
     def read(self, query: Select) -> list[Any]:
-        """What a query selects, as objects."""
+        """The objects that a query selects."""
         with self.database.read() as session:
             return list(session.scalars(query))
 
 
 def _ask(session: Session) -> None:
-    """Reach the database: Postgres hears of a transaction with its first statement."""
+    """Reach the database: Postgres notices a transaction at its first statement."""
     session.execute(text("SELECT 1"))

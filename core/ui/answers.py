@@ -10,7 +10,7 @@ from core.ui.server import store, visitor_of_cookie
 
 
 def given() -> dict[str, Any]:
-    """This visitor's answers by their keys; read once a session."""
+    """This visitor's answers by their keys, read once per session."""
     if "answers" not in st.session_state:
         who = visitor_of_cookie()
         try:
@@ -21,7 +21,7 @@ def given() -> dict[str, Any]:
 
 
 def keep(key: str, answer: Any) -> None:
-    """Remember an answer; without a cookie, until the tab is closed."""
+    """Remember an answer, or without a cookie, until the tab is closed."""
     given()[key] = answer
     if who := visitor_of_cookie():
         store().answers.keep(who, key, answer)
@@ -46,5 +46,5 @@ def toggle(label: str, key: str) -> bool:
 
 
 def is_on(key: str) -> bool:
-    """Whether the switch of that key is on, drawn or not."""
+    """Whether the switch with that key is on, drawn or not."""
     return bool(st.session_state.get(key, given().get(key, False)))

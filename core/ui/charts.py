@@ -1,6 +1,6 @@
-"""Shapes and colors of charts: a DataFrame in, an alt.Chart out.
+"""The shapes and colors of charts: a DataFrame in, an alt.Chart out.
 
-A chart whose data changes while a job runs is a specification instead, see `live`.
+If a chart's data changes while a job runs, it is a specification instead, see `live`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,19 +20,19 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class Palette:
-    """The colors of one theme; no chart has others."""
+    """One theme's colors; charts have no other colors."""
 
     accelerator: str
     cpu: str
-    further: tuple[str, ...]  # earlier runs, and series that are no device
-    pale: str  # a paler first of `further`
+    further: tuple[str, ...]  # earlier runs, and series that aren't devices
+    pale: str  # a paler version of the first of `further`
     text: str
-    inverse: str  # text on a cell of full shade
+    inverse: str  # text on a cell in full shade
     quiet: str
     page: str
     ground: str  # a heat map's cell without a difference
-    low: str  # a heat map's low value, where other cells are empty
-    right: str  # right answers only; `wrong` likewise
+    low: str  # a heat map's low value, if other cells are empty
+    right: str  # only for right answers, as `wrong` is for wrong ones
     wrong: str
     runs: tuple[str, ...]  # runs side by side; none is a device's color
 
@@ -79,7 +79,7 @@ DARK = Palette(
 
 Chart = alt.LayerChart | alt.FacetChart
 Specification = dict[str, Any]
-LATER = alt.UrlData("later")  # stands for data that comes when a chart is drawn
+LATER = alt.UrlData("later")  # stands for data that comes when the chart is drawn
 # For the legend of thin or faint lines.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
@@ -102,7 +102,7 @@ def palette() -> Palette:
 
 @contextmanager
 def faded() -> Iterator[None]:
-    """Draw pale charts, except the texts: examples, nothing measured."""
+    """Draw pale charts with normal texts: examples, nothing measured."""
     token = _faded.set(True)
     try:
         yield
@@ -125,7 +125,7 @@ def _pale(colors: Palette) -> Palette:
 
 
 def mixed(color: str, other: str, share: float) -> str:
-    """A share of one color, the rest of another."""
+    """A mix of two colors."""
     parts = (
         (int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)
     )
@@ -143,10 +143,10 @@ def _theme() -> alt.theme.ThemeConfig:
     }
     return {
         "config": {
-            # Asked for four, Vega draws three to seven.
+            # Vega draws three to seven if it is asked for four.
             "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},
             "axisX": {"grid": False},
-            "axisBand": {"labelFlush": False},  # a name stands beside its row
+            "axisBand": {"labelFlush": False},  # a name is beside its row
             "header": fonts,
             "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
             "rule": {"color": colors.text},
@@ -184,7 +184,7 @@ def _without_later(node: Any) -> Any:
     return [_without_later(each) for each in node] if isinstance(node, list) else node
 
 
-# What shapes are made of
+# Parts of shapes
 
 
 def hues(
@@ -196,18 +196,18 @@ def hues(
 
 
 def shades(column: str, *colors: str, **scale: Any) -> alt.Color:
-    """A heat map's shades, from the first color to the last."""
+    """A heat map's shades, from the first color to the last one."""
     color = alt.Color(f"{column}:Q").legend(None)
     return color.scale(range=list(colors), interpolate="rgb", **scale)
 
 
 def either(test: str, then: Any, otherwise: Any) -> Any:
-    """One value for rows that pass the test, another for the others."""
+    """One value for rows that pass the test, and another value for other rows."""
     return alt.condition(test, alt.value(then), alt.value(otherwise))
 
 
 def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
-    """An axis with these ticks; without their count Vega would drop some."""
+    """An axis with these ticks; without their count, Vega would drop some."""
     values = list(values)
     return alt.Axis(values=values, tickCount=len(values), **axis)
 
@@ -221,9 +221,9 @@ def whole(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten; of many, every second one.
+    """Ticks of a logarithmic axis: powers of ten, or every second one of many.
 
-    With fewer than three powers, round numbers between them as well.
+    With fewer than three powers, there are round numbers between them, too.
     """
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
@@ -252,13 +252,13 @@ def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
 
 
 def middle_half(unit: str) -> list[alt.Tooltip]:
-    """Of a median: columns time (in words), low and high."""
+    """Tooltips of a median: columns time (in words), low, and high."""
     ends = {"low": f"Lower quartile, {unit}", "high": f"Upper quartile, {unit}"}
     return tips(time="Median") + tips(".4g", **ends)
 
 
 def microseconds() -> alt.Axis:
-    """A logarithmic axis of times as people say them, whose column is in µs."""
+    """A logarithmic axis of times as people say them; its column is in µs."""
     labels = (
         "datum.value < 1000 ? format(datum.value, '~r') + ' µs' : "
         "datum.value < 1000000 ? format(datum.value / 1000, '~r') + ' ms' : "
@@ -290,9 +290,9 @@ def bars(
 ) -> Chart:
     """A bar per row with its text after it, and a line for its spread if it has one.
 
-    The spread goes from column low to high; the text follows on column end, on the
-    spread, or on the bar. `step` is the distance of the rows; `channels` are the bars'.
-    Without a domain of its own the axis ends where the data end.
+    The spread goes from column low to high; the text is after column end, the spread,
+    or the bar. `step` is the distance between rows; `channels` are the bars'. Without a
+    domain, the axis ends where the data end.
     """
     frame = rows.data
     end = next((column for column in ("end", "high") if column in frame), None)
@@ -314,7 +314,7 @@ def bars(
 def dots(
     rows: alt.Chart, x: alt.X, text: str | alt.Text, step: int = 34, **channels: Any
 ) -> Chart:
-    """Like `bars`, for a logarithmic axis, which has no 0 for a bar to begin at."""
+    """Like `bars`, for a logarithmic axis, which has no 0 where a bar could begin."""
     mark = rows.mark_circle(size=90, opacity=1)
     return bars(rows, x, text, step, mark=mark, dx=9, **channels)
 
@@ -352,9 +352,9 @@ def heat_map(
 ) -> Chart:
     """Cells and their texts, which are inverse for cells that pass the test `dark`.
 
-    A click on a cell sets `select`. `size` is the texts' size, `dy` how far they are
-    below the middle; `cell` are channels of the cells. Without `aria` screen readers
-    read the texts alone: a layer without cells would be an image without a name.
+    A click on a cell sets `select`. `size` is the texts' size, and `dy` is how far they
+    are below the middle; `cell` are the cells' channels. Without `aria`, screen readers
+    read only the texts: a layer without cells would be an image without a name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:

@@ -1,6 +1,6 @@
-"""The open class's rules as pages apply them, to offer no more than they allow.
+"""The open class's rules on pages, which offer no more than the rules allow.
 
-They hold on the server, when a job is submitted.
+The server checks the rules when a job is submitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,29 +28,29 @@ def hides_all(settings: Iterable[str]) -> bool:
 
 
 def holds(settings: Iterable[str]) -> bool:
-    """Whether one of them is fixed, or its control hidden."""
+    """Whether one of them is fixed or has a hidden control."""
     return not {*rules().fixed, *rules().hidden}.isdisjoint(settings)
 
 
 def fixed(setting: str) -> Any | None:
-    """The fixed value; None: it may be chosen."""
+    """The fixed value; None if people may choose."""
     return rules().settings.get(setting)
 
 
 def shared(setting: str) -> Any | None:
-    """As `fixed`, on other pages than Train."""
+    """Like `fixed`, for pages other than Train."""
     return fixed(setting) if setting in SHARED else None
 
 
 def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
-    """The options that are allowed; all, if none is."""
+    """The allowed options, or all if none is allowed."""
     held, with_fixed = rules(), setting in SHARED
     allowed = [o for o in options if held.allows(setting, o, with_fixed=with_fixed)]
     return allowed or options
 
 
 def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a training run, changed where the class asks for others."""
+    """A training run's settings, changed where the class asks for others."""
     held = rules()
     settings = {**given, **held.settings}
     fit = MODELS_FOR[settings["task"]]
@@ -72,13 +72,13 @@ def at_most(setting: str, value: int) -> int:
 
 
 def limited(label: str, setting: str) -> str:
-    """A field's label, with the most that the class allows: "Epochs (up to 5)"."""
+    """A field's label, with the class's limit: "Epochs (up to 5)"."""
     most = rules().epochs if setting == "epochs" else None
     return f"{label} (up to {most})" if most else label
 
 
 def machine(whole: Machine) -> Machine:
-    """The machine with its allowed devices; with all, if none is allowed."""
+    """The machine with its allowed devices, or with all if none is allowed."""
     names = among("device", [device.device for device in whole.devices])
     simulates = whole.simulates and rules().allows("device", SIMULATED)
     devices = tuple(d for d in whole.devices if d.device in names)
@@ -86,7 +86,7 @@ def machine(whole: Machine) -> Machine:
 
 
 def sentence() -> str:
-    """A summary of the rules for a run; empty without any."""
+    """A summary of the rules for a run; empty without rules."""
     held, parts = rules(), []
     if held.epochs:
         parts.append(f"up to {format.counted(held.epochs, 'epoch')}")

@@ -1,6 +1,6 @@
-"""A field for code: one width for all letters, and a number beside each line.
+"""A field for code, with a fixed-width font and a number beside each line.
 
-Streamlit's text areas have the page's font, which no setting and no theme changes.
+Streamlit's text areas have the page's font, and no setting or theme changes that.
 """
 
 import re
@@ -27,10 +27,10 @@ def draw(
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
-    """The field, in a form: its text counts once the form is sent.
+    """Draw the field in a form: its text counts once the form is sent.
 
-    It has `value` until somebody writes, and marks the lines `marked` until they do;
-    `most` is the limit in characters.
+    Until somebody types, it has the text `value` and marks the lines `marked`; `most`
+    is the limit in characters.
     """
     _FIELD(
         key=key,
@@ -48,7 +48,7 @@ def draw(
 
 
 def text(key: str, default: str = "") -> str:
-    """The text in the field of that key, as sent last."""
+    """The text in the field with that key, as it was last sent."""
     written: str = st.session_state.get(key, {}).get("value", default)
     return written
 

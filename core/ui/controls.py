@@ -1,4 +1,4 @@
-"""Controls that stand on several pages, and files to take away."""
+"""Controls that several pages use, and files to download."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,26 +14,26 @@ from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.rows import Row
 from core.ui import class_rules, format
 
-MOST = 10**9  # no number here needs more
+MOST = 10**9  # no number here needs to be higher
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
 
 def on_phone() -> bool:
-    """In this browser columns stand one below the other."""
+    """Whether this browser is so narrow that columns are below each other."""
     return "Mobi" in st.context.headers.get("User-Agent", "")
 
 
 def row() -> DeltaGenerator:
-    """Where a guess, settings and buttons stand side by side."""
+    """A row for a guess, settings, and buttons side by side."""
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """One of some options, by the names that people know them by.
+    """A choice between options, with the names that people know.
 
-    A class may leave fewer of a `setting` to choose, or hide the control.
+    A class may allow fewer options for a `setting`, or hide the control.
     """
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
@@ -51,18 +51,18 @@ def choice(
 
 
 def task(key: str, has_data: bool, **more: Any) -> str:
-    """One of the tasks on images that can be trained on here."""
+    """A choice between the image tasks that this machine can train on."""
     tasks = IMAGE_TASKS if has_data else ("sprites",)
     return choice("Task", key, tasks, "task", **more)
 
 
 def model(key: str, **more: Any) -> str:
-    """One of the models for images."""
+    """A choice between the models for images."""
     return choice("Model", key, IMAGE_MODELS, "model", **more)
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:
-    """For how long something is measured, in seconds."""
+    """A field for how many seconds to measure."""
     chosen = choice("Time", key, seconds, index=1, format_func="{} seconds".format)
     return float(chosen)
 
@@ -70,7 +70,7 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 def number(
     label: str, key: str, value: int, step: int, setting: str = "", **more: Any
 ) -> int:
-    """A whole number, without limits: whoever takes it says what is wrong with it.
+    """A whole number without limits: whoever uses the number checks it.
 
     A class may fix a `setting`, or hide the control.
     """
@@ -93,7 +93,7 @@ def number(
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """Show a ValueError in that place: nothing can be started."""
+    """Show a ValueError in that place: until it is fixed, nothing can start."""
     try:
         yield
     except ValueError as error:
@@ -102,11 +102,11 @@ def startable(place: DeltaGenerator) -> Iterator[None]:
         )
 
 
-# Files to take away
+# Files to download
 
 
 def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
-    """A button that hands out a file called `name`, and leaves the page as it is."""
+    """A button that downloads a file called `name` and doesn't redraw the page."""
     st.download_button(
         label,
         data,
@@ -118,7 +118,7 @@ def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
 
 
 def download_rows(name: str, rows: list[Row]) -> None:
-    """CSV and JSON; every row says where, when and how it was measured."""
+    """Download CSV and JSON; every row has where, when, and how it was measured."""
     if not rows:
         return
     table = pd.DataFrame(rows).to_csv(index=False)

@@ -16,20 +16,20 @@ from core.ui.questions import Question
 
 @dataclass(frozen=True)
 class Lesson:
-    """One page."""
+    """A page of the course."""
 
     file: str  # from the project's root
     title: str
     icon: str
-    promise: str  # one sentence on what you will be able to do after it
+    promise: str  # one sentence on what you can do afterward
     asks: str = ""  # the question that it answers, in some eight words
     minutes: int = 0
-    further: bool = False  # after the course, which is done without it
+    further: bool = False  # not needed to finish the course
     questions: tuple[Question, ...] = ()  # at its end
     read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
 
     def solved(self, given: Mapping[str, Any]) -> int:
-        """How many of its questions were answered right, on any try."""
+        """How many of its questions somebody answered right, on any try."""
         return sum(question.is_solved(given) for question in self.questions)
 
     def is_done(self, given: Mapping[str, Any]) -> bool:
@@ -61,7 +61,7 @@ PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 
 def page(title: str) -> Lesson:
-    """The page of that title, a lesson or another one."""
+    """The page with that title, whether or not it is a lesson."""
     return next(each for each in PAGES if each.title == title)
 
 
@@ -74,7 +74,7 @@ def of_address(address: str) -> Lesson | None:
 
 
 def after(this: Lesson) -> Lesson | None:
-    """The next lesson; None after the last."""
+    """The next lesson; None after the last one."""
     place = LESSONS.index(this) + 1
     return LESSONS[place] if place < len(LESSONS) else None
 
@@ -87,5 +87,5 @@ def link(to: Lesson, label: str = "", **more: Any) -> None:
 
 @cache
 def _streamlit_page(file: str) -> Any:
-    """Streamlit's page; for a name it would search each time, twenty times a page."""
+    """Streamlit's page: it would look up a name each time, twenty times a page."""
     return st.Page(file, default=file == HOME.file)

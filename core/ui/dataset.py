@@ -14,17 +14,17 @@ words = Words(__file__)
 
 
 def is_here(machine: Machine | None) -> bool:
-    """Fashion-MNIST can be trained on; assumed until the workers have answered."""
+    """Whether Fashion-MNIST is usable; assumed until the workers have answered."""
     return machine is None or machine.fashion_mnist.usable
 
 
 def default_task(machine: Machine | None) -> str:
-    """The task on images that this machine has the data for."""
+    """The image task that this machine has the data for."""
     return "fashion-mnist" if is_here(machine) else "sprites"
 
 
 def offer(machine: Machine) -> None:
-    """Say what is wrong with the data, and offer to fetch it where that helps."""
+    """Say what is wrong with the data, and offer to fetch it if that helps."""
     status = machine.fashion_mnist
     if status.problem:
         st.error(
@@ -51,7 +51,7 @@ def offer(machine: Machine) -> None:
 
 
 def _job() -> Job | None:
-    """The download in progress, anybody's; without one, this visitor's last."""
+    """Anybody's download in progress, or else this visitor's last one."""
     going_on = [job for job in engine().jobs(FETCH) if not job.ended]
     return next(iter(going_on or engine().jobs(FETCH, visitor())[-1:]), None)
 
@@ -72,6 +72,6 @@ def _show(job: Job) -> None:
 
 @st.fragment(run_every=polling.POLL_SECONDS)
 def _show_when_checked() -> None:
-    """Draw the page anew as soon as the workers have seen the data."""
+    """Redraw the page as soon as the workers have checked the data."""
     if is_here(engine().machine()):
         st.rerun()

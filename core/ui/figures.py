@@ -1,4 +1,4 @@
-"""Figures as the pages show them: tables, metrics, and what charts of readings need."""
+"""Figures on pages: tables, metrics, and what charts of readings need."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from core.ui import format
 from core.ui.charts import faded
 from core.ui.server import engine
 
-# How wide the characters of a metric are, and what is around them.
+# How wide a metric's characters are, and the space around them.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
@@ -43,9 +43,9 @@ def table(
     alt: str = "",
     **more: Any,
 ) -> None:
-    """A table that is as high as its rows need; `alt` says what it shows.
+    """A table that is as high as its rows; `alt` says what it shows.
 
-    Without `columns`, each row is a dictionary by them.
+    Without `columns`, each row is a dictionary from column to value.
     """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
@@ -56,7 +56,7 @@ def metrics(
     figures: Mapping[str, str],
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Figures side by side, to the margin, or in pairs; `notes` explain some."""
+    """Figures side by side or in pairs; `notes` explain some of them."""
     widest = max(
         max(LABEL_PIXELS * len(label), VALUE_PIXELS * len(value))
         for label, value in figures.items()
@@ -67,15 +67,15 @@ def metrics(
 
 
 def caption(text: str, result: Any) -> None:
-    """How the figures of a result were measured, and when if it knows.
+    """How a result's figures were measured, and when, if that is known.
 
-    And where, if not with what is here now, which the sidebar of every page tells.
+    It also says where, unless that is what every page's sidebar shows.
     """
     where = getattr(result, "environments", None) or [result.environment]
     where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()
     if machine and hasattr(result, "candidates"):
-        # How many threads each of them had is in its name.
+        # Each candidate's name already tells its number of threads.
         threads = machine.devices[0].threads
         alike = (each and replace(each, threads=threads) for each in where)
         told = elsewhere(*alike) and told
@@ -84,7 +84,7 @@ def caption(text: str, result: Any) -> None:
 
 
 def elsewhere(*environments: Environment | None) -> str:
-    """Where something was measured, as a sentence; empty: with what is here now."""
+    """A sentence on where something was measured; empty if it was here."""
     machine = engine().machine()
     here = {format.provenance(each) for each in machine.devices} if machine else set()
     known = dict.fromkeys(
@@ -97,14 +97,14 @@ def elsewhere(*environments: Environment | None) -> str:
 
 @contextmanager
 def empty_axes() -> Iterator[None]:
-    """In the place of figures that are not there to be seen yet: their axes, pale."""
+    """Draw pale axes in place of figures that nobody may see yet."""
     st.markdown(":gray[Your measurement will appear here.]")
     with faded():
         yield
 
 
 def bullets(lines: Iterable[str]) -> None:
-    """A list, a sentence or two a point."""
+    """A list, with a sentence or two per point."""
     st.markdown("\n".join(f"- {line}" for line in lines))
 
 
@@ -114,10 +114,10 @@ def readings(
     ends: Ends = format.middle_half,
     **unit: float,
 ) -> pd.DataFrame:
-    """A row for each: what it is, its median and the `ends` of its spread.
+    """A row for each: what it is, its median, and the `ends` of its spread.
 
-    The first columns are the fields of these names. `unit`, say microseconds=1e6, is
-    the column of the median; low and high are in it too, and time is it in words.
+    The first columns are the fields with these names. `unit`, such as microseconds=1e6,
+    names the median's column and scales low and high, too; time is the median in words.
     """
     ((column, scale),) = unit.items()
     rows = []

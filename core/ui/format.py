@@ -87,7 +87,7 @@ STEERED = "steered by hand"
 
 
 def setting(config: Any, field: str) -> str:
-    """One setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
+    """A setting in a word or two: "batch 64", "CNN", "lr 0.001"."""
     value = getattr(config, field)
     if field == "epochs" and value:
         return counted(value, "epoch")
@@ -102,7 +102,7 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """Each run's values of the settings that differ; without any, its model."""
+    """Each run's values of the settings that differ, or its model if none do."""
     differing = [
         field.name
         for field in fields(RunConfig)
@@ -115,14 +115,14 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def run_line(config: RunConfig) -> str:
-    """A run in a line: Sprites · ANN · batch 64 · 30 epochs."""
+    """A run in one line: Sprites · ANN · batch 64 · 30 epochs."""
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
     told.append(counted(config.epochs, "epoch"))
     return " · ".join([*told, setting(config, "host")] if config.host else told)
 
 
 def quality(result: RunResult) -> str:
-    """The quality of a finished run: 87.60%, or for regression R² 0.946."""
+    """A finished run's quality: 87.60%, or for regression R² 0.946."""
     if result.test_accuracy is not None:
         return f"{result.test_accuracy:.2%}"
     return f"R² {result.r2:.3f}"
@@ -157,17 +157,17 @@ def spread(seconds: Sequence[float]) -> str:
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:
-    """The quartiles around the middle half of at least two values."""
+    """The quartiles of at least two values, around their middle half."""
     first, _, third = quantiles(values, method="inclusive")
     return first, third
 
 
 def size(count: float | None) -> str:
-    """Bytes with a unit: 47 MB, 25.3 GB."""
+    """A number of bytes with a unit: 47 MB, 25.3 GB."""
     if count is None:
         return "unknown"
     for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 999.5:  # else three digits would round up to 1e+03
+        if abs(count) < 999.5:  # otherwise, three digits would round up to 1e+03
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"

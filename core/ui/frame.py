@@ -37,9 +37,9 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """The first call of the page of that title: sidebar, title, promise.
+    """The first call on the page with that title: sidebar, title, promise.
 
-    Home draws title and promise itself. The page is drawn again once the workers have
+    Home draws its own title and promise. The page is redrawn once the workers have
     described the machine, or failed.
     """
     lesson = course.page(title)
@@ -57,14 +57,14 @@ def begin(title: str) -> None:
         _course()
         st.space("small")  # after the lessons
         link(RUNS)
-        # Before the first class, its teacher gets in there.
+        # Before there is a class, the teacher signs in there.
         if room().on_board is not None or any(map(os.environ.get, TEACHING)):
             link(CLASS)
         if room().is_teacher(visitor()):
             link(TEACHER)
         _machine_badge()
         _jobs()
-        _wait_for_machine()  # here, so that nothing beside it moves when it goes
+        _wait_for_machine()  # here, so that nothing moves when it disappears
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
@@ -74,7 +74,7 @@ def begin(title: str) -> None:
 
 
 def end(title: str) -> None:
-    """The last call of the lesson of that title: practice, then the next page."""
+    """The last call in the lesson with that title: practice, then the next page."""
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
@@ -102,10 +102,10 @@ def end(title: str) -> None:
 def sections(
     drawn: Mapping[str, Callable[[], None]], always: Collection[str] = ()
 ) -> None:
-    """Tabs by their names, with functions that draw them; the address has the open one.
+    """Tabs by name, with functions that draw them; the address has the open tab.
 
-    Those in `always` are drawn even if they are closed: an upload's file is lost with
-    its field.
+    Tabs in `always` are drawn even if they are closed, since an upload's file is lost
+    with its field.
     """
     tabs = st.tabs(list(drawn), key="tab", bind="query-params")
     for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):
@@ -115,7 +115,7 @@ def sections(
 
 
 def device_color(backend: str) -> Color:
-    """Blue is the CPU, orange the accelerator, everywhere."""
+    """Everywhere, blue is the CPU and orange is the accelerator."""
     return "blue" if backend == "CPU" else "orange"
 
 
@@ -144,7 +144,7 @@ def machine() -> Machine:
 
 
 def _course() -> None:
-    """The lessons, with those that this visitor has done or begun."""
+    """The lessons, and which ones this visitor has finished or begun."""
     given = answers.given()
     done = [lesson for lesson in LESSONS if lesson.is_done(given)]
     begun = [
@@ -169,7 +169,7 @@ def _course() -> None:
 
 
 def _machine_badge() -> None:
-    """The best device; pressed, everything that figures are measured with."""
+    """The best device; a click shows everything that figures are measured with."""
     machine = engine().machine()
     st.space("small")
     if machine is None:
@@ -192,7 +192,7 @@ def _machine_badge() -> None:
 
 
 def _jobs() -> None:
-    """A link to the page of each of this visitor's jobs, kept up to date."""
+    """Links to the pages of this visitor's jobs, kept up to date."""
     ids = [job.id for job in engine().going_on(visitor())]
     if not ids:
         return

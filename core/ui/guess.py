@@ -1,4 +1,4 @@
-"""A guess before a measurement, and what it was worth after it.
+"""A guess before a measurement, and how good it was.
 
 Guessing is optional: "Just show me" shows a result for good. The measurement itself
 never waits for a guess.
@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.ui import answers as kept
 
-SHOWN = "just show me"  # kept in the place of a guess by whoever makes none
+SHOWN = "just show me"  # kept instead of a guess
 CLOSE = "About equally fast"
 
 
@@ -24,7 +24,7 @@ def ask(
 ) -> Any | None:
     """Ask for a guess; returns it, SHOWN, or None until the learner has answered.
 
-    "Just show me" is offered once it `ran`, when there is something to show.
+    "Just show me" is offered once it `ran`, so that there is something to show.
     """
     if made(key) == SHOWN:
         return SHOWN
@@ -43,7 +43,7 @@ def ask(
 
 
 def made(key: str) -> Any | None:
-    """The earlier guess; None if there is none."""
+    """The earlier guess; None without a guess."""
     return kept.given().get(key)
 
 
@@ -58,7 +58,7 @@ def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
 
 
 def within(answer: str) -> str:
-    """An answer as it stands within a sentence: "more than 20 GB/s"."""
+    """An answer as it reads inside a sentence: "more than 20 GB/s"."""
     return answer[:1].lower() + answer[1:]
 
 
@@ -71,8 +71,8 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    Of several that the readings leave open, `right` has all. A guess that is not
-    `among` the answers was about something else.
+    `right` has all the answers that the readings allow. A guess that isn't `among` the
+    answers was about something else.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         st.info(finding, icon=":material/lightbulb:")
@@ -86,7 +86,7 @@ def judge(
 
 
 def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> str:
-    """A sentence on a guess beside all that fit what was measured."""
+    """A sentence that compares a guess with all the answers that fit."""
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
     is_sure = len(fitting) == 1

@@ -1,4 +1,4 @@
-"""The machines that have workers, where there are several."""
+"""The machines that have workers, if there are several."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ from core.ui.server import engine
 
 
 def several() -> list[Host]:
-    """All machines; none if there is only one, which pages are about anyway."""
+    """All machines, or none if there is only one, which pages are about anyway."""
     hosts = engine().hosts()
     return hosts if len(hosts) > 1 else []
 
 
 def options(chosen: str) -> list[str]:
-    """Names to choose a training machine from, with `chosen`; "" stands for any.
+    """Training machines to choose from, including `chosen`; "" stands for any.
 
     The list is empty if there is only one machine and none was chosen.
     """
@@ -29,7 +29,7 @@ def options(chosen: str) -> list[str]:
 def machine(chosen: str) -> Machine | None:
     """The chosen machine, or this one; None until it has described itself.
 
-    This one is limited to devices that every machine has: any may do the job.
+    This machine is limited to devices that every machine has: any may do the job.
     """
     hosts = several()
     if chosen:
@@ -42,7 +42,7 @@ def machine(chosen: str) -> Machine | None:
 
 
 def names() -> str:
-    """In a line: "2 machines: `one`, `two`"; empty if there is only one."""
+    """One line: "2 machines: `one`, `two`"; empty if there is only one."""
     hosts = several()
     listed = ", ".join(quoted(host.name) for host in hosts)
     return f"{len(hosts)} machines: {listed}" if hosts else ""

@@ -1,7 +1,7 @@
 """A long job on a page: start and cancel it, follow it, see the newest result.
 
 A panel shows the visitor's newest job, so results survive a reload and are the same in
-all tabs. Visitors without a job see the newest measurement of this machine.
+all tabs. Visitors without a job see this machine's newest measurement.
 """
 
 import time
@@ -26,16 +26,16 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True)
 class JobPanel:
-    """The visitor's jobs that call the function at `address`: started, followed, shown.
+    """Starts, follows, and shows the visitor's jobs, which call what is at `address`.
 
-    With `about`, only those whose arguments it accepts.
+    With `about`, it shows only jobs whose arguments `about` accepts.
     """
 
     address: str
     what: str  # the subject of sentences about it: "The race"
     key: str  # for the start button; Cancel has "cancel_" before it
     icon: str = ":material/timer:"
-    primary: bool = True  # False where the view has a more important button
+    primary: bool = True  # False if the view has a more important button
     about: Callable[..., bool] = lambda *_: True
     failed: str = ""  # a title instead of "The race failed"
     cancelled: str = CANCELLED
@@ -55,14 +55,14 @@ class JobPanel:
 
     @property
     def before(self) -> Job | None:
-        """The newest measurement of this machine, for a visitor without a job."""
+        """This machine's newest measurement, for a visitor without a job."""
         if not self.measures:
             return None
         return last_measurement.newest(self.address, self.subject)
 
     @property
     def going_on(self) -> Job | None:
-        """The visitor's job that has not ended, whatever it is about."""
+        """The visitor's job that hasn't ended, whatever it is about."""
         return self._newest_and_going_on()[1]
 
     def _newest_and_going_on(self) -> tuple[Job | None, Job | None]:
@@ -74,11 +74,11 @@ class JobPanel:
 
     @property
     def ran(self) -> bool:
-        """True if there is something to follow: a job or an earlier measurement."""
+        """Whether there is something to follow: a job or an earlier measurement."""
         return self.job is not None or self.before is not None
 
     def submit(self, *arguments: Any) -> None:
-        """Queue a job; nothing while one goes on, since a double click comes twice.
+        """Queue a job, unless one is going on already, as after a double click.
 
         A refusal is shown beside the button.
         """
@@ -109,21 +109,21 @@ class JobPanel:
             st.warning(refusal, icon=":material/block:")
 
     def cancel_button(self) -> None:
-        """The button that ends the job, while one goes on."""
+        """The button that ends the job that is going on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None) -> None:
-        """Start, or Cancel while a job goes on."""
+        """The button to start a job, or to cancel the job that is going on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
         else:
             self.start_button(label, arguments)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
-        """Draw the newest job live, or the newest measurement with when and by whom.
+        """Draw the newest job live, or the newest measurement with its time and author.
 
-        Returns False where there is neither; `empty` then says what will appear.
+        Returns False if there is neither; then `empty` says what will appear.
         """
         job, going_on = self._newest_and_going_on()
         if going_on and (job is None or going_on.id != job.id):
@@ -166,12 +166,12 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 
 
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
-    """Draw a job live; while it waits, its place in the queue.
+    """Draw a job live, or while it waits, its place in the queue.
 
-    `draw` begins with a `slot` always, so that what follows stays where it is.
+    `draw` always begins with a `slot`, so that what follows stays in its place.
     """
 
-    # An ended job is drawn in the fragment too: elsewhere its charts would flicker.
+    # An ended job is drawn in the fragment, too: elsewhere, its charts would flicker.
     @st.fragment
     def live() -> None:
         now = job if job.ended else engine().job(job.id)
@@ -192,14 +192,14 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 
 
 def slot(text: str, share: float = 0.0) -> None:
-    """How far a job is, or how it ended, always as high."""
+    """How far a job is, or how it ended, always at the same height."""
     st.progress(share, text)
 
 
 def place_in_queue(job: Job) -> str:
-    """Its place, and about how long it waits if similar jobs have run here.
+    """Its place, and about how long it will wait, if similar jobs have run here.
 
-    Or what else it waits for.
+    If the job waits for something else, the text says what for.
     """
     if job.message:
         return job.message.rstrip(".")
@@ -216,17 +216,17 @@ def place_in_queue(job: Job) -> str:
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:
-    """The events of a kind that a job has reported, in order."""
+    """The events of one kind that a job has reported, in order."""
     return [event for event in job.events if isinstance(event, kind)]
 
 
 def latest(job: Job, kind: type[Event]) -> Event | None:
-    """The newest event of a kind that a job has reported."""
+    """The newest event of one kind that a job has reported."""
     return next((e for e in reversed(job.events) if isinstance(e, kind)), None)
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
-    """The slot of a job that failed or was cancelled; `failed` is a title."""
+    """The slot of a job that failed or was canceled; `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")

@@ -1,8 +1,8 @@
 """A lab: a question, a guess, settings, a job, a chart, a finding, its code.
 
-A lesson declares its labs in `_page` modules; docs/adding-a-lab.md shows how. What all
-labs do stands here once: a result stays hidden until the learner has guessed, a job is
-followed live, its finding is held against the guess, figures have captions and files.
+A lesson declares its labs in `_page` modules; docs/adding-a-lab.md shows how. This file
+has what all labs do: a result stays hidden until the learner has guessed, a job is
+followed live, its finding is compared with the guess, figures have captions and files.
 """
 
 import pkgutil
@@ -31,7 +31,7 @@ SIDES = [6, 4]  # widths of a chart and of the words beside it
 
 @dataclass(frozen=True)
 class Guess:
-    """What the learner is asked; `key` is the widget's and the kept answer's."""
+    """The question for the learner; the widget and the kept answer share `key`."""
 
     key: str
     question: str
@@ -43,8 +43,8 @@ class Guess:
 class Finding:
     """The result in one sentence, and the option that it proves right.
 
-    A tuple has all options that the readings leave open; None judges no guess. A guess
-    that is not `among` the options of this result was about something else.
+    A tuple has all options that the readings allow; None judges no guess. A guess that
+    isn't `among` this result's options was about something else.
     """
 
     sentence: str
@@ -53,37 +53,37 @@ class Finding:
     among: Sequence[Any] | None = None
 
     def judge(self, guessed: Any | None) -> None:
-        """Show the sentence, and beside it what the guess was worth."""
+        """Show the sentence, and how good the guess was."""
         guessed = None if self.right is None else guessed
         guess.judge(self.sentence, guessed, self.right, self.say, self.among)
 
 
 class Lab:
-    """A measurement that learners start; its page asks, draws and judges with this.
+    """A measurement that learners start; this asks, draws, and judges for its page.
 
-    A subclass stands in `<name>_page.py` and declares what differs. Its texts are the
+    A subclass is in `<name>_page.py` and declares what differs. Its texts are in the
     table `name` of the folder's words.toml: title (of its tab), heading, text, question
-    and answers, start (the button), empty (what will appear), code (said above the
-    code), code_of. All but start may be missing. The methods take what `gather` makes
-    of a job.
+    and answers, start (the button), empty (what will appear), code (the words above the
+    code), code_of. Only start is required. The methods take what `gather` makes of a
+    job.
     """
 
-    name = ""  # default: of the file, without _page
+    name = ""  # default: the file's name without _page
     address = ""  # function that measures; default: `measure` in the file without _page
     key = ""  # for the start button
     what = "The measurement"  # the subject of sentences about its job
     panel: Mapping[str, Any] = {}  # further fields of its JobPanel
     event: type = object  # class of its progress reports
-    noun = "reading"  # one of these
+    noun = "reading"  # singular
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()  # a tab's name, and its parts
-    asks_below = False  # the settings, instead of beside them
+    asks_below = False  # below the settings, instead of beside them
     finding_above = False  # above the chart, instead of above the words
-    judged: Literal["finished", "ended", "always"] = "finished"  # from then on
+    judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
     file = ""  # name of the CSV and JSON
     idle = False  # measure with the default settings when no one needs the workers
     order = 0  # position of its tab in the lesson
     words: Mapping[str, Any]  # its table
-    suffix = ""  # keeps widget keys unique where a recorded result is shown too
+    suffix = ""  # keeps widget keys unique if a recorded result is shown, too
 
     def __init_subclass__(cls) -> None:
         module = sys.modules[cls.__module__]
@@ -106,29 +106,29 @@ class Lab:
     # What a lab declares
 
     def settings(self, machine: Machine) -> tuple:
-        """Draw them; return the job's arguments, or raise ValueError with why not."""
+        """Draw the settings; returns the job's arguments. ValueError says why not."""
         return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:
-        """The job's arguments where no one has chosen any."""
+        """The job's arguments if nobody has chosen any."""
         return (machine.devices[0].device,)
 
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
-        """What to ask; `arguments` are those of the settings if it asks below them.
+        """What to ask; `arguments` come from the settings if it asks below them.
 
-        By default the question and the answers of its words.
+        By default, it is the question and the answers from its words.
         """
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
         return None
 
     def progress(self, job: Job) -> str | tuple[str, float]:
-        """How far the job is, and which share of it, 0 to 1."""
+        """How far the job is, in words or with its share, 0 to 1."""
         count = format.counted(len(reported(job, self.event)), self.noun)
         return f"Measuring: {count} so far"
 
     def gather(self, job: Job) -> Any:
-        """The result, or as much of it as was reported; None hides everything."""
+        """The result, or what was reported of it so far; None hides everything."""
         return job.value
 
     def chart(self, result: Any) -> None: ...
@@ -136,13 +136,13 @@ class Lab:
     def finding(self, result: Any) -> Finding | None: ...
 
     def lines(self, result: Any) -> Sequence[str] | None:
-        """Bullets beside the chart; None where it has drawn there itself."""
+        """Bullets beside the chart; None if the lab has drawn there itself."""
 
     def below(self, result: Any) -> None:
         """What follows at full width."""
 
     def caption(self, result: Any) -> str | None:
-        """How it was measured; None where it has drawn that itself."""
+        """How it was measured; None if the lab has drawn that itself."""
 
     def more(self, machine: Machine) -> str | None:
         """What the introduction adds for this machine."""
@@ -225,7 +225,7 @@ class Lab:
                 controls.download_rows(f"{self.file}{self.suffix}", rows)
 
     def before(self, arguments: tuple | None) -> None:
-        """Draw what stands in the place of a result: empty axes, if it has them."""
+        """Draw empty axes in place of a result, if the lab has them."""
         if type(self).empty_axes is not Lab.empty_axes:
             with figures.empty_axes():
                 self.empty_axes(arguments)
@@ -245,7 +245,7 @@ class Lab:
 
 @cache
 def labs(lesson: str) -> tuple[Lab, ...]:
-    """The labs in the folder of a lesson, "speed", in the order of their tabs."""
+    """The labs in a lesson's folder, such as "speed", in the order of their tabs."""
     folder = f"core.lessons.{lesson}"
     for file in pkgutil.iter_modules(import_module(folder).__path__):
         if file.name.endswith("_page"):
@@ -255,7 +255,7 @@ def labs(lesson: str) -> tuple[Lab, ...]:
 
 
 def sections(lesson: str, machine: Machine) -> dict[str, Callable[[], None]]:
-    """The labs of a lesson in its page's tabs."""
+    """A lesson's labs, for its page's tabs."""
     return {lab.title: partial(lab.draw, machine) for lab in labs(lesson)}
 
 

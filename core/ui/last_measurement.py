@@ -1,4 +1,4 @@
-"""The newest measurement of this machine: what, when, on what, and by whom.
+"""This machine's newest measurement: what, when, on which devices, and by whom.
 
 A page opens with it until the visitor has measured.
 """
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """The newest measurement by this function on this machine, as an ended job.
+    """This function's newest measurement on this machine, as an ended job.
 
-    None where there is none of that subject, or where it can't be read.
+    None if there is none on that subject, or if it can't be read.
     """
     if not (here := machine()):
         return None
@@ -46,12 +46,12 @@ def _read(measurement_id: str, address: str) -> Job | None:
 
 
 def forget() -> None:
-    """Empty the cache, after measurements were deleted."""
+    """Empty the cache after measurements were deleted."""
     _read.cache_clear()
 
 
 def machine() -> str:
-    """The identity of the machine that pages are about; "" until it is known."""
+    """The identity of the machine that pages show; "" until it is known."""
     here = engine().machine()
     return here.identity if here else ""
 
@@ -70,7 +70,7 @@ def sentence(job: Job, who: str = "") -> str:
     versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
     threads = {environment.threads for environment in measured_with}
     details = [" and ".join(names), *versions]
-    if len(threads) == 1:  # two candidates of a race may differ in threads alone
+    if len(threads) == 1:  # two candidates in a race may differ only in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
     return f"Measured {when} on {', '.join(details)}, {by(job.owner, who)}."

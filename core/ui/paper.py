@@ -1,4 +1,4 @@
-"""Templates of HTML: of pages to take along or print, and of parts of a page."""
+"""HTML templates for pages to download or print, and for parts of a page."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 @cache
 def template(file: Path) -> Template:
-    """A template that takes all texts as they are; `marked` reads some Markdown."""
+    """A template that shows texts literally; `marked` reads some Markdown."""
     environment = Environment(
         loader=FileSystemLoader(file.parent),
         autoescape=True,
@@ -22,6 +22,6 @@ def template(file: Path) -> Template:
 
 
 def _marked(text: str) -> Markup:
-    """Markdown's code spans and bold, and no more of it."""
+    """Only Markdown's code spans and bold text."""
     code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", code))

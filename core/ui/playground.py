@@ -1,7 +1,7 @@
-"""Try it: code of the pages, to be changed and run on the simulated accelerator.
+"""Try it: change a page's code, and run it on the simulated accelerator.
 
-What a function needs to run is written around it, for all to see: the imports that it
-uses, and lines that call it, from calls.toml.
+Around a function, people see what it needs to run: the imports that it uses, and lines
+from calls.toml that call it.
 """
 
 import ast
@@ -24,17 +24,17 @@ from core.words import Words
 
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"
-MOST_CHARACTERS, MOST_LINES = 10_000, 8  # code is cut there, output scrolls
+MOST_CHARACTERS, MOST_LINES = 10_000, 8  # code is cut there, and output scrolls
 words = Words(__file__)
 
 
 def button(address: str, key: str = "", **machine: Any) -> None:
-    """A button that opens a function in the editor, where visitors' code may be run.
+    """A button that opens a function in the editor, if visitors' code may run here.
 
-    Nothing for a function that no call is known of. `machine`: fields of a Request.
+    Functions without a known call get no button. `machine` has fields of a Request.
     """
     if not program(address) or engine().machine() is None:
-        return  # without workers, whether code is run is answered late
+        return  # without workers, it takes long to find out whether code may run
     if mode(engine().ask).kind != "off":
         key = f"try_{key or address}"
         if st.button("Try it", icon=":material/edit:", key=key, type="tertiary"):
@@ -43,7 +43,7 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 
 @cache
 def program(address: str) -> str:
-    """The function with what it needs and the lines that call it; "" without those."""
+    """The function with what it needs and the lines that call it; "" without a call."""
     module, _, name = address.partition(":")
     text = read(module)
     call = CALLS.get(address, CALLS["device"].format(name=name)).strip()
@@ -58,7 +58,7 @@ def program(address: str) -> str:
 
 
 def _imports(body: list[ast.stmt], used: set[str]) -> Iterator[str]:
-    """The imports of a module, cut down to what is used."""
+    """A module's imports, reduced to what is used."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if each.name in used]
@@ -105,7 +105,7 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
 
 
 def _reset(address: str) -> None:
-    """Put the code of the page into the field again."""
+    """Put the page's code into the field again."""
     st.session_state.pop(f"tried_{address}_ran", None)
     st.session_state[f"tried_{address}"] = {"value": program(address)}
 
@@ -116,7 +116,7 @@ def _failed(report: dict[str, Any]) -> str:
 
 
 def _result(report: dict[str, Any], said: str, printed: str) -> None:
-    """What came of a run: an error, what it printed, its values, and what moved."""
+    """A run's outcome: an error, what it printed, its values, and what moved."""
     if said:
         st.error(said, icon=":material/error:")
     for note in report["notes"]:
@@ -159,7 +159,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
 
 
 def _shape(value: dict[str, Any]) -> str:
-    """A model has none; that of a single number is empty, as torch writes it."""
+    """A value's shape; a model has a class instead, and a single number has ()."""
     if value["shape"] is None:
         return value["kind"]
     return format.shape(value["shape"]) if value["shape"] else "()"

@@ -1,8 +1,8 @@
 """When the browser asks for a part of a page again.
 
-The interval of `st.fragment(run_every=…)` changes only when the whole page is drawn
-anew, which takes the server some 30 ms. The browser accepts a new interval at any time,
-so a fragment sets its next poll.
+The interval of `st.fragment(run_every=…)` changes only when the whole page is redrawn,
+which takes the server some 30 ms. The browser accepts a new interval at any time, so a
+fragment sets its next poll.
 """
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -13,19 +13,19 @@ from core.jobs.job import Job
 from core.ui.server import visitor
 
 RUN_SECONDS = 0.2  # a look at a run takes the server some 10 ms
-POLL_SECONDS = 1.0  # at other jobs, with an Altair chart, up to 100 ms
-PATIENT_SECONDS = 3.0  # at jobs of others, and at those that wait
+POLL_SECONDS = 1.0  # for other jobs: with an Altair chart, a look takes up to 100 ms
+PATIENT_SECONDS = 3.0  # for other people's jobs, and for waiting jobs
 
 
 def fragment() -> str:
-    """The id of the fragment that is being drawn; empty outside of all."""
+    """The id of the fragment that is being drawn; empty outside of fragments."""
     return ThreadState.get().fragment_id or ""
 
 
 def every(seconds: float | None, of: str = "") -> None:
-    """Set the interval of a fragment, by default this one; None: no more polls.
+    """Set a fragment's interval, by default this one's; None stops the polls.
 
-    The browser ignores an interval that it has already.
+    The browser ignores an interval that it already has.
     """
     of = of or fragment()
     message = ForwardMsg()
@@ -39,10 +39,10 @@ def every(seconds: float | None, of: str = "") -> None:
 
 
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
-    """The interval for this visitor and a job; None where it has ended.
+    """The interval for this visitor and a job; None after the job has ended.
 
-    It is `going_on` once the visitor's own job has a worker, and short for the next in
-    the queue, one person at most.
+    It is `going_on` once the visitor's own job has a worker, and short for the next job
+    in the queue, which is only one.
     """
     if job.ended:
         return None

@@ -24,7 +24,7 @@ except ValueError as error:
 
 
 def exercise(title: str) -> None:
-    """The exercise of the lesson of that title, if it has one."""
+    """The exercise of the lesson with that title, if there is one."""
     if BROKEN or title in EXERCISES:
         st.subheader("Your turn")
     if BROKEN:
@@ -73,7 +73,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 
 def _judge(key: str, title: str, how: Mode) -> None:
-    """Run what was written. Answer and verdict are found again later."""
+    """Run what somebody wrote, and keep the code and the verdict."""
     text = code_editor.text(key)
     verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="code")
     answers.keep(key, text)
@@ -81,7 +81,7 @@ def _judge(key: str, title: str, how: Mode) -> None:
 
 
 def _unjudged(exercise: Exercise, how: Mode) -> None:
-    """Where nobody's code is run."""
+    """Draw the exercise where nobody can run code."""
     left, right = st.columns([6, 4], gap="medium")
     left.code(exercise.code, line_numbers=True)
     right.caption(f"You can't run code here. {how.why}")
@@ -97,7 +97,7 @@ def _explain(text: str, is_right: bool) -> None:
 
 
 def questions(lesson: Lesson) -> None:
-    """The questions of the lesson, or why there are none."""
+    """The lesson's questions, or why there are none."""
     st.subheader("Before you go on")
     if course.BROKEN:
         st.error(course.BROKEN, title="The questions can't be shown")
@@ -107,7 +107,7 @@ def questions(lesson: Lesson) -> None:
 
 @st.fragment
 def _questions(lesson: Lesson, was_done: bool) -> None:
-    """One question; the last answer draws the page anew, for the course map."""
+    """Draw one question; the last answer redraws the page, for the course map."""
     given, key = answers.given(), f"asked_{lesson.title}"
     if lesson.is_done(given) != was_done:
         st.rerun()
@@ -152,7 +152,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
 
 
 def _run(question: Question) -> None:
-    """For whoever has answered: what the code really does, on this machine."""
+    """After an answer: run the code to see what it really does."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
     with explained("The code was not run"), st.spinner("Running the code"):
@@ -166,7 +166,7 @@ def _run(question: Question) -> None:
 
 
 def _mark(question: Question, given: Mapping[str, Any]) -> str:
-    """Green where the first try was right, gray where a later one was."""
+    """Green if the first try was right, gray if a later try was right."""
     if not question.tries(given):
         return ""
     if not question.is_solved(given):

@@ -14,30 +14,30 @@ from core.errors import ExplainedError
 FILE = "questions.toml"
 FIELDS = {"key": str, "text": str, "right": dict, "wrong": dict}
 OPTIONAL = {"code": str, "gpu": bool, "measured": bool, "check": str}
-WRONG = 2  # wrong answers of a question, at least
+WRONG = 2  # the fewest wrong answers to a question
 
 
 @dataclass(frozen=True)
 class Question:
-    """`given`, in all of it, is what a learner has answered, by key."""
+    """A question; `given` is always what a learner has answered, by key."""
 
     key: str
     text: str
     right: str
-    answers: dict[str, str]  # each with what to say to whoever chose it
+    answers: dict[str, str]  # each with a reply to whoever chose it
     code: str = ""  # shown above the question
-    gpu: bool = True  # whether the machine that the code runs on has one
-    measured: bool = False  # the code measures: what it prints depends on the machine
+    gpu: bool = True  # whether the code runs on a machine with a GPU
+    measured: bool = False  # the code measures, so its output depends on the machine
     check: str = ""  # Python that proves the right answer, for the tests
 
     def tries(self, given: Mapping[str, Any]) -> list[str]:
-        """The first try, others, and the newest at the end."""
+        """The first try, then others; the newest one is last."""
         kept = given.get(self.key, [])
         tries = kept if isinstance(kept, list) else [kept]  # once there was only one
         return [answer for answer in tries if answer in self.answers]
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
-        """The tries with one more; after the first, each answer is in it once."""
+        """The tries with one more; after the first try, each answer is in it once."""
         return [
             *tries[:1],
             *(answer for answer in tries[1:] if answer != chosen),
@@ -52,7 +52,7 @@ class Question:
         return self.tries(given)[:1] == [self.right]
 
     def request(self) -> Request:
-        """The code as a dry run: on a simulated GPU, or without any."""
+        """The code as a dry run, with a simulated GPU or without a GPU."""
         return Request("question.py", self.code, seconds=9, simulates=self.gpu)
 
     def shuffled(self, visitor: str) -> list[str]:
@@ -63,7 +63,7 @@ class Question:
 
 
 def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
-    """What running a question's code came to, in the words of the answers."""
+    """The outcome of a question's code, in the words of the answers."""
     failure = report["failure"]
     if failure:
         return [f"Line {failure['line']['line']}", failure["kind"]]
@@ -73,7 +73,7 @@ def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
     """The questions by their lessons' titles.
 
-    ExplainedError for a broken entry: which lesson's it is, and what it lacks.
+    ExplainedError for a broken entry names the lesson and what is wrong.
     """
     try:
         bank = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -68,7 +68,7 @@ class Run(Progress):
 
     @property
     def is_simulated(self) -> bool:
-        """On the simulated accelerator, whose times are no figures."""
+        """Whether the run is on the simulated accelerator, which isn't timed."""
         return self.config.device == SIMULATED
 
     @property
@@ -77,7 +77,7 @@ class Run(Progress):
 
     @property
     def name(self) -> str:
-        """Its name among the runs of its owner."""
+        """Its name among its owner's runs."""
         return f"Run {self.number}"
 
     @property
@@ -86,14 +86,14 @@ class Run(Progress):
 
     @property
     def checkpoint(self) -> Stored:
-        """Stands for the checkpoint of a run with a result."""
+        """Stands for a finished run's checkpoint."""
         return Stored(self.id)
 
     @cached_property
     def curve(self) -> pa.Table:
         """A row per drawn step: step, seconds, loss, epoch, smoothed, rate.
 
-        The rate is the one set by hand just before, if it was.
+        The rate is there only if somebody set it by hand just before.
         """
         columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = columns
@@ -114,14 +114,14 @@ class Run(Progress):
 
     @property
     def smoothed_loss(self) -> float | None:
-        """The newest running mean of the losses."""
+        """The losses' newest running mean."""
         return self.curve["smoothed"][-1].as_py() if self.losses else None
 
     @cached_property
     def diverged(self) -> str:
-        """Why its learning rate was too high, in sentences; empty where it wasn't.
+        """Sentences on why its learning rate was too high; empty if it wasn't.
 
-        A run that merely learns nothing stays near the loss of guessing.
+        A run that merely learns nothing stays near the loss that guessing gives.
         """
         images, loss = self.config.has_images, self.smoothed_loss or 0.0
         first = self.losses[0].loss if self.losses else 0.0
@@ -145,7 +145,7 @@ class Run(Progress):
 
     @property
     def share(self) -> float:
-        """How much of the run is done, 0 to 1."""
+        """How much of the run is done, from 0 to 1."""
         if self.started is None or self.latest is None:
             return 0.0
         return self.latest.step / self.started.steps
@@ -159,7 +159,7 @@ class Run(Progress):
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run as it stands now; without one, `why_none` says why."""
+    """The run as it is now; if there is none, `why_none` says why."""
     try:
         job = engine().job(job_id) if job_id else None
     except StoreError:
@@ -168,7 +168,7 @@ def run(job_id: str | None) -> Run | None:
 
 
 def why_none(job_id: str) -> str:
-    """Why `run` has none of this id, in a sentence."""
+    """A sentence on why there is no run with this id."""
     try:
         engine().job(job_id)
     except StoreError as error:
@@ -176,25 +176,25 @@ def why_none(job_id: str) -> str:
     return UNKNOWN
 
 
-@lru_cache(maxsize=256)  # so that all who watch a run share its curve
+@lru_cache(maxsize=256)  # so that everybody who watches a run shares its curve
 def view(job: Job) -> Run:
     """A training job with its progress: the same object while nothing is new."""
     return Run(job=job, **vars(job.progress))
 
 
 def forget() -> None:
-    """Clear all that is cached of runs."""
+    """Clear everything that is cached about runs."""
     for cached in (view, _before, _numbers):
         cached.cache_clear()
 
 
 def going_on(owner: str | None = None) -> list[Job]:
-    """Runs of one visitor or all that wait or are trained, in order."""
+    """Waiting and running runs of one visitor or of all, in order."""
     return [job for job in engine().jobs(RUN, owner) if not job.ended]
 
 
 def newest(owner: str, task: str | None = None) -> str | None:
-    """The run that this visitor started last, of a task or any; None without one."""
+    """The run that this visitor started last, on a task or any; None without one."""
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
@@ -203,7 +203,7 @@ def newest(owner: str, task: str | None = None) -> str | None:
 
 
 def on_show() -> Run | None:
-    """The run on images to show: the visitor's own, or one for who has none."""
+    """The run on images to show: the visitor's own, or else another one."""
     own = engine().jobs(RUN, visitor())
     mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
     going_on = [job for job in mine if not job.ended]
@@ -214,16 +214,16 @@ def on_show() -> Run | None:
 
 
 def others() -> str | None:
-    """Whose runs a visitor without any is shown: in a class all (None), else "".
+    """Whose runs a visitor without runs sees: everybody's (None) in a class, else "".
 
-    Those are of the server, which trains with the default settings: what a stranger
-    has tried is no first sight.
+    The latter are the server's own runs with the default settings, since a stranger's
+    experiments make a bad first impression.
     """
     return None if room().may_see(visitor()) else ""
 
 
 def somebodys(*tasks: str) -> Run | None:
-    """A run of these tasks of `others`: one that is trained now, else the newest."""
+    """A run of `others` on these tasks: one that is training, or else the newest."""
     jobs = engine().jobs(RUN, others())
     jobs = [job for job in jobs if job.arguments[0].task in tasks]
     going_on = [job for job in jobs if not job.ended]
@@ -233,13 +233,13 @@ def somebodys(*tasks: str) -> Run | None:
 
 
 def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
-    """Ids of finished runs in the database, the newest first."""
+    """The ids of finished runs in the database, the newest first."""
     rows = stored_runs(owner, limit=5, status="finished")
     yield from (row.id for row in rows if row.task in tasks)
 
 
 def number(run_id: str, owner: str) -> int:
-    """Its number among its owner's runs, from 1: its name and its color for life."""
+    """Its number among its owner's runs, from 1, for its lasting name and color."""
     numbers = _numbers(owner)
     if run_id not in numbers:
         rows = stored_runs(owner, limit=None, hidden=True) if owner else []
@@ -257,7 +257,7 @@ def _numbers(_owner: str) -> dict[str, int]:
 def earlier(than: Run, most: int) -> list[Run]:
     """Runs with losses that the same visitor started before this one, oldest first.
 
-    Those of the same task and criterion: other losses are not comparable.
+    They have the same task and criterion, since other losses are not comparable.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -280,14 +280,14 @@ def earlier(than: Run, most: int) -> list[Run]:
 
 @lru_cache(maxsize=512)  # pages look at a run often
 def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
-    """Ids, the newest first. Raises StoreError."""
+    """Their ids, the newest first. Raises StoreError."""
     like: dict[str, Any] = {"task": task, "criterion": criterion, "before": before}
     rows = store().runs.find(owner, address=RUN, limit=LOOKED_BACK, **like)
     return tuple(row.id for row in rows)
 
 
 def summary(run: Run) -> RunSummary:
-    """A run in memory, as the store would list it."""
+    """A run in memory as the store would list it."""
     job, started, last = run.job, run.started, run.history[-1] if run.history else None
     return RunSummary(
         id=job.id,
@@ -314,7 +314,7 @@ def summary(run: Run) -> RunSummary:
 
 
 def finished() -> list[RunSummary]:
-    """Finished runs on images: this visitor's first, then of `others`, newest first."""
+    """Finished runs on images: this visitor's, then those of `others`, newest first."""
     me, rows = visitor(), dict[str, RunSummary]()
     for owner in (me, others()):
         stored = stored_runs(owner, status="finished")
@@ -328,7 +328,7 @@ def finished() -> list[RunSummary]:
 def stored_runs(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
-    """Runs in the database, the newest first; none where it can't be read."""
+    """Runs in the database, the newest first; none if it can't be read."""
     try:
         return store().runs.find(visitor, address=RUN, limit=limit, **equal)
     except StoreError:
@@ -336,7 +336,7 @@ def stored_runs(
 
 
 def why_not(run_id: str) -> str:
-    """Why `finished` does not have a run, in a sentence."""
+    """A sentence on why `finished` doesn't have a run."""
     wanted = run(run_id)
     if wanted is None:
         return why_none(run_id)
@@ -347,7 +347,7 @@ def why_not(run_id: str) -> str:
 
 
 def start(config: RunConfig) -> str:
-    """Queue a run of this visitor; returns its id."""
+    """Queue a run for this visitor; returns its id."""
     return engine().submit(RUN, config, owner=visitor())
 
 
@@ -361,7 +361,7 @@ def differences(shown: Sequence[Run]) -> list[str]:
 
 
 def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """The curves of some runs, by the names that they are given, else their own."""
+    """Some runs' curves, with the given names or else the runs' own."""
     names = names or [run.name for run in shown]
     curves = [
         run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))
@@ -371,7 +371,7 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
 
 
 def top_loss(shown: Sequence[Run]) -> float | None:
-    """Where an axis is cut for losses that would flatten all others; None: nowhere."""
+    """Where an axis cuts losses that would flatten all others; None for nowhere."""
     drawn = [run for run in shown if run.losses]
     drawn = [run for run in drawn if not run.diverged] or drawn
     usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]
@@ -381,7 +381,7 @@ def top_loss(shown: Sequence[Run]) -> float | None:
 
 
 def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """A row per epoch and split, with the seconds of training until then."""
+    """A row per epoch and split, with the training seconds so far."""
     rows = [
         {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
         | {"seconds": None if run.is_simulated else seconds}

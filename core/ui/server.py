@@ -1,4 +1,4 @@
-"""What all sessions share: store, engine, class, answers; and who the visitors are."""
+"""What all sessions share: store, engine, class, answers; and who visits."""
 
 import logging
 import threading
@@ -35,7 +35,7 @@ _tabs_lock = threading.Lock()
 def store() -> Store:
     """The database; app.py opens it before the engine and closes it after.
 
-    If it can't be used, the app goes on with one in memory, whose `problem` says why.
+    If it can't be used, the app continues with one in memory, whose `problem` says why.
     """
     try:
         return Store()
@@ -51,7 +51,7 @@ def room() -> Room:
 
 
 class PagesEngine(Engine):
-    """Lets the next page be drawn while one waits for an answer."""
+    """Lets the next page be drawn while a page waits for an answer."""
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
         streamlit_patches.give_back_turn()
@@ -80,20 +80,20 @@ def ask(
 
 
 def ask_once(address: str, *arguments: Any) -> Any:
-    """The answer of `ask`, for every visitor who asks the same from then on."""
+    """The answer from `ask`, kept for every visitor who asks the same later."""
     return cached_ask()(address, *arguments)
 
 
 @cache
 def cached_ask() -> Any:
-    """Made when it is first needed: before the server runs, Streamlit would warn."""
+    """Made when first needed, since Streamlit would warn before the server runs."""
     return st.cache_data(max_size="100MB", show_spinner=False)(ask)
 
 
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
-    """The result of a function, in a process of its own.
+    """The result of a function in its own process, with its own random numbers.
 
-    A broken driver may hang or end it, and its random numbers are its own.
+    A broken driver may make the process hang or end.
     """
     call = "core.jobs.sandbox:call_for"
     return engine().ask(call, seconds, address, *arguments, seconds=seconds)
@@ -102,8 +102,8 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 class KeptAnswer(Generic[Answer]):
     """The newest answer to a question, for any thread.
 
-    Only the first caller waits. A call that finds the answer older than `seconds` has
-    it asked anew in the background, for the next call.
+    Only the first caller waits. If a call finds the answer older than `seconds`, the
+    question is asked again in the background, for the next call.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -112,13 +112,13 @@ class KeptAnswer(Generic[Answer]):
         self.clear()
 
     def clear(self) -> None:
-        """Forget the answer: the next caller waits for a new one."""
+        """Forget the answer, so that the next caller waits for a new one."""
         self.newest: Answer | None = None
         self._came = 0.0
         self._asking: Future[Answer] | None = None
 
     def __call__(self) -> Answer:
-        """The answer; without one, raises what the question raises."""
+        """The answer; if there is none, raises what the question raises."""
         with self._lock:
             newest, asking = self.newest, self._asking
             stale = time.monotonic() > self._came + self._seconds
@@ -134,10 +134,10 @@ class KeptAnswer(Generic[Answer]):
         answer = error = None
         try:
             answer = self._question()
-        except Exception as problem:  # for callers that wait; the next one asks again
+        except Exception as problem:  # for waiting callers; the next caller asks again
             error = problem
         with self._lock:
-            if self._asking is asking:  # it was not cleared meanwhile
+            if self._asking is asking:  # it wasn't cleared meanwhile
                 self.newest, self._asking = answer, None
                 self._came = time.monotonic()
         if error is None:
@@ -157,9 +157,9 @@ def explained(title: str) -> Iterator[None]:
 
 @contextmanager
 def noticed(outcome: str = "") -> Iterator[None]:
-    """What goes wrong in it, in a button's callback, is for tell_notice.
+    """If something goes wrong in a button's callback, tell_notice will show it.
 
-    The `outcome` is said before the reason.
+    The `outcome` comes before the reason.
     """
     try:
         yield
@@ -168,7 +168,7 @@ def noticed(outcome: str = "") -> Iterator[None]:
 
 
 def tell_notice() -> None:
-    """Show once why what a button was to do can't be done."""
+    """Show once why a button's action wasn't possible."""
     if why := st.session_state.pop("notice", ""):
         st.warning(why, icon=":material/info:")
 
@@ -176,7 +176,7 @@ def tell_notice() -> None:
 def visitor() -> str:
     """A name for this browser, the same in all its tabs and after a reload.
 
-    A session without a cookie has a name of its own. The server's own work has no
+    Without a cookie, each session has its own name. The server's own work has no
     session and no owner: "".
     """
     if get_script_run_ctx(suppress_warning=True) is None:
@@ -185,7 +185,7 @@ def visitor() -> str:
 
 
 def served() -> str:
-    """The visitor whose page this thread draws, for the log; "" if it draws none."""
+    """The visitor whose page this thread draws, for the log; "" without a page."""
     drawing = get_script_run_ctx(suppress_warning=True) is not None
     return visitor_of_cookie() if drawing else ""
 
@@ -196,13 +196,13 @@ def visitor_of_cookie() -> str:
 
 
 def here() -> dict[str, str]:
-    """The page that each visitor with a tab open has opened last."""
+    """The page that each visitor with an open tab opened last."""
     with _tabs_lock:
         return {who: _pages.get(who, "") for who in _tabs}
 
 
 def count_tabs(visitor: str, more: int) -> None:
-    """So many tabs more of a visitor, or fewer."""
+    """Count that a visitor has more tabs, or fewer."""
     with _tabs_lock:
         _tabs[visitor] += more
         if not _tabs[visitor]:
@@ -221,7 +221,7 @@ def _come() -> str:
 
 
 def come(page: str) -> None:
-    """The visitor has opened the page of that title in a tab, which counts."""
+    """Count the tab in which the visitor opened the page with that title."""
     who = _come()
     with _tabs_lock:
         if who in _tabs:

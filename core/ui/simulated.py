@@ -22,10 +22,10 @@ words = Words(__file__)
 def outline(
     key: str, explained: bool = False, device: str = SIMULATED, badged: bool = True
 ) -> Iterator[None]:
-    """Draw what is inside in the outline, if that is of the simulated `device`.
+    """Draw the block in the outline, if it is about the simulated `device`.
 
-    One outline is `explained` where the page does not `tell`. One that is not `badged`
-    has the badge in what is drawn.
+    If the page doesn't `tell`, one outline is `explained`. Without `badged`, the block
+    draws the badge itself.
     """
     if device != SIMULATED:
         yield
@@ -38,7 +38,7 @@ def outline(
 
 
 def badge(explained: bool = False) -> None:
-    """The word alone, or with what it means beside it."""
+    """The word alone, or with its meaning beside it."""
     if explained:
         mark = ":violet-badge[:material/memory: simulated]"
         st.markdown(f"{mark} {words('simulated.explained')}")
@@ -60,13 +60,13 @@ def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
 
 
 def message(raised: str) -> None:
-    """What was raised on the device, and beneath it what CUDA says in its place."""
+    """What was raised on the device, and below it, what CUDA says instead."""
     st.code(raised, language=None, wrap_lines=True)
     cuda_wording(raised)
 
 
 def cuda_wording(raised: str) -> None:
-    """What CUDA says in its place, where that is different."""
+    """What CUDA says instead, if that is different."""
     if (cuda := in_cuda_words(raised)) != raised:
         said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
         st.markdown(words("simulated.in_cuda_words", said=said))

@@ -1,6 +1,6 @@
 """The source at an address such as "core.loops:train_epoch", read from its file.
 
-Importing it would import torch.
+Importing the code would import torch.
 """
 
 import ast
@@ -71,7 +71,7 @@ def lines_with(address: str, part: str) -> str:
 
 
 def show(*parts: Part) -> None:
-    """Code at addresses, and the texts between."""
+    """Show code at addresses, and the texts between."""
     for part in parts:
         if callable(part):
             part()
@@ -84,7 +84,7 @@ def show(*parts: Part) -> None:
 
 @st.fragment
 def code_tabs(*tabs: tuple[str, *tuple[Part, ...]]) -> None:
-    """Tabs by their names, each with parts for `show`; only the open one is drawn."""
+    """Tabs by name, each with parts for `show`; only the open tab is drawn."""
     names = [name for name, *_ in tabs]
     drawn = st.tabs(names, key=f"code_{names[0]}", on_change="rerun")
     for tab, (_, *parts) in zip(drawn, tabs, strict=True):

@@ -1,7 +1,7 @@
-"""Test images: many as one picture, and the wall, whose images answer to a click.
+"""Test images: many in one picture, and the wall, whose images react to a click.
 
-The wall is fifty test images, framed where a run is wrong, with what its model says to
-the chosen one, and to a drawing.
+The wall has fifty test images, framed where a run is wrong, and what the run's model
+says about the chosen image or about a drawing.
 """
 
 import base64
@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from core.config import IMAGE_TASKS
-from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.data.fashion_mnist import CLASSES  # the sprites have the same classes
 from core.errors import ExplainedError
 from core.results import WALL
 from core.ui.charts import DARK, LIGHT, Palette, palette
@@ -30,8 +30,8 @@ from core.words import Words
 
 Width = int | Literal["stretch", "content"]
 COLUMNS = 10
-ZOOM = 3  # pixels of the picture for a pixel of an image
-GAP = 5  # pixels of the picture between two images
+ZOOM = 3  # the picture's pixels for each pixel of an image
+GAP = 5  # the picture's pixels between two images
 WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
 ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
@@ -45,9 +45,9 @@ def montage(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
-    """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the ink of the theme.
+    """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the theme's ink.
 
-    The zoom is less where a row would be wider than WIDEST.
+    The zoom is smaller if a row would be wider than WIDEST.
     """
     ground, ink, page = (
         np.array(ImageColor.getrgb(color), float)
@@ -83,7 +83,7 @@ def show(
 
 
 def show_png(file: bytes, alt: str, width: Width = "stretch") -> None:
-    """Draw a picture of `png` as it is; of an array Streamlit would make a JPEG."""
+    """Draw a `png` unchanged; Streamlit would turn an array into a JPEG."""
     st.image(file, alt=alt, width=width, output_format="PNG")
 
 
@@ -114,7 +114,7 @@ def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
 
 @cache
 def sprite(task: str, dark: bool) -> bytes:
-    """PNG: the wall's images in rows without a gap, ink on nothing, for CSS."""
+    """A PNG for CSS: the wall's images in rows without gaps, ink on nothing."""
     pixels = images(task)[0].repeat(ZOOM, 1).repeat(ZOOM, 2)
     rows = pixels.reshape(-1, COLUMNS, *pixels.shape[1:]).swapaxes(1, 2)
     picture = Image.fromarray(rows.reshape(rows.shape[0] * rows.shape[1], -1), "P")
@@ -124,7 +124,7 @@ def sprite(task: str, dark: bool) -> bytes:
 
 
 async def send_sprite(request: Request) -> Response:
-    """The browser keeps it: what is behind the address never changes."""
+    """The browser keeps it, because the content at this address never changes."""
     task, theme = request.path_params["task"], request.path_params["theme"]
     if task not in IMAGE_TASKS:
         return Response(status_code=404)
@@ -142,9 +142,9 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """The places where the run was wrong, so many epochs back; None before the first.
+    """Which images the run got wrong so many epochs back; None before the first.
 
-    One epoch back is the newest.
+    The newest epoch is one epoch back.
     """
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
@@ -156,8 +156,8 @@ def wrong(
 def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
     """Draw the wall with a caption, and the answer to the chosen image.
 
-    The answer is below, or `beside` where there is room. Until the workers have
-    answered its tiles are empty.
+    The answer is below, or `beside` if there is room. Until the workers have answered,
+    the wall's tiles are empty.
     """
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
@@ -168,7 +168,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
 
 
 def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
-    """How many are wrong; and where they have become more, that this is chance."""
+    """How many are wrong, and that chance plays a role if the number has risen."""
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return words("wall.before", images=WALL)
@@ -211,7 +211,7 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
 
 
 def _answer(run: Run, drawn: Any) -> dict[str, Any]:
-    """What the model of a finished run says to the newest drawing, asked once."""
+    """What a finished run's model says about the newest drawing, asked once."""
     answer = st.session_state.get(DRAWING, {})
     if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
         answer = {"run": run.id, "n": drawn["n"]}

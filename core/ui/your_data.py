@@ -1,6 +1,6 @@
-"""A visitor's data: to take along, to continue with in another browser, to delete.
+"""A visitor's data: to download, to use in another browser, or to delete.
 
-The forms post to routes of their own, since only an answer to one can set a cookie.
+The forms post to their own routes, since only a route's answer can set a cookie.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ STYLE = Path(__file__).with_name("forms.css").read_text("utf-8")
 
 
 def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]:
-    """A component: a form that posts its fields, some HTML, to a route."""
+    """A component: a form that posts its fields (HTML) to a route."""
     html = f'<form method="post" action="{action}">{fields}<button>{button}</button>'
     return st.components.v2.component(name, html=f"{html}</form>", css=STYLE)
 
@@ -52,7 +52,7 @@ failures = Failures()
 
 
 def tell(page: str) -> None:
-    """Show on the page of that title what came of a form that led to it."""
+    """On the page with that title, show the outcome of the form that led there."""
     if sentence := forms.said(visitor_of_cookie()):
         st.session_state["said"] = page, sentence
     where, sentence = st.session_state.get("said", ("", None))
@@ -64,7 +64,7 @@ def tell(page: str) -> None:
 
 
 def draw() -> None:
-    """The visitor's code, their files, and the way to delete all of it."""
+    """The visitor's code and files, and a way to delete everything."""
     st.subheader("Your data")
     who = visitor_of_cookie()
     if not who:
@@ -95,7 +95,7 @@ def _runs(who: str) -> list[RunSummary]:
 
 
 def _row(who: str) -> Visitor:
-    """The visitor's row, made if need be; ExplainedError where it can't be."""
+    """The visitor's row, made if necessary; ExplainedError if that fails."""
     visitors = store().visitors
     if visitors.get(who) is None:
         visitors.touch(who)
@@ -121,7 +121,7 @@ def _confirm(count: int) -> None:
 
 
 async def come_back(request: Request) -> Response:
-    """Be the visitor whose code the form brings; a wrong code changes nothing."""
+    """Become the visitor whose code the form has; a wrong code changes nothing."""
     fields, who = await forms.posted(request), cookie.visitor(request)
     await asyncio.sleep(failures.delay(forms.sender(request)))
     try:
@@ -138,7 +138,7 @@ async def come_back(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete all data of this browser's visitor, who is a new one then."""
+    """Delete all data of this browser's visitor, who is then a new visitor."""
     await forms.posted(request)
     who = cookie.visitor(request)
     if not who:
@@ -157,11 +157,11 @@ async def delete(request: Request) -> Response:
 
 
 def delete_all_of(who: str) -> None:
-    """End the visitor's jobs, then delete in the database and in memory: StoreError."""
+    """End the visitor's jobs, and delete all data. Raises StoreError."""
     engine().forget(who)
     room().forget(who)
     store().visitors.delete(who)
-    engine().forget(who)  # again: a page may have loaded them meanwhile
+    engine().forget(who)  # again, since a page may have loaded them meanwhile
     runs.forget()
     measured.forget()
     st.cache_data.clear()  # answers about the visitor's models
