@@ -25,7 +25,7 @@ def home() -> None:
         finished_run.nothing_yet()
     else:
         finished_run.take_home(run)
-        st.markdown("**The heart of the script**, which trains as your run did:")
+        st.markdown("**The heart of the script**, which trains just as your run did:")
         st.code(export.heart(run.result), line_numbers=True)
 
 

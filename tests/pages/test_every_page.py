@@ -73,7 +73,7 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "pairs of heats", "takes the longest", "smallest size"),
-    *("of the peak memory is left", "256 MB, "),
+    *("Checkpointing cuts", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *(
         "With all changes, the CNN reaches",

@@ -154,7 +154,7 @@ class RaceLab(Lab):
             for loss in heat.losses
         ]
         x = st.radio(
-            "Horizontal axis of the first heat's loss",
+            "Horizontal axis of the first heat's loss chart",
             ["seconds", "step"],
             horizontal=True,
             format_func=AXES.__getitem__,

@@ -78,7 +78,7 @@ class StepProfileLab(Lab):
             share = min(early)
             st.markdown(
                 "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
-                f"{format.SAID[early[share].feed]}, it shows only {share:.0%} of the "
+                f"{format.SAID[early[share].feed]}, the clock shows {share:.0%} of the "
                 "true time."
             )
         else:
@@ -103,7 +103,7 @@ class StepProfileLab(Lab):
                 pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
                 pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
             ),
-            alt="When load, copy, forward, backward, and optimizer run in a step",
+            alt="When each part of a step runs, from loading to the optimizer",
         )
 
     def lines(self, profiles: Profiles) -> None:

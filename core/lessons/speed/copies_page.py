@@ -54,7 +54,7 @@ class Copies(Lab):
         curve = charts.lines(chart, points=50, band=True)
         st.altair_chart(
             (curve + times).properties(height=260),
-            alt="Time to copy the same bytes by number of pieces, both logarithmic",
+            alt="Time to copy the same bytes by number of pieces, on logarithmic axes",
         )
 
     def finding(self, lab: CopiesLab) -> Finding:

@@ -69,7 +69,7 @@ class Memory(Lab):
             return None
         share = checkpointed / plain
         right = GUESSES[(share < 0.75) + (share < 0.25)]
-        text = f"With checkpointing, **{share:.0%}** of the peak memory is left."
+        text = f"Checkpointing cuts the peak memory to **{share:.0%}**."
         return Finding(text, right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
