@@ -44,12 +44,10 @@ class TimingPitfalls(Lab):
 
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
-        text = f"The first call took **{format.times(first.ratio)} times** as long as a"
-        text += " later call."
+        by = format.times(first.ratio)
         if not lab.stands_out:
-            low, high = map(format.times, first.interval)
-            text = "The first call **doesn't stand out**: it took "
-            text += f"{low} to {high} times as long as a later call."
+            by = "{} to {}".format(*map(format.times, first.interval))
+        text = f"The first call took **{by} times** as long as a later call."
         return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
