@@ -27,7 +27,7 @@ MISMATCH = (
 
 
 class EpochOrder:
-    """The order of the images, and which are flipped, drawn anew for each epoch."""
+    """Draws the order of the images, and which of them to flip, anew for each epoch."""
 
     def __init__(self, size: int, seed: int | None, augment: bool) -> None:
         self.size = size
@@ -46,7 +46,7 @@ class EpochOrder:
 
 
 def flip(images: Tensor, flips: Tensor) -> Tensor:
-    """Images (N, 1, 28, 28); the ones that `flips` (N,) marks are mirrored."""
+    """Mirror those of the images (N, 1, 28, 28) that `flips` (N,) marks."""
     return torch.where(flips.view(-1, 1, 1, 1), images.flip(-1), images)
 
 
@@ -74,10 +74,9 @@ class TensorBatches:
 
 
 class LoaderBatches:
-    """Batches from a DataLoader, which fetches its samples one by one.
+    """Batches from a DataLoader, which opens every image as a PIL image, each time.
 
-    It opens every image as a PIL image, each time. Pinned batches are already on
-    their way to the device before the loop calls `.to`.
+    Pinned batches are already on their way to the device before the loop calls `.to`.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class LoaderBatches:
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
-        self.indices: list[int] = []  # this epoch's order: the loader's sampler
+        self.indices: list[int] = []  # this epoch's order, which the sampler gives
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
             textbook_dataset(split)
@@ -159,7 +158,7 @@ def make(
     pin_memory: bool = False,
     non_blocking: bool = True,
 ) -> TensorBatches | LoaderBatches:
-    """Batches of `split` by the feed of that name; without a seed, in file order."""
+    """Batches of `split` by the feed with this name; without a seed, in file order."""
     order = EpochOrder(len(split), seed, augment)
     if feed == "dataloader":
         return LoaderBatches(

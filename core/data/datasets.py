@@ -16,7 +16,7 @@ SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # core.config.TRAIN_SAMPLES too
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images with their labels; for regression, x and y."""
+    """Images with their labels, or for regression x and y."""
 
     images: Tensor  # uint8 (N, 1, 28, 28), on the host; x: float32 (N, 1)
     labels: Tensor  # int64 (N,), 0 to 9; y: float32 (N, 1)
@@ -30,9 +30,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One task's images, or points of a curve, and where they came from."""
-
-    source: str  # the folder with its files, or the file that draws it
+    source: str  # the folder of the files, or the program that draws the data
     classes: tuple[str, ...]  # none for regression
     train: Split
     test: Split
@@ -40,7 +38,7 @@ class Dataset:
 
 @cache  # once in each process; failures are not cached
 def load(task: str) -> Dataset:
-    """A task's dataset. Raises ExplainedError if files are missing or damaged."""
+    """The dataset of a task. Raises ExplainedError if files are missing or damaged."""
     return {
         "fashion-mnist": _fashion_mnist,
         "sprites": _sprites,

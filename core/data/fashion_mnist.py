@@ -77,19 +77,17 @@ OTHER_WAYS = (
 
 @dataclass(frozen=True)
 class Download:
-    """A download's progress."""
-
-    passes: ClassVar[bool] = True  # the next report replaces it
+    passes: ClassVar[bool] = True  # the next report replaces this one
     done_bytes: int
     total_bytes: int
 
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """Where a machine has Fashion-MNIST, and whether its files are complete."""
+    """Where a machine has Fashion-MNIST, and whether the files are complete."""
 
-    source: str | None = None  # its folder, if it has one
-    problem: str | None = None  # a sentence, if its files are incomplete
+    source: str | None = None  # the folder, or None without files
+    problem: str | None = None  # a sentence, if files are missing or damaged
     named: bool = False  # FASHION_MNIST_DIR names the folder
 
     @property
@@ -98,7 +96,7 @@ class DatasetStatus:
 
 
 def find() -> Path | None:
-    """The folder that holds the files, packed or not; None if there is none."""
+    """The folder with the files, packed or unpacked; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
         return Path(named)  # even without the files
     # A folder that is being filled does not hide one that has all files.
@@ -110,16 +108,16 @@ def find() -> Path | None:
 
 
 def read() -> tuple[Path, dict[str, bytes]]:
-    """The folder, and the bytes of each file after its header.
-
-    Raises ExplainedError if files are missing, truncated or altered.
-    """
+    """The folder, and the bytes of each file after its header; raises as `files`."""
     folder, contents = files()
     return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
 
 
 def files() -> tuple[Path, dict[str, bytes]]:
-    """The folder, and the whole files as torchvision reads them; raises as `read`."""
+    """The folder, and the whole files as torchvision reads them.
+
+    Raises ExplainedError if files are missing, truncated or altered.
+    """
     folder = find()
     if folder is None:
         raise ExplainedError(
@@ -164,7 +162,7 @@ def download(watch: Watch = UNWATCHED) -> None:
 def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     """The body of `url`, in at most ten pieces a second.
 
-    Raises ExplainedError for a silent network, after the deadline (in terms of
+    Raises ExplainedError for a silent network, after the deadline (on the clock of
     time.monotonic()), and for more than `most` bytes.
     """
     try:
@@ -202,13 +200,13 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
 
 
 def _file(folder: Path, name: str) -> Path:
-    """The file if it exists, otherwise its archive."""
+    """The unpacked file if it exists, otherwise its archive."""
     plain = folder / name
     return plain if os.path.exists(plain) else folder / f"{name}.gz"
 
 
 def _checked(path: Path, name: str) -> bytes:
-    """A file's unpacked bytes, checked against the published file."""
+    """Read and unpack a file, and compare it with the published one."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -260,12 +258,11 @@ def _header(name: str) -> bytes:
 
 
 def _bytes(name: str) -> int:
-    """The size of the unpacked file."""
     return len(_header(name)) + prod(SHAPES[name])
 
 
 def _unpack(contents: dict[str, bytes]) -> None:
-    with suppress(OSError):  # it only saves a second at each start
+    with suppress(OSError):  # unpacked files only save a second at each start
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
         with FileLock(DATA_FOLDER / ".lock"):
             for name, data in contents.items():
@@ -274,7 +271,7 @@ def _unpack(contents: dict[str, bytes]) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write all or nothing: no reader gets half a file."""
+    """Write through a second file, so that no reader gets half a file."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         aside.write_bytes(data)

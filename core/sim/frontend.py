@@ -15,7 +15,7 @@ _libraries: list[torch.library.Library] = []  # kept alive, as what they registe
 
 
 def install() -> None:
-    """Register everything, once in a process; this can't be undone."""
+    """Register the device with PyTorch: once in a process, and for good."""
     rules.process = os.getpid()
     module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
@@ -38,9 +38,10 @@ def install() -> None:
 
 
 def keeping_parameters(apply: Any) -> Any:
-    """Module._apply, which moves a module, but with the parameters kept.
+    """Wrap Module._apply, by which a module moves, so that its parameters stay objects.
 
-    CUDA keeps them, too: otherwise an optimizer that was made before trains nothing.
+    As on CUDA: with new parameters, an optimizer that was made before would train
+    nothing.
     """
 
     def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
@@ -58,14 +59,14 @@ def keeping_parameters(apply: Any) -> Any:
 
 
 class Guard(torch._C._acc.DeviceGuard):
-    """The kind of device; there is only one, so nothing has to be switched."""
+    """Tells PyTorch the kind of device. There is one device, so nothing is switched."""
 
     def type_(self) -> Any:
         return torch._C._autograd.DeviceType.PrivateUse1
 
 
 class Hooks(torch._C._acc.PrivateUse1Hooks):
-    """What C++ asks a kind of device."""
+    """Answers what PyTorch's C++ asks about a kind of device."""
 
     def is_available(self) -> bool:
         return True
@@ -75,7 +76,9 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 
 
 class Event(torch.Event):
-    """torch.Event, which notes when it is recorded; by then, all work is done."""
+    """A torch.Event that notes its time when it is recorded: the device never lags
+    behind.
+    """
 
     def record(self, _: Any = None) -> None:
         self.recorded = time.perf_counter()
@@ -87,12 +90,12 @@ class Event(torch.Event):
         return True
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds between two events."""
+        """Milliseconds from this event to `end`."""
         return (end.recorded - self.recorded) * 1e3
 
 
-# What torch.cuda is for CUDA, torch.sim is for this. Where a device may be named, it is
-# not looked at: there is one.
+# torch.sim has these functions, as torch.cuda has them for CUDA. They ignore a device
+# that they are given: there is only one.
 FUNCTIONS: dict[str, Any] = {
     "is_available": lambda: True,
     "is_initialized": lambda: True,
@@ -125,7 +128,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
-    """torch.UntypedStorage(size, device="sim")."""
+    """Make torch.UntypedStorage(size, device="sim") work."""
     if device is None or torch.device(device).type != SIMULATED:
         given = {} if device is None else {"device": device}
         return torch._C.StorageBase.__new__(cls, *args, **given, **kwargs)
@@ -135,12 +138,12 @@ def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 
 def tag(storage: Any) -> str | None:
-    """What torch.save writes into a file as a storage's place."""
+    """The place of a storage, as torch.save writes it into a file."""
     return f"{SIMULATED}:0" if storage.device.type == SIMULATED else None
 
 
 def restore(storage: Any, location: str) -> Any:
-    """What torch.load does with a storage that was on the device."""
+    """Move a storage to the device if torch.load finds the device's tag with it."""
     if not location.startswith(SIMULATED):
         return None
     flat = torch.empty(0, dtype=torch.uint8, device=memory.CPU).set_(storage)

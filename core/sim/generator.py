@@ -8,11 +8,11 @@ import torch
 from core.config import SIMULATED
 
 _ours: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-default: Any = None  # the device's own, made when the device is installed
+default: Any = None  # made when the device is installed
 
 
 class Generator(torch._C.Generator):
-    """torch.Generator, which can be the device's, too."""
+    """A torch.Generator that can also be made for the simulated device."""
 
     def __new__(cls, device: Any = "cpu") -> "Generator":
         is_ours = torch.device(device).type == SIMULATED
@@ -31,8 +31,8 @@ class Generator(torch._C.Generator):
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
     """Let an operation draw from the device's generator, unless it names one of ours.
 
-    `place` is the generator's place among the arguments. Raises RuntimeError for
-    another device's generator.
+    `place` is the position of the generator among the operation's arguments. Raises
+    RuntimeError for the generator of another device.
     """
     asked = given[place] if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:

@@ -1,6 +1,6 @@
-"""What happens on the device: operations, and by line of code, copies and waits.
+"""Counts what happens on the device: operations, and copies and waits line by line.
 
-A real device doesn't report this. A profiler does in part, in a trace to be searched.
+A real device doesn't tell this; of a profiler's trace one has to search for some of it.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ _NOT_THE_CALLERS = tuple(
 
 
 class Event(NamedTuple):
-    """A copy in one direction, or a wait for one reason."""
+    """A copy in one direction, or a wait for one reason, at one line of code."""
 
     what: str
     file: str  # the caller's; "" in PyTorch's own threads, such as a backward pass
@@ -29,8 +29,6 @@ class Event(NamedTuple):
 
 @dataclass
 class Counts:
-    """What happened during some time."""
-
     operations: Counter[str] = field(default_factory=Counter)  # by name
     copies: Counter[Event] = field(default_factory=Counter)
     copied: Counter[Event] = field(default_factory=Counter)  # bytes
@@ -47,13 +45,13 @@ counts = Counts()  # since the process began
 
 
 def total(counter: Counter[Event], what: str) -> int:
-    """The sum over all lines: of copies in a direction, or of waits for a reason."""
+    """The sum over all lines of copies in one direction, or of waits for one reason."""
     return sum(number for event, number in counter.items() if event.what == what)
 
 
 @contextmanager
 def counting() -> Iterator[Counts]:
-    """Count what happens in the block; the counts are filled in when it ends."""
+    """Count what happens inside; the counts are complete when the block ends."""
     before, inside = counts.since(Counts()), Counts()
     try:
         yield inside
@@ -62,19 +60,19 @@ def counting() -> Iterator[Counts]:
 
 
 def copy(way: str, size: int) -> None:
-    """A copy of `size` bytes."""
+    """Note a copy of `size` bytes."""
     event = Event(way, *_caller())
     counts.copies[event] += 1
     counts.copied[event] += size
 
 
 def wait(why: str) -> None:
-    """The host waits until the device has finished its work."""
+    """Note that the host waits until the device has done all its work."""
     counts.waits[Event(why, *_caller())] += 1
 
 
 def _caller() -> tuple[str, int]:
-    """The line outside of torch that led here."""
+    """The file and line of the innermost call from outside torch; "" and 0 if none."""
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(_NOT_THE_CALLERS):
         if frame.f_back is None:

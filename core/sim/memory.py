@@ -35,7 +35,7 @@ _lock = threading.RLock()  # a backward pass works in a thread of its own
 
 @contextmanager
 def limited_to(size: int) -> Iterator[None]:
-    """In the block, the device has only `size` bytes of memory, like a smaller GPU."""
+    """Give the device only `size` bytes of memory meanwhile, as a smaller card has."""
     global capacity
     before, capacity = capacity, size
     try:
@@ -45,7 +45,6 @@ def limited_to(size: int) -> Iterator[None]:
 
 
 def free() -> int:
-    """The bytes that are left."""
     return max(0, capacity - allocated)
 
 
@@ -75,7 +74,7 @@ def _mib(size: int) -> str:
 
 
 class Block:
-    """Memory on the device, which is given back when its storage is gone."""
+    """Memory of the device, which is given back when its storage is gone."""
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         global allocated, peak, reserved
@@ -95,7 +94,7 @@ class Block:
 
 
 def to_device(host: Tensor) -> Tensor:
-    """A new tensor on the device, in this CPU tensor's memory."""
+    """A new tensor on the device, in the memory of this CPU tensor."""
     storage = host.untyped_storage()
     block = Block(storage)
     flat = torch.empty(0, dtype=torch.uint8, device=CPU)
@@ -109,7 +108,7 @@ def to_device(host: Tensor) -> Tensor:
 
 
 def to_host(device: Tensor) -> Tensor:
-    """The CPU tensor in the memory of a tensor on the device."""
+    """The CPU tensor in the memory of this tensor on the device."""
     storage: Any = device.untyped_storage()
     if hasattr(storage, "block"):
         storage = storage.block.storage
@@ -121,7 +120,7 @@ def to_host(device: Tensor) -> Tensor:
 
 
 def as_view(base: Tensor, host: Tensor) -> Tensor:
-    """The part of `base`'s storage on the device that `host` is on the CPU."""
+    """The part of `base`, a tensor on the device, whose memory `host` shows."""
     if base.dtype != host.dtype:
         base = describe(aten.as_strided.default, base, (0,), (1,), 0).view(host.dtype)
     shape, stride, offset = host.shape, host.stride(), host.storage_offset()
@@ -129,10 +128,10 @@ def as_view(base: Tensor, host: Tensor) -> Tensor:
 
 
 def describe(op: Any, *args: Any) -> Any:
-    """Run the CPU's kernel on the device's tensors as they are.
+    """Run a kernel of the CPU on tensors of the device, without converting them.
 
-    For kernels that change a tensor's shape, strides, or storage, but never touch its
-    memory.
+    This is for kernels that change only a tensor's shape, strides or storage and never
+    touch its memory.
     """
     return op._op_dk(torch._C.DispatchKey.CPU, *args)
 

@@ -23,7 +23,7 @@ KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 
 
 def masks(indices: Iterable[Tensor | None]) -> Iterator[int]:
-    """An index of bools first becomes numbers; the host fetches their count, an int."""
+    """Bytes to fetch for boolean masks: how many indices each marks, an int32."""
     for index in indices:
         if index is not None and index.dtype in (torch.bool, torch.uint8):
             yield 4
@@ -71,14 +71,14 @@ _cpu_threads = 1  # the last caller's setting
 
 
 class Hosts:
-    """An operation's CPU tensors, and the tensors whose memory they show."""
+    """The CPU tensors of an operation, and the device tensors with the same memory."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor]] = []  # (of the device, of the CPU)
         self.strangers: list[Tensor] = []  # arguments that are on the CPU
 
     def of(self, value: Any) -> Any:
-        """An argument as the CPU's kernel needs it."""
+        """The argument as the CPU's kernel takes it."""
         if isinstance(value, Tensor):
             if value.is_cpu:
                 self.strangers.append(value)
@@ -93,7 +93,9 @@ class Hosts:
         return value
 
     def back(self, result: Any) -> Any:
-        """The kernel's result on the device: an argument, a part of one, or new."""
+        """The kernel's result on the device: one of the arguments, a view of one, or
+        new.
+        """
         if isinstance(result, Tensor):
             for device, host in self.pairs:
                 if host is result:
@@ -109,7 +111,7 @@ class Hosts:
 
 
 def keep_cpu_threads() -> None:
-    """Let a backward pass, which has its own thread, use as many threads as its caller.
+    """Give the thread of a backward pass as many CPU threads as its caller has.
 
     torch keeps the number for each thread, and a new thread takes all cores.
     """
@@ -123,15 +125,15 @@ def keep_cpu_threads() -> None:
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Run any operation that has no function of its own.
 
-    Nothing here refers to itself: such cycles would keep tensors and their memory until
-    Python looks for cycles.
+    Nothing here refers to itself: such circles would keep tensors alive, and memory
+    taken, until Python's garbage collector runs.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
         keep_cpu_threads()
         plan, hosts = plan_of(op), Hosts()
         given = [hosts.of(value) for value in args]
-        for place in plan.tensors:  # torch may hand us a number where one is due
+        for place in plan.tensors:  # torch may hand us a number for a tensor
             if place < len(given) and isinstance(given[place], int | float):
                 given[place] = torch.tensor(given[place])
         named = {name: hosts.of(value) for name, value in kwargs.items()}
@@ -139,7 +141,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             rules.check_same_device(op, args, kwargs, hosts.strangers)
         if plan.generator is not None:
             generator.use(plan.generator, given, named)
-        if plan.size is not None:  # before the CPU takes that memory
+        if plan.size is not None:  # checked before the CPU takes that memory
             dtype = named.get("dtype") or torch.get_default_dtype()
             memory.check_room(math.prod(given[plan.size]) * dtype.itemsize)
         ledger.counts.operations[plan.name] += 1
@@ -152,15 +154,15 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
-                    memory.follow(device, host)  # out= was too small, say
+                    memory.follow(device, host)  # a tensor for out= was too small
         return hosts.back(result)
 
 
 def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
-    """Every copy from, to, or on the device.
+    """Copy from, to, or within the device.
 
     The host waits for a copy from or to the host, unless the copy is non-blocking and
-    the host's memory is pinned.
+    the host's side is pinned.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
@@ -186,7 +188,9 @@ def to_copy(
     memory_format: Any = None,
     **options: Any,
 ) -> Tensor:
-    """What `.to` does; if the host doesn't wait, the copy is in pinned memory."""
+    """The copy that `.to` makes; a non-blocking one to the host goes into pinned
+    memory.
+    """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         memory_format = memory_format or torch.preserve_format
         options = {name: options.get(name) for name in ("dtype", "device")}
@@ -238,12 +242,12 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
 
 
 def operation(name: str) -> Any:
-    """The operation with that name: "view", or "set_.source_Tensor"."""
+    """The operation with this name, such as "view" or "set_.source_Tensor"."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(aten, packet), overload or "default")
 
 
-# These touch no memory, so the CPU's kernels do as they are.
+# These touch no memory, so the CPU's kernels work on the device's tensors.
 DESCRIBE = (
     *("as_strided", "view", "_reshape_alias", "set_.source_Tensor"),
     *("set_.source_Storage", "set_.source_Storage_storage_offset"),
@@ -266,12 +270,12 @@ OWN = {
 
 
 def register(every: torch.library.Library, ours: torch.library.Library) -> None:
-    """Register all of it: `every` is a library of all names, `ours` of aten's."""
+    """Register all functions. `every` is a library of all names, `ours` of aten's."""
     every.fallback(fallback, KEY)
     for name, function in OWN.items():
         ours.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
-        ours.impl(name, OWN[name], f"Autograd{KEY}")  # autograd knows what they do
+        ours.impl(name, OWN[name], f"Autograd{KEY}")  # they have gradients already
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's is intended
         ours.impl("_pin_memory", pin, "CPU")
@@ -281,9 +285,10 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
 
 
 def taken_whole() -> Iterator[Any]:
-    """Operations that PyTorch would compose of others for a spare device.
+    """Operations that PyTorch would build from others for a spare device.
 
-    They are single operations on CUDA, so counts and names in messages match CUDA's.
+    CUDA has a kernel for each, so this device does too: counts, and names in messages,
+    are as on CUDA.
     """
     registered = torch._C._dispatch_get_registrations_for_dispatch_key
     names = registered("CompositeExplicitAutogradNonFunctional")
@@ -315,7 +320,7 @@ sum.dim_IntList prod norm.Scalar softplus cdist erfinv
 def register_autocast(
     every: torch.library.Library, ours: torch.library.Library
 ) -> None:
-    """Register the lists; other operations take what they get."""
+    """Register autocast's casts; operations in neither list take what they get."""
     every.fallback(torch.library.fallthrough_kernel, AUTOCAST)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
         for name in names.split():
@@ -323,7 +328,7 @@ def register_autocast(
 
 
 def _casting(op: Any, in_16_bits: bool) -> Callable:
-    """The operation, on tensors that are cast first."""
+    """The operation with a cast of its arguments before it."""
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
 
     def cast(value: Any) -> Any:

@@ -35,7 +35,7 @@ def check_process() -> None:
 
 
 def check_device(device: torch.device) -> None:
-    """Raise AcceleratorError for a second device, since there is only one."""
+    """Raise AcceleratorError for a device number above 0: there is one device."""
     if device.type == SIMULATED and (device.index or 0) > 0:
         raise torch.AcceleratorError("SIM error: invalid device ordinal")
 
@@ -47,9 +47,10 @@ def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
 
 
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
-    """Raise RuntimeError if one of `strangers`, on the CPU, may not be an argument.
+    """Raise RuntimeError if one of `strangers`, tensors on the CPU, may not be an
+    argument.
 
-    A CPU tensor without dimensions is a number, which elementwise operations accept.
+    A CPU tensor without dimensions is a number, which elementwise operations take.
     """
     name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
     if name in INDEXES:
@@ -82,7 +83,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
             if iterates:
                 both = f"{first} and {tensor.device}"
                 raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
-            # As torchgen names the operation's function on CUDA.
+            # torchgen names the operation's function on CUDA in this way.
             wrapper = f"{overload}_{name}" if overload else f"_{name}"
             if "structured: True" in entry or "structured_delegate" in entry:
                 wrapper = f"{name}_{overload}".rstrip("_")
@@ -96,8 +97,9 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
 def check_indices(
     tensor: Tensor, indices: list[Tensor | None], values: Tensor | None = None
 ) -> None:
-    """Raise RuntimeError for indices on the device of a tensor on the CPU, or values
-    that are not where the tensor is."""
+    """Raise RuntimeError if a tensor on the CPU is indexed by one on the device, or if
+    `values` are on another device than the tensor.
+    """
     if tensor.is_cpu and any(not i.is_cpu for i in indices if i is not None):
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed "
@@ -117,7 +119,9 @@ def check_mask(tensor: Tensor, mask: Tensor) -> None:
 
 
 def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Raise RuntimeError if a convolution's parameters are not where its input is."""
+    """Raise RuntimeError if a convolution's parameters and its input are on two
+    devices.
+    """
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter.device != images.device:
             raise RuntimeError(
@@ -128,7 +132,7 @@ def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 @cache
 def entries() -> dict[str, str]:
-    """What native_functions.yaml says about each operation."""
+    """The entry of each operation in native_functions.yaml, which comes with torch."""
     import torchgen
 
     folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"

@@ -1,7 +1,7 @@
-"""Does the device work with the installed torch? The check takes less than a second.
+"""Test in a fraction of a second whether the device works with the installed torch.
 
-The device relies on much that is private to torch and may change with any version. Then
-the device isn't offered, so it is never wrong.
+Much of torch that the device needs is private and may change with any version. A device
+that fails the test is not offered.
 """
 
 import io
@@ -16,7 +16,7 @@ from core.sim import frontend, memory
 
 
 def check() -> None:
-    """Raise an error if anything that the lessons need doesn't work."""
+    """Raise an error if anything that lessons need doesn't work."""
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
     here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))

@@ -42,12 +42,11 @@ why_not: str | None = None  # "" if it works; None if nobody has asked for it ye
 
 
 def works() -> bool:
-    """Whether this process has the device."""
     return why_not == ""
 
 
 def offer() -> str:
-    """Give this process the device for good. Returns "", or a sentence on why not."""
+    """Give this process the device, for good. Returns "", or a sentence on why not."""
     global why_not
     if why_not is None:
         why_not = _install()
@@ -89,7 +88,7 @@ def _install() -> str:
 
 
 def in_cuda_words(message: str) -> str:
-    """What CUDA says when the device says `message`."""
+    """The message as CUDA would word it."""
     for ours, theirs in CUDA_WORDS:
         message = message.replace(ours, theirs)
     return message

@@ -24,9 +24,9 @@ DAY_SECONDS = 86_400.0
 
 
 def purge(store: Store, days: float) -> int:
-    """Delete older data: ended runs, measurements, and visitors without runs.
+    """Delete ended runs, measurements, and visitors without runs that are older.
 
-    Returns how many rows were deleted. Raises StoreError.
+    Returns how many rows it deleted. Raises StoreError.
     """
     before = time.time() - days * DAY_SECONDS
     has_runs = select(RunSummary.id).where(RunSummary.visitor == Visitor.id).exists()
@@ -46,7 +46,6 @@ def purge(store: Store, days: float) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command says, or exit with 2 and a line that says why not."""
     parser = Parser(prog="python -m core.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, what in (

@@ -18,9 +18,9 @@ NO_TOOL = (
 
 
 def backup(url: str | None, path: Path) -> None:
-    """Write the database as it is now to a file, even while the app runs.
+    """Write the database to a file, also while the app runs.
 
-    The file is complete or doesn't exist. Raises StoreError.
+    The file is whole or not there. Raises StoreError.
     """
     database = Database(url)
     if database.is_file and not database.path.exists():
@@ -44,9 +44,9 @@ def backup(url: str | None, path: Path) -> None:
 
 
 def restore(url: str | None, path: Path) -> None:
-    """Fill an empty database from a backup of the same kind, and upgrade it.
+    """Fill an empty database from a backup of the same kind, and upgrade the database.
 
-    Raises StoreError if the file is damaged, or if the database already has rows.
+    Raises StoreError if the file is damaged, or the database holds rows already.
     """
     try:
         path.open("rb").close()
@@ -70,7 +70,7 @@ def restore(url: str | None, path: Path) -> None:
 
 
 def _check_empty(connection: Connection, database: Database) -> None:
-    """An app that has started but stored nothing has tables without rows."""
+    """Raise StoreError if any table has rows: a fresh app has made empty tables."""
     metadata = MetaData()
     with connection.begin():
         metadata.reflect(connection)
@@ -84,7 +84,6 @@ def _check_empty(connection: Connection, database: Database) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a whole SQLite database, in one transaction."""
     address = f"{source.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as old:
         if old.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
@@ -95,7 +94,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _postgres(database: Database, tool: str, *arguments: str) -> None:
-    """Call a Postgres client; the password is not among its arguments."""
+    """Call a client of Postgres; no argument has the password, for others to read."""
     url = database.url.set(drivername="postgresql")._replace(password=None)
     environment = dict(os.environ)
     if database.url.password is not None:

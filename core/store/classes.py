@@ -20,8 +20,6 @@ CODE_WORDS = 2  # of 16 bits; only a few, since people type them from a wall
 
 
 class Classes(Rows):
-    # Reading
-
     def all(self) -> list[Class]:
         """All classes, the newest first."""
         return [
@@ -30,7 +28,7 @@ class Classes(Rows):
         ]
 
     def members(self, class_id: str) -> list[Member]:
-        """A class's members, in the order they came."""
+        """The members of a class, in the order in which they came."""
         query = select(Member).where(Member.class_id == class_id)
         return self.read(query.order_by(Member.joined))
 
@@ -42,7 +40,7 @@ class Classes(Rows):
             return [row._asdict() for row in session.execute(mine)]
 
     def acts(self, class_id: str | None = None) -> list[Act]:
-        """A class's log, or all entries, the newest first."""
+        """The log of a class, or of all classes; the newest entry first."""
         query = select(Act).order_by(Act.at.desc())
         if class_id is not None:
             query = query.where(Act.class_id == class_id)
@@ -58,7 +56,6 @@ class Classes(Rows):
     # Changes; making one twice does no harm
 
     def create(self, name: str, size: int, rules: Any) -> Class:
-        """A new class, which is closed."""
         made = Class(
             id=uuid.uuid4().hex[:10],
             code=new_code(CODE_WORDS),
@@ -71,7 +68,7 @@ class Classes(Rows):
         return replace(made, rules=rules)
 
     def change(self, class_id: str, **values: Any) -> None:
-        """Change some columns; opening a class closes the others."""
+        """Set some columns; a class that opens closes the others."""
         if "rules" in values:
             values["rules"] = codec.dumps(values["rules"])
         this = update(Class).where(Class.id == class_id).values(values)
@@ -89,7 +86,9 @@ class Classes(Rows):
         self.writer.now(lambda session: session.execute(this), erases=True)
 
     def join(self, member: Member, joined: int) -> Write:
-        """Add a member, and store how many have joined, without waiting."""
+        """Add a member, without waiting; `joined` is how many have joined the class so
+        far.
+        """
         this = update(Class).where(Class.id == member.class_id).values(joined=joined)
 
         def work(session: Session) -> None:
@@ -100,20 +99,19 @@ class Classes(Rows):
         return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        """Change some columns, without waiting."""
+        """Set some columns, without waiting."""
         this = Member.class_id == member.class_id
         whose = Member.visitor == member.visitor
         statement = update(Member).where(this, whose).values(values)
         return self.writer.put(lambda session: session.execute(statement))
 
     def remove(self, member: Member) -> None:
-        """Remove a member; their runs in the class stay."""
         this, whose = Member.class_id == member.class_id, Member.visitor
         out = delete(Member).where(this, whose == member.visitor)
         self.writer.now(lambda session: session.execute(out))
 
     def count_outside(self, class_id: str, number: int) -> Write:
-        """Store how many runs people outside have begun, without waiting."""
+        """Store how many runs people outside the class have begun, without waiting."""
         statement = update(Class).where(Class.id == class_id).values(outside=number)
         return self.writer.put(lambda session: session.execute(statement))
 

@@ -34,12 +34,14 @@ class DamagedError(StoreError):
 
 
 def dumps(value: Any) -> str:
-    """The value as text. TypeError if it isn't plain data, such as a tensor."""
+    """The value as text. Raises TypeError for values that are no plain data, as a
+    tensor.
+    """
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
 def loads(text: str, what: str) -> Any:
-    """Read a text that `dumps` wrote; `what` names it in a DamagedError."""
+    """The value of a text that `dumps` wrote; a DamagedError names it by `what`."""
     try:
         stored = json.loads(text, object_hook=_unpacked)
         if stored["version"] != VERSION:
@@ -50,13 +52,13 @@ def loads(text: str, what: str) -> Any:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """The text of a tuple, made of the texts of its values."""
+    """The text of a tuple, made from the texts of its values."""
     values = [json.loads(text)["value"] for text in texts]
     return json.dumps({"version": VERSION, "value": {"tuple": values}})
 
 
 def _tagged(value: Any) -> Any:
-    """Mark tuples, dicts, and classes, since JSON has only lists and no classes."""
+    """Name tuples, dicts and classes: JSON has one kind of sequence, and no classes."""
     if is_dataclass(value):
         kind = type(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
@@ -88,7 +90,9 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """Imported late, since `core.bench` writes texts on machines with only torch."""
+    """cattrs, imported late: `core.bench` writes texts on machines that have only
+    torch.
+    """
     from cattrs import Converter
 
     return Converter(detailed_validation=False)
@@ -115,16 +119,16 @@ def _unpacked(value: dict[str, Any]) -> Any:
 
 
 def pack(points: Sequence[LossPoint]) -> bytes:
-    """A curve: three little-endian float64 per point, in order, compressed by zlib.
+    """A curve as packed bytes: three little-endian float64 a point, compressed by zlib.
 
-    float64 keeps every digit, so a run looks the same after a restart.
+    float64, so that a run reads the same to the last digit after a restart.
     """
     numbers = list(chain.from_iterable(points))
     return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
 def unpack(packed: Iterable[bytes], what: str) -> tuple[LossPoint, ...]:
-    """The points of a curve that was stored in parts; DamagedError as in `loads`."""
+    """The points of a curve that was stored in parts. Raises DamagedError."""
     points = []
     try:
         for part in packed:

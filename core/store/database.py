@@ -46,9 +46,9 @@ class GoneError(Exception):
 
 
 def address(given: str | None = None) -> sa.URL:
-    """Parse what is given, or else DATABASE_URL, or else the file's address in data/.
+    """The address that is given, else DATABASE_URL, else the file in data/.
 
-    Raises StoreError unless it is an address for SQLite or Postgres.
+    Raises StoreError for anything but an address of SQLite or Postgres.
     """
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
@@ -68,8 +68,6 @@ def address(given: str | None = None) -> sa.URL:
 
 
 class Database:
-    """One database; `own` it before you write anything."""
-
     def __init__(self, url: str | None = None) -> None:
         self.url = address(url)
         self.is_file = self.url.get_backend_name() == "sqlite"
@@ -105,7 +103,7 @@ class Database:
             sa.event.listen(self.readers, "connect", _only_read)
 
     def open_file(self) -> sqlite3.Connection:
-        """Open the file, which must be there: SQLite would make an empty one."""
+        """Open the SQLite file, which must exist: SQLite would make an empty one."""
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode=rw",
             uri=True,
@@ -118,9 +116,9 @@ class Database:
         return connection
 
     def own(self, upgrade: bool = True) -> sa.Connection:
-        """Become the only app that writes; returns the connection to write with.
+        """Become the one app that writes; returns the connection to write with.
 
-        Raises StoreError if another app writes, or the database can't be used.
+        Raises StoreError if another app writes already, or the database can't be used.
         """
         connection = None
         try:
@@ -179,7 +177,9 @@ class Database:
         return connection
 
     def check(self) -> None:
-        """Raise GoneError if the file was moved: SQLite would go on writing to it."""
+        """Raise GoneError if the file was moved: SQLite would go on writing to the
+        moved file.
+        """
         if self._inode:
             try:
                 inode = self.path.stat().st_ino
@@ -204,7 +204,7 @@ class Database:
             ) from error
 
     def upgrade(self, connection: sa.Connection) -> None:
-        """Make the tables, or run all or none of the migrations. Raises StoreError."""
+        """Make the tables, or migrate them in one transaction. Raises StoreError."""
         settings = Config(attributes={"connection": connection})
         settings.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         settings.set_main_option("path_separator", "os")
@@ -239,12 +239,11 @@ class Database:
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: sa.Connection, switch: str) -> None:
-        """Switch SQLite's checks, which is allowed only outside of a transaction."""
+        """Switch SQLite's checks, which SQLite allows only outside of a transaction."""
         if self.is_file:
             _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 
     def close(self) -> None:
-        """Close all connections, then let another app own the database."""
         self.readers.dispose()
         self.writer.dispose()
         if self._owner is not None:
@@ -272,7 +271,7 @@ SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
 
 
 def cause(error: Exception) -> str:
-    """Why the database accepts no writes; empty if only this write is wrong."""
+    """Why the database takes no writes; "" if only this one write is wrong."""
     if isinstance(error, GoneError):
         return "the database file was moved or deleted"
     if isinstance(error, StoreError):
@@ -297,7 +296,7 @@ def _driver(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
-    """Begin a SQLite engine's transactions ourselves: its driver does it too late."""
+    """Begin SQLite's transactions ourselves, since the driver begins them too late."""
 
     @sa.event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: object) -> None:
@@ -309,6 +308,6 @@ def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
 
 
 def _only_read(connection: Any, _record: object) -> None:
-    """Make a Postgres connection read-only, with one moment per transaction."""
+    """Make a Postgres connection read-only, and each transaction see one moment."""
     connection.read_only = True
     connection.isolation_level = 3  # repeatable read, as psycopg counts them

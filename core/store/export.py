@@ -1,4 +1,4 @@
-"""What a visitor can take along: their runs as a table, all their data as JSON."""
+"""A visitor's data to download: runs as a table, and everything as JSON."""
 
 import csv
 import io
@@ -32,10 +32,10 @@ PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None
 def runs_csv(
     runs: Iterable[RunSummary], people: Mapping[str, str] | None = None
 ) -> str:
-    """A row for each run, with its settings and figures, below a row of names.
+    """A table of runs with their settings and figures, below a row of names.
 
-    `people` has the visitors' names: with them, all runs are training runs, and the
-    first column has the owner's name.
+    `people` gives the names of visitors. If it is given, all runs have to be training
+    runs, and the first column has the name of each run's owner.
     """
     if people is None:
         return csv_text(RUN, (_row(run).values() for run in runs))
@@ -45,7 +45,7 @@ def runs_csv(
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table below a row of names, without cells that a spreadsheet would run."""
+    """A table below a row of names. A spreadsheet runs no cell of it as a formula."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(names)
@@ -58,15 +58,11 @@ def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
-    """Runs with their epochs and curves. Raises StoreError."""
     return _json([_run(store, run) for run in runs])
 
 
 def everything(store: Store, visitor: str) -> str:
-    """All of a visitor's data as JSON; checkpoints only have their size.
-
-    Raises StoreError.
-    """
+    """All data of a visitor, as JSON; of checkpoints only their size."""
     known = store.visitors.get(visitor)
     runs = store.runs.find(visitor, hidden=True)
     measurements = store.measurements.of(visitor)
@@ -81,7 +77,7 @@ def everything(store: Store, visitor: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """Strict JSON: a loss that isn't a number is null."""
+    """Strict JSON, in which NaN is null."""
     return json.dumps(PLAIN.unstructure(content), indent=1, allow_nan=False)
 
 
@@ -114,7 +110,7 @@ def _row(run: RunSummary, names: Iterable[str] = RUN) -> dict[str, Any]:
 
 
 def _dated(row: dict[str, Any]) -> dict[str, Any]:
-    """Times as ISO 8601."""
+    """The row with its times as ISO 8601."""
     return {
         name: datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
         if name in TIMES and value is not None

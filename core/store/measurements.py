@@ -30,7 +30,7 @@ class Measurements(Rows):
         visitor: str = "",
         measured_at: float | None = None,
     ) -> None:
-        """Store a result, without waiting. TypeError if it isn't plain data."""
+        """Store a result, without waiting. Raises TypeError if it is no plain data."""
         row = Measurement(
             id=uuid.uuid4().hex,
             kind=kind,
@@ -63,11 +63,11 @@ class Measurements(Rows):
         return next(iter(self.read(query.limit(1))), None)
 
     def get(self, measurement_id: str) -> Measurement | None:
-        """The measurement; None without one, or if this version can't read it."""
+        """None if there is none, or this version can't read it."""
         return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:
-        """All of a visitor's measurements, the oldest first."""
+        """All that a visitor measured, the oldest first."""
         return self._read(Measurement.visitor == visitor)
 
     def _read(self, condition: Any) -> list[Measurement]:

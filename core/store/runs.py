@@ -49,8 +49,6 @@ LONGEST_NAME = 80  # characters
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run with everything that is stored about it."""
-
     summary: RunSummary
     arguments: tuple[Any, ...]
     progress: Progress = NO_PROGRESS  # with a fit until a value has it
@@ -58,8 +56,6 @@ class StoredRun:
 
 
 class Runs(Rows):
-    # While it waits and runs
-
     def enqueue(
         self,
         run_id: str,
@@ -70,7 +66,7 @@ class Runs(Rows):
         round: int,
         submitted: float,
     ) -> Write:
-        """Store a waiting job. TypeError if the arguments aren't plain data."""
+        """Store a waiting job. Raises TypeError if the arguments are no plain data."""
         text = codec.dumps(arguments)
         is_training = [type(value) for value in arguments] == [RunConfig]
         open_class = select(Class.id).where(
@@ -102,11 +98,12 @@ class Runs(Rows):
         return self.writer.put(work, len(text))
 
     def begin(self, run_id: str) -> None:
-        """A worker has begun: after a restart, the job does not run again."""
+        """Note that a worker has begun, so that the job does not run again after a
+        restart.
+        """
         self._report(run_id, dict(status="running", started=time.time()), of=["queued"])
 
     def started(self, run_id: str, event: Started) -> None:
-        """Training begins."""
         values = dict[str, Any](steps=event.steps, parameters=event.parameters)
         values["device_name"] = clean(event.environment.device_name)
         self._report(run_id, values | {"start": codec.dumps(event)})
@@ -118,13 +115,12 @@ class Runs(Rows):
         losses: Sequence[LossPoint],
         fit: Fit | None = None,
     ) -> None:
-        """The run is at this step; the losses are those since the last call."""
+        """Store the step that the run has reached, and the newest losses."""
         values = {"step": step} | ({"fit": codec.dumps(fit)} if fit else {})
         part = Curve(run_id=run_id, step=step, points=codec.pack(losses))
         self._report(run_id, values, [part] if losses else [])
 
     def epoch(self, run_id: str, event: Epoch) -> None:
-        """An epoch has ended."""
         figures = {"accuracy": event.test_accuracy, "r2": event.test_r2}
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
@@ -135,7 +131,7 @@ class Runs(Rows):
     def end(
         self, run_id: str, status: str, value: Any = None, message: str = ""
     ) -> Write:
-        """The job has ended, and its function returned this value."""
+        """Note how the job has ended, and the value that its function has returned."""
         values: dict[str, Any] = dict(status=status, message=clean(message))
         values["ended"] = time.time()
         rows: list[Row] = []
@@ -169,9 +165,9 @@ class Runs(Rows):
         of: Sequence[str] = ("running",),
         is_whole: bool = False,
     ) -> Write:
-        """Change a run with one of these statuses, and add rows to it.
+        """Change a run if it has one of these statuses, and add rows to the run.
 
-        With `is_whole`, the rows replace the parts of its curve.
+        With `is_whole` the rows replace the parts of the run's curve.
         """
         fitting = (RunSummary.id == run_id) & RunSummary.status.in_(of)
         change = update(RunSummary).where(fitting).values(values)
@@ -189,9 +185,10 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """At a start, interrupt what was running; returns what waits, in its order.
+        """At a start, mark running jobs as interrupted; returns waiting ones in their
+        order.
 
-        A waiting row fails if this version can't read it. Raises StoreError.
+        A waiting row that this version can't read fails. Raises StoreError.
         """
         now = time.time()
 
@@ -212,8 +209,6 @@ class Runs(Rows):
                 self.end(row.id, "failed", message=str(error))
         return waiting
 
-    # Reading
-
     def find(
         self,
         visitor: str | None = None,
@@ -225,7 +220,7 @@ class Runs(Rows):
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first. Raises StoreError.
 
-        The app's own runs have the visitor "". `before` is a time of submission;
+        Runs of the app itself have the visitor "". `before` is a time of submission;
         `equal` names columns, or settings that are texts, as in find(task="sprites").
         """
         query = select(RunSummary).order_by(RunSummary.seq.desc()).limit(limit)
@@ -243,9 +238,9 @@ class Runs(Rows):
         return self.read(query)
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
-        """The whole run; None if no run has this id.
+        """The whole run; None if no run has that id.
 
-        Raises StoreError, or DamagedError if it can't be read.
+        Raises StoreError, or DamagedError if the run can't be read.
         """
         what, here = "This run", clean(run_id)
         large = (getattr(RunSummary, name) for name in ("start", "value", "fit"))
@@ -284,24 +279,22 @@ class Runs(Rows):
     # it changed, and raises StoreError while the database is away.
 
     def rename(self, run_id: str, visitor: str, name: str) -> int:
-        """Name a run; an empty text removes its name."""
+        """Name a run; "" takes the name away."""
         words = " ".join(clean(name).split())[:LONGEST_NAME]
         return self._changed([run_id], visitor, name=words)
 
     def hide(self, run_ids: Sequence[str], visitor: str, hidden: bool = True) -> int:
-        """Hide runs from lists, or show them again."""
         return self._changed(run_ids, visitor, hidden=hidden)
 
     def withhold(self, run_id: str, visitor: str, withheld: bool = True) -> int:
-        """Hide a run from the class, even if its owner shows it, or show it again."""
+        """Hide a run from the class, even if its owner shows it; or stop hiding it."""
         return self._changed([run_id], visitor, withheld=withheld)
 
     def delete(self, run_ids: Sequence[str], visitor: str) -> int:
-        """Delete runs for good; their later reports change nothing."""
         return self._changed(run_ids, visitor)
 
     def _changed(self, run_ids: Sequence[str], visitor: str, **values: Any) -> int:
-        """Change a visitor's runs, or without values, delete them."""
+        """Change runs of a visitor; without values, delete them."""
         mine = RunSummary.id.in_(run_ids) & (RunSummary.visitor == visitor)
         change = update(RunSummary).values(values) if values else delete(RunSummary)
         statement = change.where(mine)
@@ -321,7 +314,7 @@ def interrupted(step: int, steps: int | None) -> str:
 
 
 def rates(changes: Sequence[Change]) -> dict[str, float] | None:
-    """Learning rates by the steps before them; None if nothing was changed."""
+    """Learning rates by the step before each change; None without changes."""
     return {str(change.step): change.learning_rate for change in changes} or None
 
 

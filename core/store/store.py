@@ -13,13 +13,11 @@ from core.store.writer import Writer
 
 
 class Store:
-    """A server opens one at its start; safe to use from threads."""
-
     def __init__(self, url: str | None = None) -> None:
-        """Open the database at `url`, or else DATABASE_URL, or else the file in data/.
+        """Open the database at `url`, else DATABASE_URL, else the file in data/.
 
-        Makes or upgrades it first. Raises StoreError if it can't be used, or if another
-        app uses it.
+        Makes or upgrades the database first. Raises StoreError if the database can't be
+        used, or another app uses it.
         """
         self.database = Database(url)
         self.writer = Writer(self.database)
@@ -33,7 +31,7 @@ class Store:
 
     @classmethod
     def passing(cls, why: str) -> Self:
-        """A store without a database, which forgets everything when it closes."""
+        """A store that forgets all when it closes, used if the database can't be."""
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
@@ -42,15 +40,15 @@ class Store:
 
     @property
     def problem(self) -> str:
-        """A sentence on what isn't being kept right now, and why; empty if all is."""
+        """Why some data is not being saved right now, a sentence; "" if all is."""
         return self.writer.problem or self._why_passing
 
     def is_there(self, seconds: float) -> bool:
-        """Whether the database accepts changes, within so many seconds."""
+        """Whether the database takes changes; waits at most `seconds` to know."""
         return not self._why_passing and self.writer.answers(seconds)
 
     def close(self) -> None:
-        """Write what waits, and let another app own the database."""
+        """Finish waiting writes, and let another app own the database."""
         self.database.readers.dispose()
         self.writer.close()
         self.database.close()

@@ -17,7 +17,7 @@ SETTINGS = tuple(field.name for field in fields(RunConfig))
 
 
 class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
-    """A row that was read: changing it changes nothing in the database."""
+    """A row that was read; changes of this object change nothing in the database."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -42,7 +42,7 @@ large = partial(
 
 
 def owner(column: str) -> sa.ForeignKey:
-    """The row is deleted with the one that this column names."""
+    """A foreign key: the row is deleted together with the row that `column` names."""
     return sa.ForeignKey(column, ondelete="CASCADE")
 
 
@@ -68,8 +68,6 @@ class Answer(Row):
 
 
 class Class(Row, kw_only=True):
-    """A class, and what its teacher set."""
-
     __tablename__ = "classes"
 
     id: Mapped[Key]
@@ -88,8 +86,6 @@ class Class(Row, kw_only=True):
 
 
 class Member(Row):
-    """A visitor in a class."""
-
     __tablename__ = "members"
 
     class_id: Mapped[str] = mapped_column(owner("classes.id"), primary_key=True)
@@ -100,7 +96,7 @@ class Member(Row):
 
 
 class Act(Row):
-    """A log entry on what a teacher did."""
+    """A log entry of what a teacher did."""
 
     __tablename__ = "acts"
     __table_args__ = (sa.Index(None, "class_id", "at"),)
@@ -149,7 +145,6 @@ class RunSummary(Row, kw_only=True):
     seconds: Mapped[float | None] = mapped_column(default=None)
     # Learning rates that were set by hand, by the number of steps before them
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
-    # What people did with it
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid it
     withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid it
@@ -160,27 +155,27 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # the newest one, until the value has it
 
     def __getattr__(self, name: str) -> Any:
-        """A setting; a setting that is newer than the run has its default."""
+        """A setting. Runs that are older than a setting have its default."""
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))
 
     @property
     def config(self) -> RunConfig | None:
-        """The settings; None for a job that isn't a training run."""
+        """None for a job that is not a training run."""
         if self.settings is None:
             return None
         return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the run is on the simulated accelerator, which isn't timed."""
+        """Whether the run trained on the simulated accelerator, whose times mean
+        nothing.
+        """
         return self.device == SIMULATED
 
 
 class EpochOfRun(Row):
-    """An epoch that has ended, from 1."""
-
     __tablename__ = "epochs"
 
     run_id: Mapped[str] = mapped_column(owner("runs.id"), primary_key=True)
@@ -189,7 +184,7 @@ class EpochOfRun(Row):
 
 
 class Curve(Row):
-    """A part of a run's losses up to a step; an ended run has only one part."""
+    """A part of a run's losses up to a step; a run that has ended has one part."""
 
     __tablename__ = "curves"
 
@@ -199,8 +194,6 @@ class Curve(Row):
 
 
 class Checkpoint(Row):
-    """The weights of a finished run."""
-
     __tablename__ = "checkpoints"
 
     run_id: Mapped[str] = mapped_column(owner("runs.id"), primary_key=True)
@@ -208,8 +201,6 @@ class Checkpoint(Row):
 
 
 class Measurement(Row):
-    """A measurement, with what is needed to read it."""
-
     __tablename__ = "measurements"
     __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
 
@@ -226,5 +217,5 @@ class Measurement(Row):
 
 
 def clean(text: str) -> str:
-    """The text without what a database refuses: NUL, and lone surrogates."""
+    """The text without what a database refuses: NUL, and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode()

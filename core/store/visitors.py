@@ -27,14 +27,14 @@ def new_code(count: int = WORDS) -> str:
 
 
 def as_code(typed: str) -> str:
-    """The code that somebody typed, in any case and with anything between its words."""
+    """The code that a person typed, in any case and with anything between its words."""
     letters = "".join(filter(str.isalpha, typed.lower()))
     words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
 def know(session: Session, visitor: str) -> None:
-    """Add the visitor's row if it is missing, as part of a write."""
+    """Add the visitor's row if it is missing, as a part of a write."""
     if session.get(Visitor, visitor) is None:
         now = time.time()
         session.add(Visitor(id=visitor, code=new_code(), created=now, seen=now))
@@ -64,19 +64,16 @@ class Visitors(Rows):
         self.writer.put(work)
 
     def get(self, visitor: str) -> Visitor | None:
-        """The visitor; None if the id is unknown."""
         return self._first(Visitor.id == visitor)
 
     def by_code(self, code: str) -> Visitor | None:
-        """The visitor with a code, in any spelling; None if the code is wrong."""
+        """The visitor with this code, in any spelling; None if no visitor has it."""
         return self._first(Visitor.code == as_code(code))
 
     def _first(self, condition: ColumnElement[bool]) -> Visitor | None:
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
-        """Delete a visitor with all runs, answers, and measurements, for good."""
-
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor
             session.execute(delete(Measurement).where(theirs))
@@ -88,12 +85,13 @@ class Visitors(Rows):
 
 
 class Answers(Rows):
-    """Each visitor's newest answer to each question, including guesses."""
+    """The newest answer of each visitor to each question. A guess is an answer too."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
-        """Replace the last answer by a new one, and wait for the commit.
+        """Store an answer in place of the last one, and wait for the commit.
 
-        It is stored later if the database is away. TypeError if it isn't plain data.
+        While the database is away the answer is stored later. Raises TypeError if the
+        answer is no plain data.
         """
         value = codec.dumps(answer)
 
@@ -104,14 +102,13 @@ class Answers(Rows):
         self.writer.write(work, len(value))
 
     def of(self, visitor: str) -> dict[str, Any]:
-        """A visitor's answers, by question."""
         rows = self.read(select(Answer).where(Answer.visitor == visitor))
         return {row.question: codec.loads(row.value, "This answer") for row in rows}
 
     def of_class(
         self, class_id: str, questions: Collection[str]
     ) -> dict[str, dict[str, Any]]:
-        """A class's answers, by question, then by visitor."""
+        """Answers of a class, by question, then by visitor."""
         query = (
             select(Answer)
             .join(Member, Member.visitor == Answer.visitor)

@@ -1,9 +1,9 @@
-"""The only writer: a thread with one connection, and a queue of small writes.
+"""The one writer: a thread with one connection, and a queue of small writes.
 
 Callers that need durability wait for the commit; others don't. While the database is
-away, the writes stay in memory, in order, and are made once it is back. Making a write
-twice must do no harm, since a connection that breaks during a commit doesn't tell
-whether the commit happened.
+away the writes stay in memory, in order, and are made once it is back. Every write must
+have the same effect if it is made twice: a connection that breaks during a commit does
+not tell whether the commit happened.
 """
 
 import logging
@@ -32,7 +32,7 @@ Work = Callable[[Session], Any]
 
 
 class Write:
-    """A change that waits for the ones before it."""
+    """A change in the queue."""
 
     def __init__(self, work: Work, size: int, erases: bool) -> None:
         self.work, self.size = work, size
@@ -43,10 +43,10 @@ class Write:
 
 
 class Writer:
-    """Makes all changes to a database; safe to use from threads."""
+    """Makes all changes of a database; safe to use from threads."""
 
     def __init__(self, database: Database) -> None:
-        """Raises StoreError if the database can't be owned."""
+        """Raises StoreError if another app writes, or the database can't be used."""
         self._database = database
         self._connection: Connection | None = database.own()
         self._changed = threading.Condition()  # its lock guards the fields below
@@ -62,7 +62,7 @@ class Writer:
 
     @property
     def problem(self) -> str:
-        """A sentence on what isn't being kept, and why; empty while all is well."""
+        """Why changes are not being saved, a sentence; "" while all is well."""
         with self._changed:
             if not self._cause:
                 return ""
@@ -77,7 +77,7 @@ class Writer:
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write of `size` bytes, without waiting."""
+        """Queue a write, without waiting; `size` is the bytes of its large values."""
         write = Write(work, size + ROW_BYTES, erases)
         with self._changed:
             if self._closed or self._bytes + write.size > MOST_BYTES:
@@ -97,8 +97,8 @@ class Writer:
     def wait(self, write: Write) -> bool:
         """Wait until a write is committed; returns whether it is.
 
-        While the database is away, the write stays queued: see `problem`. Raises the
-        error if the database refuses the write.
+        While the database is away the write stays queued: see `problem`. Raises the
+        error of a write that the database refuses.
         """
         with self._changed:
             self._changed.wait_for(
@@ -109,7 +109,7 @@ class Writer:
         return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
-        """Make a write; returns what `work` does.
+        """Make a write; returns what `work` returns.
 
         Raises StoreError while the database is away.
         """
@@ -121,10 +121,10 @@ class Writer:
         return write.result
 
     def answers(self, seconds: float) -> bool:
-        """Whether the database accepts changes, within so many seconds.
+        """Whether the database takes changes; waits at most `seconds` to know.
 
-        The question is an empty change in the queue, and only one at a time, so that
-        questions don't pile up while a database hangs.
+        Asks with an empty change in the queue, one at a time, so that questions don't
+        pile up while a database hangs.
         """
         with self._changed:
             question = self._question
@@ -142,7 +142,7 @@ class Writer:
             return self._changed.wait_for(lambda: not last or last.ended, seconds)
 
     def close(self) -> None:
-        """Write what waits, if the database accepts it, and end the thread."""
+        """Finish waiting writes, if the database takes them, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -177,7 +177,7 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """The next writes, which stay queued until they are made; empty at the end."""
+        """The next writes, which stay queued until they are made; [] at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))
@@ -195,7 +195,7 @@ class Writer:
             self._database.erase(self._connection)
 
     def _drop_connection(self) -> None:
-        """Make the next try open a new connection."""
+        """Close the connection, so that the next try opens a new one."""
         if self._connection is not None:
             try:
                 self._connection.close()
@@ -204,7 +204,7 @@ class Writer:
             self._connection = None
 
     def _pause(self, why: str) -> bool:
-        """Wait for the next try, after a problem; False if the writer was closed."""
+        """Wait before the next try, and set `problem`; False after `close`."""
         with self._changed:
             if why != self._cause:
                 logger.warning("nothing can be saved right now: %s", why)
@@ -228,18 +228,17 @@ class Writer:
 class Rows:
     """Reads in any thread, writes through the one writer.
 
-    Reads raise StoreError while the database is away, and so do writes that wait.
+    Reads raise StoreError, and so do writes that wait while the database is away.
     """
 
     database: Database
     writer: Writer
 
     def read(self, query: Select) -> list[Any]:
-        """The objects that a query selects."""
         with self.database.read() as session:
             return list(session.scalars(query))
 
 
 def _ask(session: Session) -> None:
-    """Reach the database: Postgres notices a transaction at its first statement."""
+    """Send a statement: Postgres hears of a transaction with its first statement."""
     session.execute(text("SELECT 1"))
