@@ -50,7 +50,7 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """ExplainedError for anything but a whole number above 0."""
+        """Raises ExplainedError for anything but a whole number above 0."""
         limits = {}
         for field in fields(cls):
             name = field.name.upper()
@@ -67,49 +67,45 @@ class Limits:
 class Gate:
     """A class's rules, besides the server's limits; these rules allow everything.
 
-    The engine calls it with its lock, so it must not wait.
+    The engine calls a gate with its lock, so a gate must not wait.
     """
 
     @property
     def paused(self) -> bool:
-        """Meanwhile, the lane "train" starts no jobs; running jobs go on."""
+        """While this is true, the lane "train" starts no jobs; running jobs go on."""
         return False
 
     def person(self, owner: str) -> str:
-        """The fairness key of an owner."""
         return owner
 
     def seconds(self, owner: str) -> float | None:  # noqa: ARG002
-        """How long a job of this owner may take; None: as long as any."""
+        """How long a job of this owner may take; None for the server's limit."""
         return None
 
     def steer(self, owner: str, wish: Wish) -> None:
-        """ExplainedError if the owner of a running job may not wish for that."""
+        """Raise ExplainedError if the owner of a running job may not have this wish."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """ExplainedError if the job may not wait; otherwise it counts.
+        """Raise ExplainedError if the job may not wait; otherwise count the job.
 
         `expected` is the estimate in seconds, if there is one.
         """
 
 
 class Admission:
-    """Checks the room in the queue, the server's limits, and a class's rules."""
-
     def __init__(self, gate: Gate | None = None, limits: Limits | None = None) -> None:
         self.gate = gate or Gate()
         self.limits = limits or Limits.from_environment()
         self.estimates = Estimates()
 
     def seconds(self, owner: str) -> float:
-        """How long a job of this owner may take."""
         most = self.limits.max_job_seconds
         return min(most, self.gate.seconds(owner) or most)
 
     def check(self, job: Job, queue: Queue) -> None:
-        """ExplainedError if the job may not wait; then nothing has changed.
+        """Raise ExplainedError if the job may not wait; then nothing has changed.
 
-        The server's own jobs, which have no owner, always may.
+        The server's own jobs, which have no owner, may always wait.
         """
         if not job.owner:
             return
@@ -146,7 +142,7 @@ class Admission:
 
 
 def overdue(seconds: float) -> str:
-    """Why a job that ran for too long has ended."""
+    """The message of a job that ran for too long."""
     return (
         f"The job was stopped after {spoken(seconds)}, the longest that a job may "
         "take here. Choose a smaller job, such as one with fewer epochs."
@@ -154,7 +150,6 @@ def overdue(seconds: float) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """In whole seconds, minutes or hours."""
     for unit, one, many in UNITS:
         if seconds == unit:
             return one
@@ -164,7 +159,7 @@ def spoken(seconds: float) -> str:
 
 
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """A call's size, from all its arguments that affect how long it takes.
+    """The size of a call, from all arguments that affect how long it takes.
 
     A training run's amount is its epochs.
     """
@@ -195,7 +190,6 @@ class Estimates:
         self._seen: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
 
     def learn(self, job: Job) -> None:
-        """Remember how long an ended job took."""
         if job.seconds is None:
             return
         seen = self._seen.setdefault(job.work.kind, deque(maxlen=NEWEST))
@@ -205,7 +199,9 @@ class Estimates:
             self._seen.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The median of similar jobs, in proportion; None without similar jobs."""
+        """The median of similar jobs, scaled to the job's amount; None without similar
+        jobs.
+        """
         amount = job.work.amount
         similar = [
             seconds * amount / seen
@@ -229,7 +225,7 @@ class Estimates:
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
         """Seconds until workers have done the jobs they have and those before.
 
-        None if one of them has no estimate, or takes longer than estimated.
+        None if a job has no estimate, or takes longer than estimated.
         """
         left = []  # seconds of work, for each worker
         for job in taken:
@@ -260,8 +256,8 @@ class Questions:
     def turn(self, owner: str, seconds: float) -> Iterator[float]:
         """Wait for a turn; yields the seconds that are left of those given.
 
-        The server itself, which is no owner, needn't wait. ExplainedError if no turn
-        comes in time, or if the owner has too many questions open.
+        The server itself, whose owner is "", needn't wait. Raises ExplainedError if no
+        turn comes in time, or if the owner has too many questions open.
         """
         if not owner:
             yield seconds

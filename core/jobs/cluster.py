@@ -83,7 +83,7 @@ def gpus() -> list[str]:
 
 
 def workers() -> dict[str, dict]:
-    """Each worker's options by its name: one to train on each GPU, and one lab."""
+    """Each worker's options by its name: a trainer for each GPU, and one lab."""
 
     def options(resource: str, threads: int, env: dict[str, str]) -> dict:
         return {
@@ -106,16 +106,15 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 def listening(host: str, port: int, tls: Security) -> Scheduler:
-    """A scheduler without Dask's dashboard."""
     no_pages: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     return Scheduler(host=host, port=port, security=tls, **no_pages)
 
 
 def security(address: str | None = None, folder: str | None = None) -> Security:
-    """TLS from certificates, for a scheduler or to reach the one at an address.
+    """TLS from certificates, for a scheduler or to reach the scheduler at an address.
 
     The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
-    apply. ExplainedError if the certificates can't be used.
+    apply. Raises ExplainedError if the certificates can't be used.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     secured = _tls(folder) if folder else Security()
@@ -166,10 +165,10 @@ def _tls(folder: str) -> Security:
 
 
 class Process:
-    """The local cluster, in a process of its own."""
-
     def __init__(self) -> None:
-        """Start it and wait for its address; ExplainedError if none comes."""
+        """Start the cluster and wait for its address. Raises ExplainedError if none
+        comes.
+        """
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.jobs.cluster"],
             cwd=ROOT,
@@ -192,7 +191,7 @@ class Process:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """End it by closing its input, or by force if that does not help."""
+        """End the cluster by closing its input, or by force if that does not help."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -202,7 +201,6 @@ class Process:
 
 
 async def local(tls: Security) -> None:
-    """Run one server's cluster until standard input closes."""
     # What workers print goes to standard error. The address goes to a copy of standard
     # output that they don't inherit.
     address_output = os.fdopen(os.dup(1), "w")
@@ -227,14 +225,12 @@ async def local(tls: Security) -> None:
 
 
 async def schedule(host: str, port: int, tls: Security) -> None:
-    """Run a scheduler until the process is ended."""
     async with listening(host, port, tls) as scheduler:
         print(f"The scheduler listens at {scheduler.address}", flush=True)
         await scheduler.finished()
 
 
 async def work(address: str, lanes: list[str], name: str, tls: Security) -> None:
-    """Run this machine's workers until the process is ended."""
     keeping = []
     for number, options in workers().items():
         resources = options["resources"]
@@ -332,7 +328,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def machine_name(text: str) -> str:
-    """The name, if it can be a machine's."""
     if text and is_name(text):
         return text
     raise argparse.ArgumentTypeError(f"this must be {A_NAME}, not {text!r}")

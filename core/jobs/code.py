@@ -28,7 +28,7 @@ _lock = threading.Lock()
 def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     """A dry run's report for JSON, and what the script printed.
 
-    If the process was ended, the report only says why.
+    If the process was stopped, the report only says why.
     """
     request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
@@ -48,7 +48,6 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
 
 
 def raised(failure: Mapping[str, Any]) -> str:
-    """What a script raised, as a Markdown code span."""
     parts = filter(None, (failure["kind"], failure["message"]))
     return quoted(": ".join(parts), most=MOST_QUOTED)
 

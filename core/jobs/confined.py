@@ -54,8 +54,6 @@ _starter = ThreadPoolExecutor(1, "confined")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended, and what it wrote, cut if it is too long."""
-
     status: int | None  # exit status; None if it was stopped, and `why` says why
     output: bytes
     errors: bytes
@@ -66,7 +64,7 @@ class Ended:
 class Confined:
     """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments.
 
-    It starts at once, so that it can load what it needs before somebody asks.
+    The process starts at once, so that it can load what it needs before somebody asks.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Confined:
         memory_bytes: int = 1_500_000_000,
         output_bytes: int = 64_000,
     ) -> None:
-        """ExplainedError if this machine can't confine it."""
+        """Raises ExplainedError if this machine can't confine a process."""
         if why := problem():
             raise ExplainedError(why)
         self._seconds, self._memory = seconds, memory_bytes
@@ -103,15 +101,15 @@ class Confined:
             os.close(its)
 
     def wait_until_ready(self) -> None:
-        """Wait until it has loaded torch and starts its answer, or until it ends."""
+        """Wait until the process has loaded torch and is ready, or has ended."""
         with selectors.DefaultSelector() as ready:
             ready.register(self._pipes["answer"], selectors.EVENT_READ)
             ready.select(START_SECONDS)
 
     def ask(self, request: bytes) -> Ended:
-        """Send the request to its standard input, and wait until it has ended.
+        """Send the request to the standard input, and wait until the process has ended.
 
-        Its seconds begin here.
+        The `seconds` of the process begin here.
         """
         deadline = time.monotonic() + self._seconds
         given = (self._stdin, request)
@@ -132,7 +130,9 @@ class Confined:
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
 
     def _read(self, said: dict[str, bytes], deadline: float) -> str:
-        """Collect its output until it ends; returns the limit that it passed, or ""."""
+        """Collect output until the process ends; returns the limit that it passed, or
+        "".
+        """
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
                 ready.register(pipe, selectors.EVENT_READ, name)
@@ -175,14 +175,12 @@ class Confined:
         return f"The program used more than {most} of memory and was stopped."
 
     def _members(self) -> list[psutil.Process]:
-        """The process and those that it started; none once it has ended."""
         with suppress(psutil.Error):
             first = psutil.Process(self._process.pid)
             return [first, *first.children(recursive=True)]
         return []
 
     def end(self) -> None:
-        """End it and what it started; a second call changes nothing."""
         pipes, self._pipes = self._pipes, {}
         if not pipes:
             return
@@ -198,7 +196,7 @@ class Confined:
 
 
 def _write(pipe: IO[bytes], request: bytes = b"") -> None:
-    """Write it if it is read, and close the pipe."""
+    """Send the request if the process still reads, and close the pipe."""
     with suppress(OSError, ValueError), pipe:
         pipe.write(request)
 
@@ -225,7 +223,7 @@ def walled(argv: list[str], memory_bytes: int) -> list[str]:
 def problem() -> str:
     """Why this machine can't confine a process, in a sentence; "" if it can.
 
-    To find out, a process tries what must fail.
+    A process tries everything that must fail.
     """
     if sys.platform != "linux":
         return "The app can confine visitors' code only on Linux."

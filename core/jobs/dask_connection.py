@@ -70,14 +70,13 @@ NO_HOST = (
 
 
 def in_background(work: Callable[..., object], *arguments: Any) -> None:
-    """Call it in a daemon thread."""
     threading.Thread(target=work, args=arguments, daemon=True).start()
 
 
 def _leave(client: Client) -> None:
-    """Close a client within two seconds, or pretend to.
+    """Close a client within two seconds, or mark it as closed.
 
-    Otherwise it would try for a long time when Python collects it as garbage.
+    Otherwise Dask would try for a long time when Python collects the client as garbage.
     """
     with suppress(Exception):
         client.close(timeout=2)
@@ -87,7 +86,7 @@ def _leave(client: Client) -> None:
 class Connection:
     """The connection to an existing scheduler, or to a local cluster of its own.
 
-    Safe to use from threads. Callers may hold a lock, but not one that `on_event`
+    Safe to use from threads. Callers may hold a lock, but not a lock that `on_event`
     takes, which runs on the client's event loop.
     """
 
@@ -99,7 +98,7 @@ class Connection:
         on_lost: Callable[[str, str], None],
         on_look: Callable[[], None],
     ) -> None:
-        """`open` connects.
+        """Only `open` connects.
 
         Each function gets a job's id: `on_event` with what the job reports, `on_end`
         with how it ended, `on_lost` with why no worker has it anymore. `on_look` is
@@ -135,14 +134,11 @@ class Connection:
         in_background(self._keep)
 
     def close(self) -> None:
-        """End the connection, along with the local cluster."""
         self._closed.set()
         if self._client is not None:
             _leave(self._client)
         if self._cluster is not None:
             self._cluster.close()
-
-    # Looking after the connection
 
     def _keep(self) -> None:
         while not self._closed.is_set():
@@ -234,18 +230,16 @@ class Connection:
         for job_id in deaf:
             in_background(self._end_with_worker, job_id, client)
 
-    # What is connected
-
     @property
     def is_up(self) -> bool:
         return self._client is not None
 
     def _tasks(self, client: Client) -> dict[str, list[str]]:
-        """The keys of each worker's tasks, by its address; asks the scheduler."""
+        """The keys of each worker's tasks, by the worker's address."""
         return self._answer(client, "processing", workers=None)
 
     def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
-        """The scheduler's answer; TimeoutError if it is silent."""
+        """The scheduler's answer. Raises TimeoutError if the scheduler is silent."""
         call = getattr(client.scheduler, question)
         return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
 
@@ -264,10 +258,8 @@ class Connection:
         is_vain = min(waited, without) > NO_WORKER_SECONDS
         return (NO_HOST if is_vain else HOST_AWAY).format(quoted(job.host)), is_vain
 
-    # Handing out, and taking back
-
     def hand_out(self, job: Job) -> None:
-        """Give the job to a worker of its lane; ExplainedError if not connected."""
+        """Raises ExplainedError if not connected."""
         with self._lock:
             if self._client is None:
                 raise ExplainedError(self.problem or self._no_worker)
@@ -311,7 +303,7 @@ class Connection:
             self._shared.discard(job_id)
 
     def cancel(self, job_id: str) -> None:
-        """Ask a running job to end; if it doesn't, it ends with its worker."""
+        """Ask a running job to end; a job that doesn't ends with its worker."""
         with self._lock:
             if job_id not in self._futures:
                 return
@@ -319,7 +311,6 @@ class Connection:
         self._tell(worker.cancel, job_id)
 
     def steer(self, job_id: str, wish: Wish) -> None:
-        """Let a running job hear what its owner wants."""
         self._tell(worker.steer, job_id, wish)
 
     def _tell(self, message: Callable[..., None], *arguments: Any) -> None:
@@ -341,12 +332,11 @@ class Connection:
         self._on_end(job_id, Outcome("cancelled"))
 
     def _kill(self, client: Client, address: str) -> None:
-        """End a worker and its tasks; its nanny starts another."""
+        """End a worker and its tasks; the worker's nanny starts another."""
         logger.warning("the worker at %s does not respond and will be killed", address)
         client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:
-        """Take back a job that no worker has begun."""
         with self._lock:
             future = self._futures.get(job_id)
             self._forget(job_id)

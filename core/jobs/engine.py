@@ -92,15 +92,13 @@ class Engine:
         self._queue.restore(waiting)
         self._connection.open()
 
-    # Working with jobs
-
     def submit(
         self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
         """Queue a call of the function at `address`; returns the job's id.
 
-        By then, the job is in the database, or `Store.problem` says why not.
-        ExplainedError if it is not admitted.
+        When this returns, the job is in the database, or `Store.problem` says why not.
+        Raises ExplainedError if the job is not admitted.
         """
         todo, person = work(address, arguments), self.admission.gate.person(owner)
         job_id = uuid.uuid4().hex[:10]
@@ -117,14 +115,14 @@ class Engine:
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if it is unknown.
 
-        Raises StoreError if it can't be read from the database.
+        Raises StoreError if the database can't be read.
         """
         with self._lock:
             job = self._current(job_id)
         return job or self._history.job(job_id)
 
     def _current(self, job_id: str) -> Job | None:
-        """A job in memory, and why it has to wait; call this with the lock."""
+        """A job in memory, with why it has to wait; call this with the lock."""
         job = self._jobs.get(job_id)
         if job is None or job.status not in ("queued", "starting"):
             return job
@@ -136,16 +134,12 @@ class Engine:
         return replace(job, message=message, place=self._queue.place(job.id))
 
     def jobs(self, address: str | None = None, owner: str | None = None) -> list[Job]:
-        """Jobs of one function or all, of one owner or all, in order.
-
-        All that go on, and the newest ones that have ended.
-        """
+        """Jobs that wait or run, and the newest that have ended, in order."""
         with self._lock:
             jobs = [self._current(job_id) for job_id in self._jobs.ids(address, owner)]
         return [job for job in jobs if job is not None]
 
     def going_on(self, owner: str | None = None) -> list[Job]:
-        """Waiting and running jobs of one owner or of all, in order."""
         return [job for job in self.jobs(owner=owner) if not job.ended]
 
     def wait(self, job_id: str) -> float | None:
@@ -161,19 +155,15 @@ class Engine:
             return self.admission.estimates.until_turn(filter(None, taken), before)
 
     def is_idle(self, but: str = "") -> bool:
-        """Whether no job waits or runs, except the one with that id."""
         with self._lock:
             return not self._queue.others(but)
 
     def read(self, stored: Stored) -> bytes:
-        """A checkpoint; ExplainedError if it is gone or can't be read."""
+        """The bytes. Raises ExplainedError if they are gone or can't be read."""
         return self._history.checkpoint(stored)
 
     def cancel(self, job_id: str, why: str = "") -> None:
-        """End a job: a waiting job at once, a running job within one batch.
-
-        `why` is a sentence for the owner, if somebody else ends the job.
-        """
+        """End a job, within one batch if it runs; `why` is a sentence for its owner."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
@@ -187,15 +177,14 @@ class Engine:
         self._dispatch()
 
     def wish(self, job_id: str) -> Wish:
-        """What its owner wants a running job to do."""
         with self._lock:
             return self._wishes.get(job_id, NO_WISH)
 
     def steer(self, job_id: str, owner: str, **wish: Any) -> None:
         """Tell a running job what its owner wants: fields of Wish.
 
-        Nothing changes for somebody else's job, or if the job isn't running.
-        ExplainedError if a class's rules forbid it.
+        Nothing changes for somebody else's job, or if the job isn't running. Raises
+        ExplainedError if a class's rules forbid the wish.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -213,10 +202,7 @@ class Engine:
         return self.admission.gate.paused
 
     def clear(self, why: str = "") -> int:
-        """Cancel all jobs that are waiting to train; returns their number.
-
-        `why` is a sentence for their owners.
-        """
+        """Cancel all jobs that wait to train; `why` is a sentence for their owners."""
         with self._lock:
             waiting = self._queue.waiting(PAUSED)
             for job in waiting:
@@ -282,16 +268,14 @@ class Engine:
             return self._connection.ask(address, self._unpacked(arguments), left)
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Insert checkpoints' bytes, since workers have no access to the database."""
+        """Insert the bytes of checkpoints, since workers can't reach the database."""
         return tuple(
             self.read(each) if isinstance(each, Stored) else each for each in arguments
         )
 
-    # The workers: which ones there are, giving them jobs, and losing them
-
     @property
     def problem(self) -> str:
-        """Why there are no workers, in a sentence; empty if there are."""
+        """Why there are no workers, in a sentence; "" if there are."""
         return self._connection.problem
 
     def lanes(self) -> Counter[str] | None:
@@ -299,9 +283,9 @@ class Engine:
         return self.hosts.answering() if self._connection.is_up else None
 
     def machine(self) -> Machine | None:
-        """The workers' newest description of this machine; None while they start.
+        """The newest description of this machine; None while the workers start.
 
-        When it is out of date, it is updated in the background.
+        An old description is updated in the background.
         """
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
@@ -321,13 +305,11 @@ class Engine:
         self._dispatch()  # there may be more workers now, or a connection again
 
     def close(self) -> None:
-        """End the connection, along with the local cluster."""
         self._connection.close()
         if self._own_store is not None:
             self._own_store.close()
 
     def _dispatch(self) -> None:
-        """Give the queue's next jobs to free workers."""
         if not (self._queue and self._connection.is_up):
             return
         try:
@@ -338,7 +320,6 @@ class Engine:
             logger.warning("jobs have to wait", exc_info=True)
 
     def _next(self) -> Job | None:
-        """The job whose turn it is, if a worker is free."""
         with self._lock:
             capacity = Counter(self.hosts.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
@@ -367,7 +348,7 @@ class Engine:
         self._dispatch()
 
     def _when_worker_died(self, job_id: str, reason: str) -> None:
-        """A worker died: its job fails, or waits again if it had not begun."""
+        """Fail the job of the worker, or let it wait again if it had not begun."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None:  # it was forgotten
@@ -380,7 +361,7 @@ class Engine:
         self._dispatch()
 
     def _when_looked(self) -> None:
-        """About once a second."""
+        """Called about once a second."""
         # This also stores the events of a job that no page is showing.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)

@@ -32,7 +32,7 @@ GONE = "That run's checkpoint is no longer available. Choose another run."
 
 
 class _Late(NamedTuple):
-    """An ended job and, until its value is written, the value with all its bytes."""
+    """An ended job, and its value with all bytes until the value is written."""
 
     job: Job
     value: Any
@@ -52,12 +52,10 @@ class History:
         self._late: OrderedDict[str, _Late] = OrderedDict()
         self._read = lru_cache(READ)(self._read_ended)
 
-    # From jobs to rows
-
     def queue(self, job: Job, round: int) -> Write | None:
-        """Write a job that waits in this round; None if it is not kept.
+        """Write a waiting job with its round; None if the job is not kept.
 
-        The server's own measurements aren't kept: it would make them again.
+        The server's own measurements aren't kept: the server would make them again.
         """
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
@@ -70,7 +68,6 @@ class History:
             return None
 
     def wait(self, write: Write | None) -> None:
-        """Wait until the write is committed, or the store has a problem."""
         try:
             if write is not None:
                 self._store.writer.wait(write)
@@ -78,7 +75,7 @@ class History:
             logger.exception("could not save a job")
 
     def hear(self, job: Job, event: Any) -> None:
-        """Write what the job has just reported, if it is time."""
+        """Write the event now, or with others if it is only progress."""
         runs = self._store.runs
         match event:
             case PickedUp():
@@ -118,7 +115,9 @@ class History:
         return any(late.write.ended for late in list(self._late.values())[:1])
 
     def forget(self, owner: str, *job_ids: str) -> None:
-        """Drop an owner's jobs, or these jobs, from memory: their rows are deleted."""
+        """Drop all jobs of an owner whose rows are deleted, or only these jobs, from
+        memory.
+        """
         with self._lock:
             for job_id, late in list(self._late.items()):
                 if late.job.owner == owner:
@@ -127,10 +126,8 @@ class History:
             self._written.pop(job_id, None)
         self._read.cache_clear()
 
-    # From rows to jobs
-
     def recover(self) -> list[tuple[Job, int]]:
-        """At the start: the waiting jobs in their order, and their rounds."""
+        """At the start, the waiting jobs in their order, each with its round."""
         try:
             runs = self._store.runs.recover()
         except StoreError as error:
@@ -147,7 +144,7 @@ class History:
     def job(self, job_id: str) -> Job | None:
         """An ended job, the same object each time; None if it is unknown.
 
-        Raises StoreError if it can't be read.
+        Raises StoreError if the database can't be read.
         """
         with self._lock:
             if job_id in self._late:
@@ -164,7 +161,7 @@ class History:
         return _job(kept)
 
     def checkpoint(self, stored: Stored) -> bytes:
-        """The bytes; ExplainedError if they are gone or can't be read."""
+        """The bytes. Raises ExplainedError if they are gone or can't be read."""
         with self._lock:
             late = self._late.get(stored.name)
         if late and isinstance(late.value, RunResult):
@@ -176,7 +173,6 @@ class History:
 
 
 def _job(stored: StoredRun) -> Job:
-    """A job as it was when it ended."""
     row, value, progress = stored.summary, stored.value, stored.progress
     if value is None and row.step:
         losses = progress.losses

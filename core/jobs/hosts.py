@@ -42,8 +42,6 @@ class _Worker(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A machine that has workers."""
-
     name: str  # "" if the workers are the app's own
     speaker: str  # the address of one worker: of the lab, if there is one
     trains: int  # training workers
@@ -52,18 +50,18 @@ class Host(NamedTuple):
 
 
 def host_of(worker: str) -> str:
-    """The machine of the worker with that name."""
+    """The machine of a worker, from the worker's name."""
     return re.sub(r"-?(train-\d+|lab)$", "", worker)
 
 
 def first_gpu(worker: str) -> int:
-    """Which of the machine's GPUs the worker calls its first."""
+    """The number on its machine of the GPU that the worker calls its first."""
     own = re.search(r"train-(\d+)$", worker)
     return int(own[1]) if own else 0
 
 
 class Hosts:
-    """One connection's machines; only one thread writes, and any may read.
+    """The machines of one connection; only one thread writes, and any may read.
 
     Each machine is described once, in the background; callers never wait.
     """
@@ -84,7 +82,6 @@ class Hosts:
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
     def hear(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in what the scheduler reports about its workers."""
         now, workers = time.monotonic(), {}
         for address, said in told.items():
             word, known = said["last_seen"], self._workers.get(address)
@@ -96,7 +93,6 @@ class Hosts:
         self._staffed.update(dict.fromkeys(self.capacity, now))
 
     def seconds_without(self, lane: str) -> float:
-        """How long no worker has taken jobs of this lane."""
         if self.capacity[lane]:
             return 0.0
         return time.monotonic() - self._staffed.get(lane, self._since)
@@ -142,7 +138,8 @@ class Hosts:
     def speakers(self) -> dict[str, str]:
         """Names and addresses of reporting workers that see all devices.
 
-        A machine's lab does; without a lab, its training workers do together.
+        The lab of a machine sees them all; without a lab, the training workers do
+        together.
         """
         heard = {k: each for k, each in self._workers.items() if each.answers}
         labs = {each.machine for each in heard.values() if each.takes["lab"]}
@@ -155,7 +152,7 @@ class Hosts:
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
         """The answers of all `speakers` to a quick function, by their names.
 
-        They answer even while they train; late answers are left out.
+        Speakers answer even while they train; late answers are left out.
         """
 
         async def all_answers() -> list[Any]:
@@ -171,7 +168,7 @@ class Hosts:
 
 
 async def _answer(address: str, question: str) -> Any:
-    """Ask the workers directly: the scheduler would wait for a dead machine."""
+    """Ask a worker directly: the scheduler would wait for a dead machine."""
     arguments = security(address).get_connection_args("client")
     comm = await connect(address, **arguments)
     try:

@@ -38,7 +38,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class PickedUp:
-    """A worker has begun: the first report of every job."""
+    """The first report of every job: a worker has begun."""
 
     worker: str  # its name
 
@@ -53,7 +53,7 @@ class Outcome:
     machine: str = ""  # identity of the machine that did it, see core.devices
 
     def get(self) -> Any:
-        """Return the value; ExplainedError if the work failed."""
+        """The value. Raises ExplainedError if the work failed."""
         if self.status == "failed":
             raise ExplainedError(self.message)
         return self.value
@@ -74,7 +74,7 @@ def outcome_of(
 ) -> Outcome:
     """Call the function at the address; never raises.
 
-    It gets `watch` if it has a parameter of that name.
+    The function gets `watch` if it has a parameter with this name.
     """
     try:
         watch.check()
@@ -90,8 +90,6 @@ def outcome_of(
 
 @dataclass(frozen=True)
 class Work:
-    """A job's size, for estimates."""
-
     kind: str = ""  # jobs of one kind take as long for the same amount
     amount: float = 1.0
     assumed: float = 60.0  # seconds, if no such job has ever run
@@ -123,7 +121,7 @@ class Job:
 
     @property
     def host(self) -> str:
-        """The machine that was chosen for the run; empty: any."""
+        """The machine that was chosen for the run; "" means any."""
         if self.lane != "train":
             return ""
         named = (getattr(argument, "host", "") for argument in self.arguments)
@@ -145,13 +143,15 @@ class Job:
 
     @property
     def seconds(self) -> float | None:
-        """Time at its worker; None before its end, or if no worker had it."""
+        """The time on its worker; None before the job's end, or if no worker had the
+        job.
+        """
         if self.started is None or self.stopped is None:
             return None
         return self.stopped - self.started
 
     def after(self, event: object) -> "Job":
-        """The job once it has reported this event."""
+        """The job with this event in it."""
         progress = self.progress.after(event)
         if progress is not self.progress:
             return replace(self, progress=progress)
@@ -160,9 +160,9 @@ class Job:
     def end(self, outcome: Outcome) -> "Job":
         """The job as it ended, without the checkpoint's bytes, which the database has.
 
-        It keeps only events that are read later. With a result, these are the events
-        that `lasts` marks. Without one, events that `passes` marks are dropped if a
-        newer one of their class replaced them, unless they have losses.
+        The job keeps only events that are read later. With a result, these are the
+        events that `lasts` marks. Without one, events that `passes` marks are dropped
+        if a newer one of their class replaced them, unless they have losses.
         """
         value, progress = outcome.value, self.progress
         if isinstance(value, RunResult):  # complete, even if the last events are late
@@ -192,7 +192,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory: all that go on, and the newest ones that have ended.
+    """The jobs in memory: all that wait or run, and the newest that have ended.
 
     Callers hold a lock, except for `receive`.
     """
@@ -204,11 +204,10 @@ class Jobs:
         self._inbox: deque[tuple[str, Any, float]] = deque()  # events not yet filed
 
     def receive(self, job_id: str, event: Any) -> None:
-        """Take an event in without waiting; it is filed at the next look."""
+        """Take an event in without waiting; `file_events` gives it to its job."""
         self._inbox.append((job_id, event, time.time()))
 
     def file_events(self) -> None:
-        """Give the received events to their jobs."""
         while self._inbox:
             job_id, event, at = self._inbox.popleft()
             job = self._jobs.get(job_id)
@@ -222,7 +221,7 @@ class Jobs:
             self._on_event(self._jobs[job_id], event)
 
     def get(self, job_id: str) -> Job | None:
-        """The job with all its reports; None if it isn't in memory."""
+        """None if the job isn't in memory."""
         self.file_events()
         return self._jobs.get(job_id)
 
@@ -235,14 +234,12 @@ class Jobs:
         ]
 
     def add(self, job: Job) -> Job:
-        """Remember a job, or its new status."""
         self._jobs[job.id] = job
         ids = {"run": job.id, "visitor": job.owner}
         logger.info("%s: %s", job.status, job.address, extra=ids)
         return job
 
     def start(self, job_id: str) -> None:
-        """A worker gets the job; the first event means that it has begun."""
         job = self._jobs[job_id]
         now = time.time()
         self.add(replace(job, status="starting", started=now, tries=job.tries + 1))
@@ -254,7 +251,7 @@ class Jobs:
     def end(self, job_id: str, outcome: Outcome) -> Job:
         """End a job; if there are too many ended jobs, one is dropped.
 
-        It is the owner's oldest, or the oldest of the owner with the most.
+        The dropped job is the owner's oldest, or the oldest of the owner with the most.
         """
         self.file_events()
         ended = self.add(self._jobs[job_id].end(outcome))

@@ -26,7 +26,6 @@ KINDS: set[str] = set()  # addresses of measuring functions, added by panels
 
 
 def keep(measurements: Measurements, job: Job) -> None:
-    """Store what a finished job measured; ignore jobs that measure nothing."""
     if job.address not in KINDS or job.status != "finished" or not job.machine:
         return
     try:
@@ -48,13 +47,12 @@ def keep(measurements: Measurements, job: Job) -> None:
 
 
 def subject(arguments: Iterable[Any]) -> str:
-    """The run whose checkpoint was measured; "" without one."""
+    """The id of the run whose checkpoint was measured; "" without one."""
     stored = (each.name for each in arguments if isinstance(each, Stored))
     return next(stored, "")
 
 
 def as_job(measurement: Measurement) -> Job:
-    """The measurement as an ended job, for drawing."""
     provenance = measurement.provenance
     return Job(
         measurement.id,
@@ -72,7 +70,7 @@ def as_job(measurement: Measurement) -> Job:
 
 @cache
 def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
-    """All that was recorded; a file that can't be read is logged and left out."""
+    """All records; a file that can't be read is logged and left out."""
     jobs = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -96,7 +94,7 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
 
 
 def recorded_by(address: str) -> list[Job]:
-    """What the function at the address measured on other machines."""
+    """The records of the function at the address."""
     return [job for job in recorded() if job.address == address]
 
 
@@ -108,7 +106,6 @@ def label(job: Job) -> str:
 
 
 def environments(value: Any) -> list[Environment]:
-    """The environments that a result was measured in, each once."""
     return list(dict.fromkeys(_environments(value)))
 
 

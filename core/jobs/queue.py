@@ -26,8 +26,6 @@ AT_ONCE = {"lab": 1}
 
 @dataclass(eq=False)
 class _Ticket:
-    """A job in the queue."""
-
     job: Job
     number: int  # in the order of arrival
     round: int
@@ -46,7 +44,7 @@ class Queue:
         self._lanes: dict[str, list[_Ticket]] = {}  # cache of the order
 
     def add(self, job: Job) -> int:
-        """Queue the job in its owner's next free round, and return that round."""
+        """Queue the job in its owner's next free round; returns the round."""
         others = self._lane(job.lane)
         own = [each.round for each in others if each.job.turn_of == job.turn_of]
         own.append(self._served.get((job.lane, job.turn_of), -1))
@@ -56,7 +54,7 @@ class Queue:
         return turn
 
     def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
-        """Fill a new queue with jobs in their order, and their rounds.
+        """Fill a new queue with jobs in their order, each with its round.
 
         Later jobs enter at the lowest of these rounds.
         """
@@ -71,30 +69,25 @@ class Queue:
         self._lanes.clear()
 
     def __len__(self) -> int:
-        """The number of waiting jobs."""
         return len(self._waiting)
 
     def waiting(self, lane: str) -> list[Job]:
-        """A lane's waiting jobs, in the order of their turns."""
         return [each.job for each in self._lane(lane)]
 
     def taken(self, lane: str) -> list[Job]:
-        """A lane's jobs that workers have."""
         return [t.job for t in self._taken.values() if t.job.lane == lane]
 
     def of(self, person: str) -> int:
-        """The number of this person's jobs that wait or are taken."""
         return sum(job.turn_of == person for job in self._jobs())
 
     def others(self, job_id: str) -> int:
-        """The number of jobs that wait or are taken, besides this one."""
         return sum(job.id != job_id for job in self._jobs())
 
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
 
-        It grows only by one for each newcomer who had fewer turns, at most PATIENCE
-        times, and never in the round that is being served.
+        The place grows only by one for each newcomer who had fewer turns, at most
+        PATIENCE times, and never in the round that is being served.
         """
         if job_id not in self._waiting:
             return 0
@@ -127,7 +120,6 @@ class Queue:
         return None
 
     def take(self, job: Job) -> None:
-        """A worker gets the job."""
         ticket = self._waiting.pop(job.id)
         self._taken[job.id] = ticket
         self._lanes.clear()
@@ -144,16 +136,15 @@ class Queue:
         }
 
     def put_back(self, job_id: str) -> None:
-        """The worker was lost before the job began, which is next again."""
+        """Let the job be next again: its worker was lost before the job began."""
         self._waiting[job_id] = self._taken.pop(job_id)
         self._lanes.clear()
 
     def remove(self, job_id: str) -> None:
-        """The job has ended; an unknown job changes nothing."""
+        """Unknown jobs change nothing."""
         self._waiting.pop(job_id, None)
         self._taken.pop(job_id, None)
         self._lanes.clear()
-        # An empty lane starts afresh.
         busy = {job.lane for job in self._jobs()}
         self._round = Counter({k: n for k, n in self._round.items() if k in busy})
         self._served = {k: n for k, n in self._served.items() if k[0] in busy}

@@ -50,7 +50,7 @@ def call(
     memory_bytes: int | None = None,
     hostile: bool = False,
 ) -> Any:
-    """Call the function at `address` in a child, and return its result.
+    """Call the function at `address` in a child; returns its result.
 
     Raises ChildDiedError if the process dies or doesn't answer in time, and
     ExplainedError if the function fails.
@@ -75,9 +75,9 @@ def call_for(seconds: float, address: str, *arguments: Any) -> Any:
 class Child:
     """A process that calls the function at `address`.
 
-    It sends what the function reports, then an Outcome. With `memory_bytes`, it may
-    take that much more than at its start; macOS and Windows set no such limit. With
-    `hostile`, for what a stranger sent, it is confined.
+    The process sends what the function reports, then an Outcome. With `memory_bytes`,
+    it may take that much more than at its start; macOS and Windows set no such limit.
+    With `hostile`, for what a stranger sent, it is confined.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Child:
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:
-        """Start it; after a little more than `seconds`, it ends by itself.
+        """Start the process; after a little more than `seconds`, it ends by itself.
 
         Its log lines have the id of the run that is being worked on here.
         """
@@ -103,7 +103,9 @@ class Child:
         its_end.close()  # so that the end of the child is the end of the pipe
 
     def receive(self) -> Any:
-        """What it sends next; ChildDiedError if it has died instead."""
+        """The next thing it sends. Raises ChildDiedError if the process has died
+        instead.
+        """
         try:
             return self.pipe.recv()
         except EOFError:
@@ -117,7 +119,6 @@ class Child:
         raise ChildDiedError(f"The process {how}.")
 
     def end(self) -> None:
-        """End it and whatever it has started."""
         if hasattr(os, "killpg"):
             with suppress(ProcessLookupError):  # it had no time to make its own group
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -168,8 +169,8 @@ def _work(
 def _end_with_parent() -> None:
     """Have the kernel end this group when the parent ends, however busy the group is.
 
-    The parent holds one end of a pipe until it ends; what happens at this end is
-    signalled to the group.
+    The parent holds one end of a pipe until it ends; the group gets a signal for what
+    happens at the other end.
     """
     import fcntl
 
@@ -196,8 +197,8 @@ def confine() -> None:
 
     Since Linux 5.13, it can't start programs or create files, either; since 6.7, it
     can't open TCP connections; since 6.12, it can't send signals to others. Reading
-    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, only the
-    devices are given up.
+    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, the process
+    gives up only the devices.
     """
     hide_devices()
     if sys.platform != "win32":
@@ -211,12 +212,11 @@ def confine() -> None:
 
 
 def hide_devices() -> None:
-    """Let torch find no accelerator in this process."""
     os.environ.update(NO_DEVICES)
 
 
 class _Ruleset(ctypes.Structure):
-    """Forbid rights, except by a rule, and there are no rules."""
+    """Rights to forbid; a rule could grant exceptions, but there are no rules."""
 
     _fields_ = [
         ("files", ctypes.c_uint64),

@@ -73,7 +73,7 @@ def limit(memory_bytes: int) -> None:
 
 
 def give_up_calls() -> None:
-    """Let the kernel refuse all but CALLS, by libseccomp."""
+    """Let libseccomp tell the kernel to refuse all calls but CALLS."""
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(library.seccomp_init(REFUSE | errno.EPERM))
@@ -109,8 +109,8 @@ def give_up_calls() -> None:
 def attempt(outside: str) -> None:
     """Try what this process must not do, and print what succeeds.
 
-    `outside` is a file elsewhere. RuntimeError if it can't have threads, which torch
-    needs.
+    `outside` is a file elsewhere. Raises RuntimeError if the process can't have
+    threads, which torch needs.
     """
     threading.Thread(target=int).start()
     deeds: dict[str, Callable[[], Any]] = {
@@ -130,7 +130,9 @@ def attempt(outside: str) -> None:
 
 
 def main() -> None:
-    """See above; sys.argv is then as if Python had been started this way."""
+    """Confine this process, then go on as if Python had been started with the
+    arguments.
+    """
     _, memory, how, what, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()

@@ -30,7 +30,7 @@ _wishes: dict[str, Wish] = {}  # the newest wish for each job in this process
 
 
 def dask_setup(worker: Any) -> None:
-    """Do what is slow the first time now, so that the first click is quick."""
+    """Do now what is slow the first time, so that the first click is quick."""
     import torch
 
     from core import devices
@@ -135,7 +135,6 @@ def keep_threads() -> None:
 
 
 def cancel(job_id: str) -> None:
-    """Let the job stop at its next batch."""
     _cancelled.add(job_id)
 
 
@@ -148,7 +147,7 @@ def steer(job_id: str, wish: Wish) -> None:
 def kill(dask_worker: Any) -> None:
     """End a worker that hangs, and all processes that it started.
 
-    Its nanny calls this, and then starts a new worker.
+    The worker's nanny calls this, and then starts a new worker.
     """
     import psutil
 
@@ -159,7 +158,6 @@ def kill(dask_worker: Any) -> None:
 
 
 def _free_memory() -> None:
-    """Free cached device memory for the next job."""
     import gc
 
     import torch

@@ -9,8 +9,6 @@ from core.data.fashion_mnist import DatasetStatus
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and with what something was measured."""
-
     device: str  # "cpu", "cuda", "cuda:1"
     device_name: str  # the product's name: "NVIDIA H200"
     backend: str  # "CPU", "CUDA", "ROCm", "XPU", "MPS" or "Simulated"
@@ -35,8 +33,6 @@ class DeviceSummary(Environment):
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine at a glance."""
-
     devices: tuple[DeviceSummary, ...]  # the fastest kind first, the CPU last
     cores: int | None  # logical
     usable_cores: int  # logical cores that torch's process may run on
@@ -47,5 +43,5 @@ class Machine:
 
 
 def now() -> str:
-    """The date beside a figure: ISO 8601, to the second."""
+    """The time as ISO 8601, to the second, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NvidiaGpu:
-    """One GPU at this moment; None for readings that it doesn't have."""
+    """One GPU at this moment; readings that it doesn't have are None."""
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
@@ -26,8 +26,6 @@ class NvidiaGpu:
 
 @dataclass(frozen=True)
 class Driver:
-    """The driver and its GPUs, in the order of their PCI addresses."""
-
     version: str  # "580.95.05"; "" if no driver answers
     cuda: str  # the newest CUDA version that it runs, "13.0"
     gpus: tuple[NvidiaGpu, ...]
@@ -37,7 +35,7 @@ NONE = Driver("", "", ())
 
 
 def read() -> Driver:
-    """The driver now; NONE without a driver or nvidia-ml-py."""
+    """The driver now; NONE without a driver or without the package nvidia-ml-py."""
     pynvml = _load()
     if pynvml is None:
         return NONE

@@ -24,7 +24,7 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     """The most bytes of tensors alive at once, beyond those alive at the start.
 
     CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler
-    records each allocation and each release. None if a device has neither.
+    records each allocation and each release. None on other devices.
     """
     if device.type in ("cuda", SIMULATED):
         count = torch.get_device_module(device)
@@ -47,7 +47,6 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
 
 
 def chrome_trace(recorded: profile) -> bytes:
-    """All that was recorded, as JSON in Chrome's trace format."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         recorded.export_chrome_trace(str(path))

@@ -19,7 +19,7 @@ def row(
     date: str,
     **more: Any,
 ) -> Row:
-    """One measurement; spread is the least and the most of n repeats."""
+    """One measurement with the median and the range of n repeats."""
     return {
         "what": what,
         "n": len(seconds),
@@ -33,10 +33,7 @@ def row(
 
 
 def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
-    """One count on the simulated accelerator, which is never timed.
-
-    `environment` is that of the CPU that it computes on.
-    """
+    """One count on the simulated accelerator; `environment` is that of its CPU."""
     where = asdict(environment) | {
         "device": SIMULATED,
         "device_name": "Simulated accelerator",

@@ -130,7 +130,10 @@ def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
 def apart(
     first: Sequence[float], second: Sequence[float], ratio: float | None = None
 ) -> Speedup:
-    """The speedup from different moments, or with a `ratio` of their whole runs."""
+    """The speedup from readings at different moments.
+
+    `ratio` is that of the whole runs; without it, the ratio of the medians counts.
+    """
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)
     return Speedup(ratio, (ratio / varied, ratio * varied))

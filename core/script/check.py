@@ -20,8 +20,6 @@ How = Literal["off", "here", "confined"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found in a script, or why it can't be read."""
-
     findings: tuple[Finding, ...] = ()
     unreadable: str = ""
     ran: bool = False  # otherwise, it was only read
@@ -41,7 +39,7 @@ def check(text: str) -> Checked:
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
-    """By line; within a line, the surest finding comes first."""
+    """Sort by line; within a line, the surest finding comes first."""
     rank = ("sure", "likely", "look").index(finding.sureness)
     return finding.line, rank, finding.say
 
@@ -78,8 +76,6 @@ def check_apart(text: str, how: How = "off") -> Checked:
 
 
 def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
-    """What a dry run saw, as findings in the script's own lines."""
-
     def at(line: Any, sure: Sureness, say: str, slug: str = "") -> Iterator[Finding]:
         if line and line["file"] == NAME:
             yield Finding(line["line"], sure, say, slug)

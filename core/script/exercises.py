@@ -47,8 +47,6 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the exercise is solved, a sentence that says so, and what was printed."""
-
     solved: bool
     say: str
     printed: str = ""
@@ -56,7 +54,7 @@ class Verdict:
 
 @cache
 def load(file: Path = FILE) -> Mapping[str, Exercise]:
-    """The exercises, by their titles. ValueError says what is wrong."""
+    """The exercises by their titles. Raises ValueError, which says what is wrong."""
     try:
         lessons = tomllib.loads(file.read_text("utf-8"))
         return {title: _exercise(fields) for title, fields in lessons.items()}
@@ -106,7 +104,6 @@ def request(exercise: Exercise, text: str, machine: str) -> Request:
 
 @cache
 def solved(title: str, machine: str) -> dict[str, Any]:
-    """The facts of the exercise's own solution."""
     exercise = load()[title]
     report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
     if report["status"] != OK:
@@ -157,7 +154,6 @@ def same(mine: Any, right: Any) -> bool:
 
 
 def told(fact: Any) -> str:
-    """A fact, as a sentence words it."""
     if isinstance(fact, list):
         return ", ".join(map(told, fact)) or "nothing"
     return f"{fact:.4g}" if isinstance(fact, float | int) else quoted(fact)

@@ -24,7 +24,7 @@ Place = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class UnreadableError(ValueError):
-    """The text can't be read as Python; the message says why in a sentence."""
+    """Says in a sentence why the text can't be read as Python."""
 
 
 Sureness = Literal["sure", "likely", "look"]
@@ -32,8 +32,6 @@ Sureness = Literal["sure", "likely", "look"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A line, how certain it is that the line is a mistake, and what to do about it."""
-
     line: int
     sureness: Sureness
     say: str
@@ -68,7 +66,7 @@ def parse(text: str) -> tuple[ast.Module, bool]:
 
 
 def dotted(node: ast.AST | None) -> str:
-    """ "torch.nn.Linear" for such an expression; "" for any other."""
+    """The expression as text, such as "torch.nn.Linear"; "" if it has other parts."""
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
@@ -84,7 +82,6 @@ def owner(call: ast.Call) -> str:
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The argument with that name."""
     return next((given.value for given in call.keywords if given.arg == name), None)
 
 
@@ -116,7 +113,6 @@ class Script:
         return next(around for around in self.up(node) if isinstance(around, Place))
 
     def all(self, *names: str) -> Iterator[ast.Call]:
-        """All calls of functions with these names, in the order of the lines."""
         return (call for call in self.calls if called(call) in names)
 
     @cached_property
@@ -131,7 +127,6 @@ class Script:
 
     @cached_property
     def functions(self) -> dict[str, Function]:
-        """The functions and methods of the script, by their names."""
         return {node.name: node for node in self.nodes if isinstance(node, Function)}
 
     def reached(self, node: ast.AST) -> list[ast.AST]:
@@ -150,7 +145,6 @@ class Script:
         return found
 
     def reaches(self, node: ast.AST, *names: str) -> bool:
-        """Whether one of these functions is called in the node, or in what it calls."""
         return any(called(part) in names for part in self.reached(node))
 
     @cached_property
@@ -159,7 +153,7 @@ class Script:
         return {owner(call) for call in self.all(*ASKS_MODEL) if not call.args} - {""}
 
     def around(self, node: ast.AST) -> Loop | None:
-        """The nearest loop around it, in its own function."""
+        """The nearest loop around a node, in the node's own function."""
         for around in self.up(node):
             if isinstance(around, Loop):
                 return around

@@ -33,7 +33,7 @@ def say(to: str, sentence: Sentence) -> None:
 
 
 def said(to: str) -> Sentence | None:
-    """Take the sentence kept for a visitor, which is shown once."""
+    """Take a visitor's sentence, which is shown only once."""
     return _sentences.pop(to, None)
 
 
@@ -55,7 +55,6 @@ class Failures:
         self._recent.append((time.monotonic(), address))
 
     def delay(self, address: str) -> float:
-        """How many seconds the next try from an address has to wait."""
         oldest = time.monotonic() - self.LAST_SECONDS
         recent = [failure for failure in self._recent if failure[0] >= oldest]
         self._recent = deque(recent, self.MOST)
@@ -67,7 +66,7 @@ class Failures:
 async def posted(request: Request) -> dict[str, str]:
     """Fields of a form that a page of this app posts; 403 for another site's form.
 
-    Browsers report which site's page it was, and a page can't change that.
+    Browsers report which site's page sent the form, and a page can't change that.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc
@@ -84,12 +83,10 @@ async def posted(request: Request) -> dict[str, str]:
 
 
 def sender(request: Request) -> str:
-    """The network address that a form comes from."""
     return request.client.host if request.client else ""
 
 
 def to_page(visitor: str, sentence: Sentence, page: str) -> Response:
-    """Go to a page that shows the visitor the sentence."""
     if visitor:
         say(visitor, sentence)
     return RedirectResponse(f"../{page}", 303)

@@ -24,7 +24,6 @@ def freeze() -> None:
 
 
 def collect() -> bool:
-    """Make a full collection if one is due; return whether it was."""
     if gc.get_count()[2] <= DUE:
         return False
     gc.collect()
@@ -32,7 +31,6 @@ def collect() -> bool:
 
 
 async def watch() -> None:
-    """Collect once a minute while there are visitors."""
     while True:
         await asyncio.sleep(EVERY_SECONDS)
         collect()

@@ -139,7 +139,6 @@ class ResponseTimes:
 
 
 def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Route]:
-    """The three addresses, of a server with this engine and this store."""
     threads = ThreadPoolExecutor(2, "probe")
     state = CollectorRegistry()
     state.register(State(engine, store))
@@ -173,7 +172,6 @@ def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Rou
 
 
 def missing(engine: Engine, store: Store) -> dict[str, str]:
-    """The parts that don't answer, each with a sentence."""
     problems = {}
     if not store.is_there(ANSWER_SECONDS):
         problems["database"] = store.problem or NOT_KEPT
@@ -218,7 +216,6 @@ class State(Collector):
 
 
 def _devices(engine: Engine) -> Iterator[Metric]:
-    """The devices' memory and use, on all machines that answer."""
     names = "machine", "device"
     used = _gauge("device_memory_used_bytes", "Memory in use on the device", *names)
     total = _gauge("device_memory_total_bytes", "Total memory of the device", *names)

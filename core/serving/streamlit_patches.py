@@ -47,9 +47,8 @@ _thread = threading.local()
 
 
 def apply() -> None:
-    """Apply all patches, without the one named for a measurement.
-
-    Call it once the server listens.
+    """Apply all patches, without the one named for a measurement, while the server
+    listens.
     """
     for patch in PATCHES:
         if patch.__name__ != os.environ.get("WITHOUT_PATCH"):
@@ -97,7 +96,7 @@ def take_turn() -> None:
 
 
 def give_back_turn() -> None:
-    """Before waiting, let the next page be drawn if this thread has the turn."""
+    """Let another page be drawn meanwhile; call this before waiting."""
     if getattr(_thread, "has_turn", False):
         _thread.has_turn = False
         _turn.release()
@@ -127,10 +126,11 @@ def watch_no_files() -> None:
 
 
 def finish_scripts() -> None:
-    """Start a fragment's script once the session's last script has sent everything.
+    """Start a fragment's script only after the session's last script has sent
+    everything.
 
-    Otherwise, a new thread runs it at once, and the old thread's messages are dropped:
-    the rest of the page, or a whole fragment that was due at the same time.
+    Otherwise, a new thread runs the script at once, and the old thread's messages are
+    dropped: the rest of the page, or a whole fragment that was due at the same time.
     """
     create = AppSession._create_scriptrunner
 
@@ -248,7 +248,7 @@ PATCHES = (
 
 
 def page_routes(titles: Iterable[str]) -> list[Route]:
-    """The frame that a browser loads at each page's address.
+    """Serve the frame that a browser loads at each page's address.
 
     Streamlit first looks for files with these names, in threads, ten times for each
     opened page. With many people, that takes longer than the answers.

@@ -46,7 +46,7 @@ class UploadLimit:
             self.arriving += Counter()  # drops sessions at 0
 
     def _make_room(self, session: str) -> None:
-        """Drop the oldest files; HTTPException if there are none to drop."""
+        """Drop the oldest files. Raises HTTPException if there are none to drop."""
         files = _files()
         while True:
             held = {

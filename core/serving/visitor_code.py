@@ -74,8 +74,8 @@ def is_for_this_machine() -> bool:
 def is_direct(headers: Mapping[str, str]) -> bool:
     """Whether a browser of this machine sent a request with these headers itself.
 
-    Both its address and that of the page that sent it are this machine's: somebody
-    else's page might have another name for this machine.
+    The request's address and the address of the page that sent it are both this
+    machine's: somebody else's page might have another name for this machine.
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):
@@ -85,7 +85,7 @@ def is_direct(headers: Mapping[str, str]) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether its host is this machine: localhost, or a loopback address."""
+    """Whether the host is this machine: localhost, or a loopback address."""
     with suppress(ValueError):
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

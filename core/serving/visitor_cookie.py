@@ -41,13 +41,12 @@ _deleted: dict[str, None] = {}  # ids, in the order they were deleted
 
 
 def new() -> str:
-    """An id for a new visitor."""
     return secrets.token_hex(16)
 
 
 @cache
 def signer() -> TimestampSigner:
-    """Signs cookies. Raises ExplainedError for a COOKIE_SECRET that is too short."""
+    """The signer of cookies. Raises ExplainedError if COOKIE_SECRET is too short."""
     key = os.environ.get("COOKIE_SECRET", "")
     if key and len(key) < KEY_LENGTH:
         raise ExplainedError(
@@ -63,7 +62,7 @@ def signer() -> TimestampSigner:
 
 
 def key_in(file: Path) -> str:
-    """The key in the file, made if it is missing or damaged; may raise OSError.
+    """The key in the file, made if it is missing or damaged. May raise OSError.
 
     Servers that start at once agree on the key, and only their user may read it.
     """
@@ -87,17 +86,15 @@ def key_in(file: Path) -> str:
 
 
 def visitor(connection: HTTPConnection) -> str:
-    """The id in a request's cookie; empty without a valid cookie."""
     return read(connection.cookies.get(COOKIE, ""))
 
 
 def read(cookie: str) -> str:
-    """The id in a cookie; empty for an invalid cookie."""
+    """The id in a cookie; "" for an invalid cookie."""
     return _read_dated(cookie)[0]
 
 
 def _read_dated(cookie: str) -> tuple[str, float]:
-    """The id, and the cookie's age in seconds."""
     try:
         visitor, signed = _unsign(signer(), cookie)
     except BadSignature:
@@ -114,7 +111,6 @@ def _unsign(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
 
 
 def give(response: Response, visitor: str, scope: Scope) -> None:
-    """Set the visitor's cookie."""
     set_cookie(response, COOKIE, signer().sign(visitor).decode(), LASTS_SECONDS, scope)
 
 
