@@ -273,11 +273,11 @@ def section(
             result = tuple(replace(each, trace=None) for each in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append((call, result))
-    figures = [row for result in results for row in result.rows()]
     plain = list(map(asdict, results))
     whole = recorded(address, *jobs)
     if name == "transfers":
         return {name: plain[0]["measured"], **whole}
+    figures = [row for result in results for row in result.rows()]
     if name in SPEED_LABS:
         return {"speed_labs": {name: plain[0], "figures": figures}, **whole}
     for trial in chain.from_iterable(race.get("trials", ()) for race in plain):
